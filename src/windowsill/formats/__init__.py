@@ -1,0 +1,1 @@
+"""The wire formats of providers: read, render, validate; no input or output."""

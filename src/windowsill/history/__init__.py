@@ -1,0 +1,1 @@
+"""Entries, branches, folds, the view, tool units and repair: pure code, no input or output."""

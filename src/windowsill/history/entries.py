@@ -1,0 +1,72 @@
+"""The journal's entries: everything that ever happened to a session, in order, each bound to its parent by a hash.
+
+Entries form a tree: `parent` is the entry this one builds on, which is the entry before it unless the session was
+rewound. The head is always the last entry, so there is no pointer that could be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["message", "fold", "unfold", "mark", "call", "usage", "rewind", "label"]
+
+ROOT = 0
+"""The sequence number that stands for 'before everything'."""
+
+ROOT_HASH = b"\0" * 32
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One thing that happened.
+
+    `meta` is small and always loaded; `body` is what may be large (a message as it came) and is `None` when it was left
+    in the store.
+    """
+
+    seq: int
+    parent: int
+    kind: Kind
+    id: str
+    at: float
+    meta: bytes
+    body: bytes | None
+    hash: bytes
+    body_hash: bytes
+    """The hash of `body`, so that the chain can be checked without reading every body."""
+
+
+def seal(
+    *, seq: int, parent: int, parent_hash: bytes, kind: Kind, id: str, at: float, meta: bytes, body: bytes = b""
+) -> Entry:
+    """An entry bound to its parent."""
+    body_hash = hashlib.sha256(body).digest()
+    return Entry(
+        seq=seq,
+        parent=parent,
+        kind=kind,
+        id=id,
+        at=at,
+        meta=meta,
+        body=body,
+        hash=chain_hash(parent_hash, parent, kind, id, at, meta, body_hash),
+        body_hash=body_hash,
+    )
+
+
+def chain_hash(parent_hash: bytes, parent: int, kind: str, id: str, at: float, meta: bytes, body_hash: bytes) -> bytes:
+    """The hash of an entry over everything it says and everything before it."""
+    # Lengths stand before each variable part, so that no two different entries feed the same bytes.
+    head = f"{parent}:{kind}:{len(id)}:{id}:{at!r}:{len(meta)}:".encode()
+    return hashlib.sha256(b"".join((parent_hash, head, meta, body_hash))).digest()
+
+
+def is_whole(entry: Entry, parent_hash: bytes) -> bool:
+    """Whether an entry still says what it said when it was sealed."""
+    if entry.body is not None and hashlib.sha256(entry.body).digest() != entry.body_hash:
+        return False
+    return (
+        chain_hash(parent_hash, entry.parent, entry.kind, entry.id, entry.at, entry.meta, entry.body_hash) == entry.hash
+    )

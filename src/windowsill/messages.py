@@ -1,0 +1,192 @@
+"""The values every room speaks of: messages, their blocks, tools and usage.
+
+A message knows nothing of storage and nothing of wire formats, except that it carries the bytes it came as: what was
+not changed is sent again exactly as it arrived.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+Mark: TypeAlias = Literal["important", "pinned"]
+
+NEUTRAL = "windowsill"
+"""The format name of messages that were never in a provider's format."""
+
+
+class _Block(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    raw: bytes | None = None
+    """The block's JSON as it came, in the format of its message; `None` when it was made here."""
+
+
+class Text(_Block, frozen=True, kw_only=True, tag="text"):
+    """Plain words."""
+
+    text: str
+
+
+class Reasoning(_Block, frozen=True, kw_only=True, tag="reasoning"):
+    """A model's reasoning, with the provider's opaque proof kept byte for byte."""
+
+    text: str = ""
+    signature: str | None = None
+    data: str | None = None
+    """Encrypted or redacted reasoning that only the provider can read."""
+
+
+class ToolUse(_Block, frozen=True, kw_only=True, tag="tool_use"):
+    """A call the model asked for. `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments as an object; text that is not a JSON object is kept under `_text`."""
+        try:
+            value = msgspec.json.decode(self.arguments.encode())
+        except (msgspec.DecodeError, RecursionError):
+            value = None
+        return value if isinstance(value, dict) else {"_text": self.arguments}
+
+
+class OutputRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the whole of a tool output is kept."""
+
+    id: str
+    bytes: int = 0
+    lines: int = 0
+
+
+class ToolResult(_Block, frozen=True, kw_only=True, tag="tool_result"):
+    """What a tool answered to the call with the same id."""
+
+    tool_use_id: str
+    content: tuple[Block, ...] = ()
+    is_error: bool = False
+    ref: OutputRef | None = None
+
+
+class Image(_Block, frozen=True, kw_only=True, tag="image"):
+    """A picture, inline (base64 `data`) or by `url` (a file id counts as one)."""
+
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    detail: str | None = None
+
+
+class Document(_Block, frozen=True, kw_only=True, tag="document"):
+    """A file the model reads: inline (base64 `data`), by `url`, or as plain `text`."""
+
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    text: str | None = None
+    title: str | None = None
+
+
+class Unknown(_Block, frozen=True, kw_only=True, tag="unknown"):
+    """A block of a kind this version does not know. It is kept and passed on unchanged."""
+
+    type: str = ""
+
+
+Block: TypeAlias = Text | Reasoning | ToolUse | ToolResult | Image | Document | Unknown
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message, the same for every provider."""
+
+    role: Role
+    blocks: tuple[Block, ...] = ()
+    id: str = ""
+    """Given by the session when empty."""
+    at: float = 0.0
+    """Seconds since the epoch, UTC."""
+    marks: frozenset[Mark] = frozenset()
+    metadata: dict[str, Any] = {}
+    format: str = NEUTRAL
+    raw: bytes | None = None
+    """The whole message as it came, in `format`; `None` when it was made here."""
+    edited: bool = False
+    """True when a view changed the blocks: `raw` then only gives the fields around them."""
+
+    @property
+    def text(self) -> str:
+        """The words of the message, without reasoning, calls and results."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def calls(self) -> tuple[ToolUse, ...]:
+        """The tool calls this message makes, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results this message brings, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool definition."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] = {}
+    format: str = NEUTRAL
+    raw: bytes | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The tokens a provider reported for one call. `input` excludes what was read from or written to its cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_write: int = 0
+    cache_read: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All tokens of the request, cached or not."""
+        return self.input + self.cache_write + self.cache_read
+
+    @property
+    def total(self) -> int:
+        """Everything the call used, its answer included."""
+        return self.prompt + self.output
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request body, or a plain message list, taken apart.
+
+    `system` is the system prompt where the format keeps it apart from the messages; its `raw` is the native JSON (a
+    string or a list of blocks). `rest` are the other fields of the body as they came, in their order.
+    """
+
+    format: str
+    messages: tuple[Message, ...] = ()
+    system: Message | None = None
+    tools: tuple[Tool, ...] = ()
+    model: str | None = None
+    rest: dict[str, msgspec.Raw] = {}
+    bare: bool = False
+    """True when the source was a message list rather than a request body."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's answer: the message, and what it used."""
+
+    message: Message
+    usage: Usage | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+
+
+def text_message(role: Role, text: str, **fields: Any) -> Message:
+    """A message that holds nothing but `text`."""
+    return Message(role=role, blocks=(Text(text=text),), **fields)

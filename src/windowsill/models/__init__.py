@@ -1,0 +1,1 @@
+"""What a model is: window, limits, prices, family, cache and signature rules."""

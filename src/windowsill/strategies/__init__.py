@@ -1,0 +1,1 @@
+"""Planners that say what to fold, one file each."""
