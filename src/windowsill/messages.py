@@ -190,3 +190,21 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 def text_message(role: Role, text: str, **fields: Any) -> Message:
     """A message that holds nothing but `text`."""
     return Message(role=role, blocks=(Text(text=text),), **fields)
+
+
+def text_length(blocks: tuple[Block, ...]) -> int:
+    """How many characters of text these blocks hold, results, calls and reasoning included."""
+    length = 0
+    for block in blocks:
+        match block:
+            case Text() | Reasoning():
+                length += len(block.text)
+            case ToolUse():
+                length += len(block.name) + len(block.arguments)
+            case ToolResult():
+                length += text_length(block.content)
+            case Document():
+                length += len(block.text or "")
+            case _:
+                length += len(block.raw or b"")
+    return length

@@ -1,1 +1,138 @@
-"""The wire formats of providers: read, render, validate; no input or output."""
+"""Provider formats: read, render, validate, repair. No input or output; every format fulfils `Format`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from windowsill.errors import NotFoundError
+from windowsill.formats import added, parts
+from windowsill.formats.added import Added
+from windowsill.formats.anthropic import Anthropic
+from windowsill.formats.detect import AMBIGUOUS, detect, detect_body
+from windowsill.formats.format import Format, Problem
+from windowsill.formats.openai import OpenAI
+from windowsill.formats.wire import any_decoder, decode, encode, to_bytes
+from windowsill.history import repair as mending
+from windowsill.history.repair import Repair
+from windowsill.messages import Request, Tool, Usage
+
+__all__ = [
+    "Added",
+    "Format",
+    "Problem",
+    "RepairResult",
+    "detect",
+    "encode",
+    "get",
+    "names",
+    "read_added",
+    "read_request",
+    "read_tool",
+    "read_usage",
+    "render_request",
+    "repair",
+    "validate",
+]
+
+_FORMATS: dict[str, Format] = {"anthropic": Anthropic(), "openai": OpenAI()}
+_ALIASES = {"openai-chat": "openai", "chat": "openai"}
+
+SHARED_FIELDS = ("max_tokens", "temperature", "top_p", "stream")
+"""Fields of a body that mean the same to every provider; the others stay behind when a request changes its format."""
+
+DEFAULT_MAX_TOKENS = 4096
+"""Anthropic demands a limit; every model it serves can write this much."""
+
+
+class RepairResult(msgspec.Struct, frozen=True):
+    """A conversation a provider accepts, as native messages, and what was mended to make it so."""
+
+    messages: list[dict[str, Any]]
+    repairs: tuple[Repair, ...]
+    format: str
+
+
+def names() -> tuple[str, ...]:
+    """The formats there are."""
+    return tuple(_FORMATS)
+
+
+def get(name: str) -> Format:
+    """The format of this name."""
+    found = _FORMATS.get(_ALIASES.get(name, name))
+    if found is None:
+        raise NotFoundError(f"no format {name!r}", remedy=f"use one of {', '.join(_FORMATS)}")
+    return found
+
+
+def read_request(source: bytes | str | Mapping[str, Any] | Sequence[Any], *, format: str | None = None) -> Request:
+    """A request body or a message list, taken apart; without a format it is told from the content."""
+    body = to_bytes(source)
+    return get(format or detect_body(body)).read_body(body)
+
+
+def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUOUS) -> Added:
+    """What a program adds to a conversation: a message, a reply with usage, SDK objects, text, or a list of these.
+
+    `default` is the format of what could be of any, such as a role with plain text.
+    """
+    return added.take(source, format, get, default)
+
+
+def read_tool(source: Any, where: str = "") -> Tool:
+    """A tool definition in whatever format it is."""
+    return parts.read_tool(source, where, get)
+
+
+def read_usage(usage: Any) -> Usage:
+    """What a provider reported, from its own usage object."""
+    return parts.read_usage(usage, get)
+
+
+def render_request(request: Request, *, format: str | None = None) -> bytes:
+    """The request as bytes, in its own format or another; nothing is mended here."""
+    target = get(format or request.format)
+    system = [request.system] if request.system is not None else []
+    messages = list(request.messages)
+    if target.rules.system_apart and request.format != target.name:
+        while messages and messages[0].role == "system":
+            system.append(messages.pop(0))
+    chunks = [chunk for message in messages for chunk in target.render_message(message)]
+    prompt = target.render_system(system)
+    if request.bare and prompt is None:
+        return b"[" + b",".join(chunks) + b"]"
+    return target.render_body(
+        messages=chunks,
+        system=prompt,
+        tools=[target.render_tool(tool) for tool in request.tools],
+        model=request.model,
+        rest=request.rest if request.format == target.name else _shared(request, target),
+    )
+
+
+def _shared(request: Request, target: Format) -> dict[str, msgspec.Raw]:
+    rest = {key: request.rest[key] for key in SHARED_FIELDS if key in request.rest}
+    limit = request.rest.get("max_completion_tokens")
+    if limit is not None:
+        rest["max_tokens"] = limit
+    if target.name == "anthropic":
+        rest.setdefault("max_tokens", msgspec.Raw(str(DEFAULT_MAX_TOKENS).encode()))
+    return rest
+
+
+def repair(messages: Any, format: str | None = None) -> RepairResult:
+    """Mend the messages of a request or a message list, and say what was mended; what was passed in stays as it is."""
+    request = read_request(messages, format=format)
+    target = get(request.format)
+    mended = mending.repair(request.messages, target.rules)
+    native = [decode(any_decoder, raw) for message in mended.messages for raw in target.render_message(message)]
+    return RepairResult(native, mended.repairs, request.format)
+
+
+def validate(request: Any, format: str | None = None) -> list[Problem]:
+    """What the provider would refuse in a request body or message list; nothing when it is sound."""
+    body = to_bytes(request)
+    return get(format or detect_body(body)).validate(decode(any_decoder, body))

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from windowsill.history.entries import Entry, Kind
 
-__all__ = ["Lock", "SessionInfo", "Store"]
+__all__ = ["Lock", "SessionInfo", "Store", "open_store"]
+
+
+def open_store(address: str | Path | None = None) -> Store:
+    """The store at an address: a folder, a database file, `sqlite:///FILE`, `:memory:`, or the default place.
+
+    A folder that does not exist is made, readable by its owner alone, and holds `sessions.db`.
+    """
+    # ruff: noqa: PLC0415 - stores are imported when one is opened: they import this file, and cost time
+    from windowsill.store.locate import database_file
+
+    path = database_file(address, os.environ, Path.cwd())
+    if path is None:
+        from windowsill.store.memory import MemoryStore
+
+        return MemoryStore()
+    from windowsill.store.sqlite import SQLiteStore
+
+    return SQLiteStore(path)
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """A session as a list shows it."""
+    """A session as a list shows it; `updated` is the time of its last entry, or of its creation if that is later."""
 
     id: str
     created: float
@@ -36,6 +56,9 @@ class Store(Protocol):
 
     `version` is the number of entries. Every call is one transaction: it happens whole or not at all, and when it
     returns, it survives the death of the process. Stores may be used by several threads.
+
+    Reading from a session that does not exist finds nothing; writing to one is a `NotFoundError`. Only `lock` and
+    `unlock` do not ask whether it exists. Names and ids are 1 to 500 characters of text.
     """
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
@@ -62,7 +85,11 @@ class Store(Protocol):
         snapshots: Iterable[tuple[int, bytes]] = (),
         blobs: Iterable[tuple[str, bytes]] = (),
     ) -> None:
-        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on."""
+        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on.
+
+        Entries are numbered from `version + 1` without gaps and have ids of their own, else it is a `StoreError`. A
+        snapshot replaces an earlier one of the same entry; a blob whose id is already there is left as it is.
+        """
 
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
@@ -98,6 +125,9 @@ class Store(Protocol):
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+
+    def check(self, session: str | None = None) -> list[str]:
+        """What is wrong with the place itself, one line each; the hash chain is the reader's to check."""
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""

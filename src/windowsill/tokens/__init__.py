@@ -1,1 +1,29 @@
-"""What a message weighs."""
+"""What a message weighs: tokens, bytes and media."""
+
+from windowsill.tokens.calibration import Calibration
+from windowsill.tokens.counters import APPROXIMATIONS, VOCABULARIES, Counter, counter
+from windowsill.tokens.framing import FRAMINGS, Framing, framing
+from windowsill.tokens.images import IMAGE_RULES, ImageRule, image_rule
+from windowsill.tokens.kinds import KINDS, Kind, kind_of
+from windowsill.tokens.scale import Scale, media_size
+from windowsill.tokens.weight import Weight
+
+__all__ = [
+    "APPROXIMATIONS",
+    "FRAMINGS",
+    "IMAGE_RULES",
+    "KINDS",
+    "VOCABULARIES",
+    "Calibration",
+    "Counter",
+    "Framing",
+    "ImageRule",
+    "Kind",
+    "Scale",
+    "Weight",
+    "counter",
+    "framing",
+    "image_rule",
+    "kind_of",
+    "media_size",
+]

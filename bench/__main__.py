@@ -1,0 +1,21 @@
+"""Runs all benchmarks: `python -m bench [--quick] [NAME...]`."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import growth, loop, prefix, recorded, startup
+
+ALL = {"startup": startup.run, "prefix": prefix.run, "loop": loop.run, "growth": growth.run, "recorded": recorded.run}
+
+
+def main(arguments: list[str]) -> None:
+    """Run the named benchmarks, or all."""
+    quick = "--quick" in arguments
+    chosen = [name for name in arguments if not name.startswith("-")] or list(ALL)
+    for name in chosen:
+        print(f"-- {name}")
+        ALL[name](quick=quick)
+
+
+main(sys.argv[1:])

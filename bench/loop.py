@@ -1,0 +1,92 @@
+"""The agent loop of 2,000 turns: a request before every model call, against peers that trim."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+from bench.measure import show, stopwatch
+from bench.trace import SYSTEM, TASK, turns
+from windowsill import Session
+from windowsill.store.memory import MemoryStore
+
+BUDGET = 50_000
+TURNS = 2_000
+
+
+def ours(count: int, store) -> float:
+    """Seconds for the loop with Windowsill: every message kept, exact tokens, a valid request each turn."""
+    recorded = list(turns(count))
+    with Session.open("loop", model="gpt-4o", budget=BUDGET, store=store) as session, stopwatch() as taken:
+        session.add({"role": "user", "content": TASK})
+        for assistant, results in recorded:
+            session.compose_sync(system=SYSTEM).to("openai")
+            session.add(assistant)
+            session.extend(results)
+    return taken[0]
+
+
+def langchain(count: int) -> float:
+    """Seconds for the loop with langchain-core's trim_messages and its approximate counter."""
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
+
+    messages = [SystemMessage(SYSTEM), HumanMessage(TASK)]
+    recorded = list(turns(count))
+    with stopwatch() as taken:
+        for assistant, results in recorded:
+            trim_messages(
+                messages, max_tokens=BUDGET, strategy="last", token_counter="approximate", include_system=True
+            )
+            calls = [
+                {"id": call["id"], "name": call["function"]["name"], "args": {"path": call["function"]["arguments"]}}
+                for call in assistant["tool_calls"]
+            ]
+            messages.append(AIMessage(assistant["content"], tool_calls=calls))
+            messages += [ToolMessage(result["content"], tool_call_id=result["tool_call_id"]) for result in results]
+    return taken[0]
+
+
+def strands(count: int) -> float:
+    """Seconds for the loop with strands' SlidingWindowConversationManager, which counts messages, not tokens."""
+    from strands.agent.conversation_manager import SlidingWindowConversationManager
+
+    manager = SlidingWindowConversationManager(window_size=40)
+    agent = SimpleNamespace(messages=[{"role": "user", "content": [{"text": TASK}]}])
+    recorded = list(turns(count))
+    with stopwatch() as taken:
+        for assistant, results in recorded:
+            manager.apply_management(agent)
+            uses = [
+                {"toolUse": {"toolUseId": call["id"], "name": call["function"]["name"], "input": {}}}
+                for call in assistant["tool_calls"]
+            ]
+            agent.messages.append({"role": "assistant", "content": [{"text": assistant["content"]}, *uses]})
+            answers = [
+                {
+                    "toolResult": {
+                        "toolUseId": result["tool_call_id"],
+                        "status": "success",
+                        "content": [{"text": result["content"]}],
+                    }
+                }
+                for result in results
+            ]
+            agent.messages.append({"role": "user", "content": answers})
+    return taken[0]
+
+
+def run(*, quick: bool) -> None:
+    """Print the figures."""
+    count = 300 if quick else TURNS
+    with tempfile.TemporaryDirectory() as folder:
+        durable = ours(count, Path(folder) / "loop.db")
+    memory = ours(count, MemoryStore())
+    peer = langchain(count)
+    other = strands(count)
+    show(f"agent loop, {count:,} turns: SQLite, durable commits", f"{durable:.2f} s")
+    show(f"agent loop, {count:,} turns: in memory", f"{memory:.2f} s")
+    show(f"agent loop, {count:,} turns: langchain-core trim_messages", f"{peer:.2f} s")
+    show(f"agent loop, {count:,} turns: strands SlidingWindow (counts messages only)", f"{other:.2f} s")
+    show("times faster than trim_messages, durable", f"{peer / durable:.1f} x", ">= 15", peer / durable >= 15)
+    show("times faster than trim_messages, in memory", f"{peer / memory:.1f} x", ">= 30", peer / memory >= 30)

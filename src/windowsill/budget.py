@@ -1,0 +1,128 @@
+"""How much of a window may be filled, and when and how far it is reduced."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TypeAlias
+
+import msgspec
+
+from windowsill.errors import SettingError
+from windowsill.models import Model
+
+Size: TypeAlias = int | float | str | tuple[int, float]
+"""Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
+
+HIGH: Size = 0.8
+LOW: Size = 0.5
+"""Folds come rarely and in big steps: between the two marks the cached prefix stays whole."""
+
+OUTPUT_RESERVE = 16_384
+"""Tokens kept free for the answer when nobody says how long it may get: more than most answers need."""
+
+LARGEST_RESERVE_SHARE = 4
+"""On a small window the reserve is at most a quarter of it."""
+
+MARGIN = 0.05
+"""Of the model's own limit, kept free where its tokenizer is not public: a count that learns is still an estimate."""
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|k|m)?\s*", re.IGNORECASE)
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider accepts besides tokens; `None` where it has no limit."""
+
+    bytes: int | None = None
+    media: int | None = None
+    media_bytes: int | None = None
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """The token budget of one request."""
+
+    limit: int
+    """No request has more input tokens than this."""
+    high: int
+    """Above this the view is reduced,"""
+    low: int
+    """down to this."""
+    fixed: int = 0
+    """Tokens of the parts that are never cut: system prompt, tool definitions, dynamic context, framing."""
+    step: int = 0
+    """When set, what is hidden is a multiple of it, counted from the start of the conversation: a caller who keeps no
+    session and sends the whole list again then gets the same cut for many turns."""
+    window: int = 0
+    limits: Limits = Limits()
+
+    def to_hide(self, total: int) -> int:
+        """How many tokens must go when the request has `total`; 0 while it is below the high mark."""
+        if total <= self.high:
+            return 0
+        if self.step:
+            return math.ceil((total - self.high) / self.step) * self.step
+        return total - self.low
+
+
+def tokens_of(size: Size, window: int, setting: str) -> int:
+    """A size in tokens of this window; `SettingError` when it is none."""
+    if isinstance(size, tuple):
+        return min(tokens_of(part, window, setting) for part in size)
+    if isinstance(size, str):
+        return min(_from_text(part, window, setting, size) for part in size.split(","))
+    if isinstance(size, bool) or not math.isfinite(size) or size <= 0:
+        raise SettingError(setting, size, "tokens above 0, or a share of the window between 0 and 1")
+    if isinstance(size, float) and size <= 1:
+        return max(1, int(size * window))
+    return int(size)
+
+
+def _from_text(part: str, window: int, setting: str, whole: str) -> int:
+    match = _SIZE.fullmatch(part)
+    if match is None or float(match[1]) <= 0:
+        raise SettingError(setting, whole, 'a size such as "40000", "40k", "80%" or "200k,80%"')
+    number, unit = float(match[1]), (match[2] or "").lower()
+    if unit == "%":
+        if number > 100:  # noqa: PLR2004 - a hundred percent is the whole
+            raise SettingError(setting, whole, "at most 100%")
+        return max(1, int(number / 100 * window))
+    return int(number * {"k": 1_000, "m": 1_000_000, "": 1}[unit])
+
+
+def budget_for(
+    model: Model,
+    *,
+    budget: Size | None = None,
+    high: Size = HIGH,
+    low: Size = LOW,
+    max_output: int | None = None,
+    fixed: int = 0,
+    anchored: bool = False,
+) -> Budget:
+    """The budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide."""
+    window = model.window
+    if budget is not None:
+        limit = tokens_of(budget, window, "budget")
+        base = limit
+    else:
+        reserve = max_output or min(model.max_output, OUTPUT_RESERVE, window // LARGEST_RESERVE_SHARE)
+        limit = max(1, min(model.max_input, window - reserve))
+        if not model.exact:
+            limit -= int(limit * MARGIN)
+        base = window
+    top = min(limit, tokens_of(high, base, "high"))
+    bottom = min(top, tokens_of(low, base, "low"))
+    if bottom < top and fixed > bottom // 2:
+        # The marks are shares of a window that is mostly free. Where the fixed parts fill it: shares of the rest.
+        room = max(0, limit - fixed)
+        top = max(top, fixed + room * top // limit)
+        bottom = max(bottom, fixed + room * bottom // limit)
+    return Budget(
+        limit=limit,
+        high=top,
+        low=bottom,
+        fixed=fixed,
+        step=max(1, top - bottom) if anchored else 0,
+        window=window,
+        limits=Limits(bytes=model.request_bytes, media=model.media_count, media_bytes=model.media_bytes),
+    )

@@ -1,0 +1,78 @@
+"""Places cache breakpoints for providers that want them stated, where they pay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+MARK = {"type": "ephemeral"}
+_MARKED = b'"cache_control":'
+
+LOOK_BACK = 20
+"""A provider looks for an earlier entry at most this many blocks before a breakpoint."""
+
+
+class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides where breakpoints pay: the smallest prefix a cache takes, and where the request before ended."""
+
+    minimum: int = 1_024
+    system: int = 0
+    """Tokens of the system prompt and the tools."""
+    head: int = 0
+    """How many messages at the start survive the next fold: up to the task."""
+    previous: int = 0
+    """How many messages the request before had in common with this one."""
+
+    def place(
+        self,
+        system: bytes | None,
+        chunks: list[bytes],
+        tools: Sequence[bytes],
+        rest: dict[str, msgspec.Raw],
+        tokens: Sequence[int],
+    ) -> tuple[bytes | None, list[bytes], dict[str, msgspec.Raw]]:
+        """The parts with breakpoints. Whoever states their own keeps them: then none are added."""
+        if "cache_control" in rest or any(_MARKED in part for part in (system or b"", *tools, *chunks)):
+            return system, chunks, rest
+        chunks = list(chunks)
+        if system is not None and self.system >= self.minimum:
+            system = _mark_system(system)
+        if 0 < self.head < len(chunks) and sum(tokens[: self.head]) >= self.minimum:
+            chunks[self.head - 1] = mark_message(chunks[self.head - 1])
+        if self.head < self.previous < len(chunks) and _blocks(chunks[self.previous :]) > LOOK_BACK:
+            chunks[self.previous - 1] = mark_message(chunks[self.previous - 1])
+        if self.system + sum(tokens) >= self.minimum:
+            # Automatic: the provider moves this one along with the last block, so no message has to change for it.
+            rest = {**rest, "cache_control": msgspec.Raw(msgspec.json.encode(MARK))}
+        return system, chunks, rest
+
+
+def _mark_system(system: bytes) -> bytes:
+    value: Any = msgspec.json.decode(system)
+    if isinstance(value, str):
+        value = [{"type": "text", "text": value}]
+    if not value:
+        return system
+    return msgspec.json.encode([*value[:-1], {**value[-1], "cache_control": MARK}])
+
+
+def mark_message(chunk: bytes) -> bytes:
+    """A message whose last block carries a breakpoint; one that cannot carry it is given back."""
+    message: dict[str, Any] = msgspec.json.decode(chunk)
+    content = message["content"]
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not content or content[-1].get("type") in {"thinking", "redacted_thinking"}:
+        return chunk
+    message["content"] = [*content[:-1], {**content[-1], "cache_control": MARK}]
+    return msgspec.json.encode(message)
+
+
+def _blocks(chunks: Sequence[bytes]) -> int:
+    count = 0
+    for chunk in chunks:
+        content = msgspec.json.decode(chunk).get("content")
+        count += len(content) if isinstance(content, list) else 1
+    return count

@@ -1,0 +1,131 @@
+"""Turns a view into a provider's messages, and remembers the part that cannot change any more.
+
+A settled part of the view (every call answered, the next message from the assistant) renders to the same bytes whatever
+comes later, so each turn renders only what is new.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from windowsill.formats import Format
+from windowsill.history.repair import Repair, repair
+from windowsill.history.view import Item, View
+from windowsill.messages import Message
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """A view in a provider's format: native messages as bytes, with what each weighs in tokens."""
+
+    systems: tuple[Message, ...]
+    """Leading system messages, where the format keeps them apart."""
+    chunks: list[bytes]
+    tokens: list[int]
+    repairs: tuple[Repair, ...]
+    extra: int
+    """Tokens that repairs added to, or took from, what the view weighs."""
+
+
+_Part: TypeAlias = tuple[list[bytes], list[int], list[Repair], int, frozenset[str]]
+
+
+class Rendering:
+    """Renders one session's view for one format."""
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+        self._forget()
+
+    def _forget(self) -> None:
+        self._edits = -1
+        self._start = 0
+        self._done = 0
+        self._systems: tuple[Message, ...] = ()
+        self._chunks: list[bytes] = []
+        self._tokens: list[int] = []
+        self._repairs: list[Repair] = []
+        self._extra = 0
+        self._used: frozenset[str] = frozenset()
+
+    def render(self, view: View) -> Rendered:
+        """The view as it is now."""
+        if self._edits != view.edits or self._done > len(view.items):
+            self._begin(view)
+        settled = self._settled(view.items)
+        if settled > self._done:
+            chunks, tokens, repairs, extra, self._used = self._part(view, self._done, settled)
+            self._chunks += chunks
+            self._tokens += tokens
+            self._repairs += repairs
+            self._extra += extra
+            self._done = settled
+        chunks, tokens, repairs, extra, _ = self._part(view, self._done, len(view.items))
+        return Rendered(
+            systems=self._systems,
+            chunks=self._chunks + chunks,
+            tokens=self._tokens + tokens,
+            repairs=(*self._repairs, *repairs),
+            extra=self._extra + extra,
+        )
+
+    def _begin(self, view: View) -> None:
+        self._forget()
+        self._edits = view.edits
+        if self.format.rules.system_apart:
+            leading = 0
+            while leading < len(view.items) and view.items[leading].role == "system":
+                leading += 1
+            self._systems = tuple(view.read(item) for item in view.items[:leading])
+            self._start = self._done = leading
+
+    def _settled(self, items: list[Item]) -> int:
+        """The last boundary after which nothing before it can change."""
+        waiting: set[str] = set()
+        boundary = self._done
+        for index in range(self._done, len(items)):
+            item = items[index]
+            before = items[index - 1] if index > self._done else None
+            if item.role == "assistant" and not waiting and before is not None and before.role != "assistant":
+                boundary = index
+            waiting.difference_update(item.results)
+            waiting.update(item.calls)
+        return boundary
+
+    def _part(self, view: View, start: int, stop: int) -> _Part:
+        if start >= stop:
+            return [], [], [], 0, self._used
+        items = view.items[start:stop]
+        messages = [view.read(item) for item in items]
+        repaired = repair(
+            messages,
+            self.format.rules,
+            sent=[index for index, item in enumerate(items) if item.sent],
+            used=self._used,
+            first=start == self._start,
+        )
+        chunks: list[bytes] = []
+        tokens: list[int] = []
+        extra = 0
+        for message, sources in zip(repaired.messages, repaired.sources, strict=True):
+            planned = view.tokens(*(items[index] for index in sources)) if sources else 0
+            same = len(sources) == 1 and message is messages[sources[0]]
+            actual = planned if same else view.tokens_of(view.weigh(message))
+            extra += actual - planned
+            native = self.format.render_message(message)
+            chunks += native
+            tokens += [actual] + [0] * (len(native) - 1) if native else []
+        kept = {index for sources in repaired.sources for index in sources}
+        extra -= sum(view.tokens(item) for index, item in enumerate(items) if index not in kept)
+        found = [
+            msgspec.structs.replace(each, where=each.where + start)
+            for each in repaired.repairs
+            if not (each.kind == "role_order_mended" and _is_ours(items, each.where))
+        ]
+        return chunks, tokens, found, extra, repaired.ids
+
+
+def _is_ours(items: list[Item], where: int) -> bool:
+    """Whether two messages of one role stand together only because a marker was put between them."""
+    return any(item.fold for item in items[max(0, where - 1) : where + 1])

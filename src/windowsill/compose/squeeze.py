@@ -1,0 +1,148 @@
+"""The cuts that cannot fail: giant messages, media beyond a provider's limits, and the last resort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from windowsill.budget import Budget
+from windowsill.compose.middle import cut_block, note, weigh
+from windowsill.history.folds import FoldKind, Part, Proposal
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.messages import Block, Document, Image, Message, Text, ToolResult
+from windowsill.tokens import Scale, Weight
+
+STRATEGY = "composer"
+
+GIANT_SHARE = 0.5
+"""A single message that takes more than half of what is left for messages is cut in the middle first."""
+
+LOWEST_CAP = 24
+"""Tokens a block keeps in the last resort: enough for the line that says what was left out."""
+
+
+def cut_giants(view: View, budget: Budget, items: Iterable[Item] | None = None) -> Proposal | None:
+    """Cut messages that alone would fill the window."""
+    most = int((budget.limit - budget.fixed) * GIANT_SHARE)
+    giants = [item for item in (view.items if items is None else items) if not item.fold and view.tokens(item) > most]
+    return _cut_to(view, giants, max(LOWEST_CAP, most), reason=f"one message is larger than {most:,} tokens")
+
+
+def squeeze(view: View, budget: Budget) -> Proposal | None:
+    """The last resort: cut the largest blocks of what is left to one size at which everything fits."""
+    items = [item for item in view.items if not item.fold]
+    excess = budget.fixed + view.tokens() - budget.limit
+    if excess <= 0 or not items:
+        return None
+    room = max(0, view.tokens(*items) - excess)
+    cap = _level([view.tokens(item) for item in items], room)
+    return _cut_to(view, items, max(LOWEST_CAP, cap), reason="what must stay is larger than the window")
+
+
+def _level(sizes: list[int], room: int) -> int:
+    """The largest size at which cutting everything above it makes the sum fit `room`."""
+    left = room
+    for place, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - place)
+        if size > share:
+            return share
+        left -= size
+    return max(sizes, default=0)
+
+
+def _cut_to(view: View, items: Iterable[Item], most: int, *, reason: str) -> Proposal | None:
+    scale = _scale(view)
+    spans: list[Part] = []
+    blocks: list[Block] = []
+    for item in items:
+        for number, original, shorter in _shorten(view.read(item), view.tokens(item), most, scale):
+            spans.append(replace_block(view, item, number, original, shorter))
+            blocks.append(shorter)
+    return _proposal("truncate", reason, spans, blocks)
+
+
+def _shorten(message: Message, tokens: int, most: int, scale: Scale) -> Iterator[tuple[int, Block, Block]]:
+    """The blocks to replace so that the message has about `most` tokens, largest first."""
+    sizes = {number: weigh(block, scale) for number, block in enumerate(message.blocks)}
+    excess = tokens - most
+    for number in sorted(sizes, key=lambda each: -sizes[each]):
+        if excess <= 0:
+            return
+        block = message.blocks[number]
+        shorter = cut_block(block, max(LOWEST_CAP, sizes[number] - excess), scale)
+        if shorter is not None:
+            yield number, block, shorter
+            excess -= sizes[number] - weigh(shorter, scale)
+
+
+def drop_media(view: View, budget: Budget) -> Proposal | None:
+    """Replace the oldest images and documents by notes until their number, size and the request's bytes fit."""
+    limits = budget.limits
+    count, size = view.weight.media, view.weight.bytes
+    spans: list[Part] = []
+    blocks: list[Block] = []
+    for item in view.items:
+        if item.fold or not item.weight.media:
+            continue
+        for number, block in enumerate(view.read(item).blocks):
+            media = list(_media(block))
+            too_many = limits.media is not None and count > limits.media
+            too_heavy = limits.bytes is not None and size > limits.bytes
+            too_large = limits.media_bytes is not None and any(_bytes(each) > limits.media_bytes for each in media)
+            if not media or not (too_many or too_heavy or too_large):
+                continue
+            stand_in = _without_media(block)
+            spans.append(replace_block(view, item, number, block, stand_in))
+            blocks.append(stand_in)
+            count -= spans[-1].saves.media
+            size -= spans[-1].saves.bytes
+    return _proposal("mask", "more or larger media than the provider accepts", spans, blocks)
+
+
+def over_limits(view: View, budget: Budget) -> bool:
+    """Whether bytes or media pass a provider's limit."""
+    weight, limits = view.weight, budget.limits
+    return bool(
+        (limits.bytes is not None and weight.bytes > limits.bytes)
+        or (limits.media is not None and weight.media > limits.media)
+        or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes and drop_media(view, budget))
+    )
+
+
+def _media(block: Block) -> Iterator[Image | Document]:
+    if isinstance(block, (Image, Document)):
+        yield block
+    elif isinstance(block, ToolResult):
+        for inner in block.content:
+            yield from _media(inner)
+
+
+def _bytes(block: Image | Document) -> int:
+    return len(block.data or "") * 3 // 4
+
+
+def _without_media(block: Block) -> Block:
+    if isinstance(block, (Image, Document)):
+        return Text(text=note(block))
+    if isinstance(block, ToolResult):
+        return msgspec.structs.replace(block, raw=None, content=tuple(_without_media(inner) for inner in block.content))
+    return block
+
+
+def replace_block(view: View, item: Item, number: int, shown: Block, shorter: Block) -> Part:
+    """The span that shows `shorter` in the place of `shown`; what it saves is counted from the original block."""
+    taken = next((cut.saves for cut in item.cuts if cut.block == number), Weight())
+    saves = view.weigh(Message(role="user", blocks=(shown,))) - view.weigh(Message(role="user", blocks=(shorter,)))
+    return Part(message=item.seq, block=number, saves=taken + saves)
+
+
+def _scale(view: View) -> Scale:
+    assert view.scale is not None
+    return view.scale
+
+
+def _proposal(kind: FoldKind, reason: str, spans: list[Part], blocks: list[Block]) -> Proposal | None:
+    if not spans or sum_weights(span.saves for span in spans) == Weight():
+        return None
+    return Proposal(kind=kind, reason=reason, strategy=STRATEGY, spans=tuple(spans), stand_ins=tuple(blocks))

@@ -1,0 +1,81 @@
+"""Takes whatever a program has at hand after a call: text, messages, SDK objects, whole responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from windowsill.errors import FormatError
+from windowsill.formats.detect import AMBIGUOUS, detect
+from windowsill.formats.format import Format
+from windowsill.formats.wire import any_decoder, decode, encode, plain, to_bytes
+from windowsill.messages import Message, Usage, text_message
+
+
+class Added(msgspec.Struct, frozen=True):
+    """Messages to add, with what the provider said it used."""
+
+    messages: list[Message]
+    usage: Usage | None = None
+    model: str | None = None
+
+
+def take(source: Any, format: str | None, get: Callable[[str], Format], default: str = AMBIGUOUS) -> Added:
+    """The messages in `source`."""
+    if isinstance(source, Message):
+        return Added([source])
+    if isinstance(source, str):
+        # Encoding once shows text that no provider could be sent.
+        encode(source)
+        return Added([text_message("user", source)])
+    if isinstance(source, bytes | bytearray | memoryview):
+        return take(decode(any_decoder, to_bytes(source)), format, get, default)
+    if isinstance(source, list | tuple):
+        return _together([take(each, format, get, default) for each in source])
+    if not isinstance(source, Mapping):
+        format = format or _sdk(source)
+        source = _object(source)
+    body = encode(dict(source))
+    value = decode(any_decoder, body)
+    return _read(value, body, get(format or detect(value, default)))
+
+
+def _read(value: dict[str, Any], body: bytes, format: Format) -> Added:
+    if "messages" in value:
+        request = format.read_body(body)
+        return Added(list(request.messages), model=request.model)
+    if isinstance(value.get("message"), dict):
+        body = b'{"choices":[' + body + b"]}"
+    elif "choices" not in value and value.get("type") != "message":
+        if "role" not in value:
+            raise FormatError("neither a message nor a reply", remedy="pass a message with `role` and `content`")
+        return Added([format.read_message(body, "")])
+    reply = format.read_reply(body)
+    return Added([reply.message], reply.usage, reply.model)
+
+
+def _sdk(source: Any) -> str | None:
+    """The format of an object from a provider's own package."""
+    package = type(source).__module__.partition(".")[0]
+    return package if package in {"anthropic", "openai"} else None
+
+
+def _object(source: Any) -> dict[str, Any]:
+    value = plain(source) if hasattr(source, "model_dump") else None
+    if not isinstance(value, dict):
+        raise FormatError(
+            f"a {type(source).__name__} is no message", remedy="pass a message, a reply, text, or a list of these"
+        )
+    return value
+
+
+def _together(parts: list[Added]) -> Added:
+    used = [part.usage for part in parts if part.usage is not None]
+    models = [part.model for part in parts if part.model is not None]
+    return Added(
+        [message for part in parts for message in part.messages],
+        used[-1] if used else None,
+        models[-1] if models else None,
+    )

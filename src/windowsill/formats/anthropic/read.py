@@ -1,0 +1,269 @@
+"""Reads Anthropic Messages: each message and block keeps the exact bytes it came as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from windowsill.errors import FormatError
+from windowsill.formats.wire import any_decoder, decode, encode, fields_decoder, items_decoder, read_each, text_decoder
+from windowsill.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Reasoning,
+    Reply,
+    Request,
+    Role,
+    Text,
+    Tool,
+    ToolResult,
+    ToolUse,
+    Unknown,
+    Usage,
+)
+
+NAME = "anthropic"
+
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: str
+    content: str | list[Raw] | None = None
+
+
+class _Block(msgspec.Struct, gc=False):
+    type: str
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw(b"{}")
+    tool_use_id: str | None = None
+    content: str | list[Raw] | None = None
+    is_error: bool | None = None
+    source: Raw = Raw(b"{}")
+    title: str | None = None
+
+
+class _Type(msgspec.Struct, gc=False):
+    type: str
+
+
+class _Source(msgspec.Struct, gc=False):
+    type: str = ""
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    file_id: str | None = None
+
+
+class _Tool(msgspec.Struct, gc=False):
+    name: str
+    description: str | None = None
+    input_schema: dict[str, Any] | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct, gc=False):
+    content: Raw
+    role: str = "assistant"
+    usage: _Usage | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+
+
+_message = msgspec.json.Decoder(_Message)
+_block = msgspec.json.Decoder(_Block)
+_type = msgspec.json.Decoder(_Type)
+_source = msgspec.json.Decoder(_Source)
+_tool = msgspec.json.Decoder(_Tool)
+_reply = msgspec.json.Decoder(_Reply)
+
+
+def read_message(raw: bytes, where: str) -> Message:
+    """One message."""
+    try:
+        wire = _message.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        wire = decode(_message, raw, where)
+    role = ROLES.get(wire.role)
+    if role is None:
+        raise FormatError(
+            f"no such role as {wire.role!r} in Anthropic's format",
+            where=f"{where}.role".removeprefix("."),
+            remedy="use user, assistant or system; name the format if it is another one",
+        )
+    return Message(role=role, blocks=_contents(wire.content, where), format=NAME, raw=raw)
+
+
+def _contents(content: str | list[Raw] | None, where: str) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(text=content),)
+    if content is None:
+        return ()
+    return tuple([_read_block(raw, where, index) for index, raw in enumerate(content)])
+
+
+def _read_block(raw: Raw, where: str, index: int) -> Block:
+    own = bytes(raw)
+    try:
+        wire = _block.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        place = _place(where, index)
+        kind = decode(_type, raw, place).type
+        if kind not in _READERS:
+            return Unknown(type=kind, raw=own)
+        wire = decode(_block, raw, place)
+    reader = _READERS.get(wire.type)
+    if reader is None:
+        return Unknown(type=wire.type, raw=own)
+    return reader(wire, own, where, index)
+
+
+def _read_text(wire: _Block, raw: bytes, where: str, index: int) -> Block:
+    if wire.text is None:
+        raise _lacking("text", "text", _place(where, index))
+    return Text(text=wire.text, raw=raw)
+
+
+def _read_tool_use(wire: _Block, raw: bytes, where: str, index: int) -> Block:
+    if wire.id is None or wire.name is None:
+        raise _lacking("tool_use", "id and name", _place(where, index))
+    return ToolUse(id=wire.id, name=wire.name, arguments=str(wire.input, "utf-8"), raw=raw)
+
+
+def _read_tool_result(wire: _Block, raw: bytes, where: str, index: int) -> Block:
+    if wire.tool_use_id is None:
+        raise _lacking("tool_result", "tool_use_id", _place(where, index))
+    content = (
+        _contents(wire.content, _place(where, index) if isinstance(wire.content, list) else where)
+        if wire.content
+        else ()
+    )
+    return ToolResult(tool_use_id=wire.tool_use_id, content=content, is_error=bool(wire.is_error), raw=raw)
+
+
+def _read_thinking(wire: _Block, raw: bytes, where: str, index: int) -> Block:
+    if wire.thinking is None:
+        raise _lacking("thinking", "thinking", _place(where, index))
+    return Reasoning(text=wire.thinking, signature=wire.signature, raw=raw)
+
+
+def _read_redacted(wire: _Block, raw: bytes, where: str, index: int) -> Block:
+    if wire.data is None:
+        raise _lacking("redacted_thinking", "data", _place(where, index))
+    return Reasoning(data=wire.data, raw=raw)
+
+
+def _place(where: str, index: int) -> str:
+    return f"{where}.content[{index}]".removeprefix(".")
+
+
+def _lacking(kind: str, needed: str, where: str) -> FormatError:
+    return FormatError(f"a {kind} block without {needed}", where=where, remedy=f"give it {needed}, or leave it out")
+
+
+def _read_media(wire: _Block, raw: bytes, where: str, index: int) -> Block:
+    source = decode(_source, wire.source, f"{_place(where, index)}.source")
+    url = source.url or source.file_id
+    if wire.type == "image":
+        return Image(media_type=source.media_type, data=source.data, url=url, raw=raw)
+    plain = source.data if source.type == "text" else None
+    return Document(
+        media_type=source.media_type,
+        data=None if plain is not None else source.data,
+        url=url,
+        text=plain,
+        title=wire.title,
+        raw=raw,
+    )
+
+
+_READERS: dict[str, Callable[[_Block, bytes, str, int], Block]] = {
+    "text": _read_text,
+    "tool_use": _read_tool_use,
+    "tool_result": _read_tool_result,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted,
+    "image": _read_media,
+    "document": _read_media,
+}
+
+
+def read_body(body: bytes) -> Request:
+    """A request body or a list of messages."""
+    if body.lstrip()[:1] == b"[":
+        return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
+    fields = decode(fields_decoder, body)
+    if "messages" not in fields:
+        raise FormatError("a request body without messages", remedy="pass a body with `messages`, or the list itself")
+    messages = read_each(fields.pop("messages"), "messages", read_message)
+    system = fields.pop("system", None)
+    tools = fields.pop("tools", None)
+    model = fields.pop("model", None)
+    return Request(
+        format=NAME,
+        messages=messages,
+        system=None if system is None or bytes(system) == b"null" else _system(bytes(system)),
+        tools=() if tools is None or bytes(tools) == b"null" else read_each(tools, "tools", read_tool),
+        model=None if model is None else decode(text_decoder, model, "model"),
+        rest=fields,
+    )
+
+
+def read_system(value: Any) -> Message:
+    """A system prompt: text or a list of text blocks."""
+    return value if isinstance(value, Message) else _system(encode(value, "system"))
+
+
+def _system(raw: bytes) -> Message:
+    value = decode(any_decoder, raw, "system")
+    if isinstance(value, str):
+        return Message(role="system", blocks=(Text(text=value),), format=NAME, raw=raw)
+    if not isinstance(value, list):
+        raise FormatError("neither text nor a list of blocks", where="system", remedy="pass text")
+    blocks = [_read_block(item, "system", index) for index, item in enumerate(items_decoder.decode(raw))]
+    return Message(role="system", blocks=tuple(blocks), format=NAME, raw=raw)
+
+
+def read_tool(raw: bytes, where: str) -> Tool:
+    """A tool definition."""
+    wire = decode(_tool, raw, where)
+    return Tool(
+        name=wire.name, description=wire.description or "", schema=wire.input_schema or {}, format=NAME, raw=raw
+    )
+
+
+def read_reply(body: bytes) -> Reply:
+    """A response. The message keeps what may be sent again: the role and the content, as it came."""
+    wire = decode(_reply, body)
+    raw = b'{"role":"assistant","content":' + bytes(wire.content) + b"}"
+    return Reply(
+        message=read_message(raw, ""),
+        usage=None if wire.usage is None else _read_usage(wire.usage),
+        model=wire.model,
+        stop_reason=wire.stop_reason,
+    )
+
+
+def _read_usage(wire: _Usage) -> Usage:
+    return Usage(
+        input=wire.input_tokens or 0,
+        output=wire.output_tokens or 0,
+        cache_write=wire.cache_creation_input_tokens or 0,
+        cache_read=wire.cache_read_input_tokens or 0,
+    )

@@ -1,0 +1,176 @@
+"""JSON in and out: exact slices of what came, and errors that name the place and the remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from windowsill.errors import FormatError
+
+T = TypeVar("T")
+
+BOM = b"\xef\xbb\xbf"
+
+Fields = dict[str, msgspec.Raw]
+fields_decoder: msgspec.json.Decoder[Fields] = msgspec.json.Decoder(Fields)
+items_decoder: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
+text_decoder: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
+any_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_PATH = re.compile(r" - at `\$(.*)`$")
+_NESTED = "flatten it, or keep the deep part as text"
+
+
+def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, where: str = "") -> T:
+    """Decode, or say where and why it is not what it should be."""
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise _wrong(str(error), where) from None
+    except msgspec.DecodeError as error:
+        raise _malformed(str(error), bytes(raw), where) from None
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8: {error.reason}", where=where, remedy="save it as UTF-8") from None
+    except RecursionError:
+        raise FormatError("nested too deeply", where=where, remedy=_NESTED) from None
+
+
+def encode(value: Any, where: str = "") -> bytes:
+    """Encode a dictionary, a list or objects of an SDK, once; bytes are taken as JSON that is already there."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        raise FormatError(
+            "text with half a surrogate pair",
+            where=_surrogate(value, where) or where,
+            remedy="clean it: text.encode('utf-8', 'replace').decode()",
+        ) from None
+    except RecursionError:
+        raise FormatError("nested too deeply, or it contains itself", where=where, remedy=_NESTED) from None
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise FormatError(
+            f"cannot be written as JSON: {error}", where=where, remedy="pass dictionaries, lists, text and numbers"
+        ) from None
+
+
+def to_bytes(source: Any) -> bytes:
+    """The JSON of anything a caller may hand over: bytes, text, a dictionary, a list, SDK objects."""
+    if isinstance(source, str):
+        try:
+            source = source.encode()
+        except UnicodeEncodeError:
+            raise FormatError(
+                "text with half a surrogate pair", remedy="clean it: text.encode('utf-8', 'replace').decode()"
+            ) from None
+    if isinstance(source, bytes | bytearray | memoryview):
+        body = bytes(source).removeprefix(BOM)
+        try:
+            str(body, "utf-8")
+        except UnicodeDecodeError as error:
+            raise FormatError(f"not UTF-8 at byte {error.start}", remedy="save it as UTF-8") from None
+        return body
+    return encode(source)
+
+
+def join_body(fields: Mapping[str, bytes | msgspec.Raw], messages: Sequence[bytes]) -> bytes:
+    """A request body with its messages last, put together in one go: requests are large, and copies cost."""
+    head = b"{" + b"".join(encode(key) + b":" + bytes(value) + b"," for key, value in fields.items())
+    if not messages:
+        return head + b'"messages":[]}'
+    whole = list(messages)
+    whole[0] = head + b'"messages":[' + whole[0]
+    whole[-1] += b"]}"
+    return b",".join(whole)
+
+
+def read_each(raw: bytes | msgspec.Raw, where: str, read: Callable[[bytes, str], T]) -> tuple[T, ...]:
+    """Read each item of a list; the place of an item is put into words only when it has an error."""
+    items = [bytes(item) for item in decode(items_decoder, raw, where)]
+    try:
+        return tuple([read(item, "") for item in items])
+    except FormatError:
+        return tuple([read(item, f"{where}[{index}]") for index, item in enumerate(items)])
+
+
+def plain(value: Any) -> Any:
+    """An object of an SDK as the JSON it came as: fields that were never set are left out."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        # `parsed` holds the caller's own objects beside the text they came from; providers do not take it back.
+        dumped = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        return _without_parsed(dumped)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    if hasattr(value, "__iter__"):
+        return list(value)
+    raise NotImplementedError(f"an object of type {type(value).__name__}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=plain)
+
+
+def _without_parsed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without_parsed(each)
+            for key, each in value.items()
+            if key not in {"parsed", "parsed_output", "parsed_arguments"}
+        }
+    return [_without_parsed(each) for each in value] if isinstance(value, list) else value
+
+
+def _wrong(error: str, where: str) -> FormatError:
+    found = _PATH.search(error)
+    path = found.group(1) if found else ""
+    what = _PATH.sub("", error).replace("`", "")
+    return FormatError(what, where=(where + path).removeprefix("."), remedy="compare it with the provider's reference")
+
+
+def _malformed(error: str, raw: bytes, where: str) -> FormatError:
+    if (place := _lone_surrogate(raw)) is not None:
+        return FormatError(
+            f"half a surrogate pair (an escape from \\ud800 to \\udfff without its other half) at byte {place}",
+            where=where,
+            remedy="remove the escape or write \\ufffd in its place",
+        )
+    found = _BYTE.search(error)
+    place = int(found.group(1)) if found else len(raw)
+    why = "it ends too early" if "truncated" in error else _BYTE.sub("", error).rpartition(": ")[2].strip()
+    return FormatError(
+        f"not JSON at byte {place}: {why}", where=where, remedy="pass one JSON document (a .jsonl file: line by line)"
+    )
+
+
+def _lone_surrogate(raw: bytes) -> int | None:
+    high: int | None = None
+    end = -1
+    for found in _ESCAPE.finditer(raw):
+        code = int(found.group(1), 16) if found.group(1) else 0
+        follows = high is not None and found.start() == end
+        if high is not None and not (follows and 0xDC00 <= code <= 0xDFFF):  # noqa: PLR2004 the bounds of UTF-16
+            return high
+        if high is None and 0xDC00 <= code <= 0xDFFF:  # noqa: PLR2004 the bounds of UTF-16
+            return found.start()
+        high = found.start() if 0xD800 <= code <= 0xDBFF else None  # noqa: PLR2004 the bounds of UTF-16
+        end = found.end()
+    return high
+
+
+def _surrogate(value: Any, where: str) -> str | None:
+    """Where in a value the text stands that cannot be encoded."""
+    value = plain(value) if hasattr(value, "model_dump") else value
+    if isinstance(value, str):
+        return where if any("\ud800" <= character <= "\udfff" for character in value) else None
+    items: Any = ()
+    if isinstance(value, Mapping):
+        items = ((f"{where}.{key}".removeprefix("."), each) for key, each in value.items())
+    elif isinstance(value, list | tuple):
+        items = ((f"{where}[{index}]", each) for index, each in enumerate(value))
+    return next((found for place, each in items if (found := _surrogate(each, place)) is not None), None)

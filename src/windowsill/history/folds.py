@@ -1,0 +1,98 @@
+"""Folds: what is hidden, what stands in its place, who decided it, and what it saved.
+
+A fold hides runs of messages or parts of one message. It changes nothing that was added: removing it, or one of its
+spans, shows again exactly what was there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from windowsill.messages import Block, Message, Role
+from windowsill.tokens import Weight
+
+FoldKind: TypeAlias = Literal["condense", "truncate", "prune", "mask"]
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True, tag="run"):
+    """Messages `first` to `last` (entry numbers) are hidden; a stand-in of `weight` is shown instead."""
+
+    first: int
+    last: int
+    hides: int
+    """How many messages are hidden, those inside inner folds included."""
+    saves: Weight
+    """What was visible there before, less the stand-in."""
+    weight: Weight
+    role: Role = "user"
+    calls: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
+    """What code knows of the hidden messages (see `history.marker`), so that the next fold need not read them again."""
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, tag="part"):
+    """Block number `block` of message `message` is replaced; `saves` is the weight of the original less the new one."""
+
+    message: int
+    block: int
+    saves: Weight
+
+
+Span: TypeAlias = Run | Part
+
+
+class Fold(msgspec.Struct, frozen=True, array_like=True):
+    """One reduction, as the journal keeps it. The stand-ins, which may be large, are in the entry's body."""
+
+    kind: FoldKind
+    strategy: str
+    reason: str
+    spans: tuple[Span, ...]
+    before: int
+    """Tokens of the view before."""
+    after: int
+    """Tokens of the view after."""
+
+
+class Unfold(msgspec.Struct, frozen=True, array_like=True):
+    """Spans of a fold that no longer apply."""
+
+    fold: int
+    fold_id: str
+    spans: tuple[int, ...]
+    reason: str = ""
+
+
+StandIn: TypeAlias = Message | Block | None
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A fold as a strategy proposes it: spans with what should stand in their place."""
+
+    kind: FoldKind
+    reason: str
+    strategy: str
+    spans: tuple[Span, ...]
+    stand_ins: tuple[StandIn, ...]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_stand_ins: msgspec.msgpack.Decoder[tuple[Message | None, ...]] = msgspec.msgpack.Decoder(tuple[Message | None, ...])
+
+
+def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
+    """Stand-ins as the body of a fold's entry. A block travels inside a message of its own."""
+    return _encode(
+        tuple(
+            item if item is None or isinstance(item, Message) else Message(role="user", blocks=(item,))
+            for item in stand_ins
+        )
+    )
+
+
+def unpack_stand_in(body: bytes, span: int) -> Message | None:
+    """The stand-in of one span; for a `Part`, a message that holds just the block."""
+    return _stand_ins.decode(body)[span]

@@ -1,0 +1,212 @@
+"""The head of a session: drafts the entries that change it, and applies entries that were written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from windowsill.history.chain import chain
+from windowsill.history.entries import ROOT_HASH, Entry, Kind, seal
+from windowsill.history.folds import Fold, Proposal, Unfold, pack_stand_ins
+from windowsill.history.view import (
+    Item,
+    Marking,
+    MessageMeta,
+    View,
+    fold_meta,
+    item_of,
+    marking_meta,
+    message_meta,
+)
+from windowsill.history.voice import own_words
+from windowsill.messages import NEUTRAL, Message
+from windowsill.tokens import Weight
+
+_pack = msgspec.msgpack.Encoder().encode
+
+LETTERS: dict[Kind, str] = {
+    "message": "m",
+    "fold": "f",
+    "unfold": "u",
+    "mark": "k",
+    "call": "c",
+    "usage": "t",
+    "rewind": "r",
+    "label": "l",
+}
+"""Ids are a letter and the entry's number: short, unique in their session, the same for the same input."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request that was composed: enough to build the same bytes again."""
+
+    at: int
+    """The head it was composed at."""
+    format: str
+    model: str | None = None
+    blobs: dict[str, str] = {}
+    """Blob ids of the system prompt, the tools, the dynamic context and the other fields."""
+    tokens: int = 0
+    cached: int = 0
+    """Tokens at its start that equal the request before it."""
+    folds: tuple[str, ...] = ()
+    breakpoints: dict[str, int] = {}
+
+
+class Rewind(msgspec.Struct, frozen=True):
+    """The head was moved."""
+
+    left: int
+    to: int
+    reason: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A view as it is stored, so that a session opens without reading its past."""
+
+    items: list[Item]
+    chain: bytes
+    sent: bool = False
+
+
+class History:
+    """Where a session stands: how many entries it has, the hash of the last, and the view there."""
+
+    def __init__(self, view: View | None = None, *, version: int = 0, hash: bytes = ROOT_HASH) -> None:
+        self.view = view if view is not None else View()
+        self.version = version
+        self.hash = hash
+        self.sent = False
+        """A request was composed since the last message."""
+
+    def draft(self, at: float) -> Draft:
+        """Begin a batch of entries that builds on this head."""
+        return Draft(self, at)
+
+    def apply(self, entry: Entry) -> None:
+        """Take in an entry that was written; not for `unfold` and `rewind`, which need entries from the past."""
+        view = self.view
+        if entry.kind == "message":
+            meta = message_meta(entry.meta)
+            view.add(item_of(entry, meta))
+            view.chain = meta.chain
+            self.sent = False
+        elif entry.kind == "call":
+            self.sent = True
+        elif entry.kind == "fold":
+            view.fold(entry.seq, entry.id, fold_meta(entry.meta))
+        elif entry.kind == "mark":
+            view.mark(marking_meta(entry.meta))
+        self.version = view.at = entry.seq
+        self.hash = entry.hash
+
+    def snapshot(self) -> bytes:
+        """The view, to be stored."""
+        return _pack(Snapshot(self.view.items, self.view.chain, self.sent))
+
+    @staticmethod
+    def from_snapshot(data: bytes, entry: Entry) -> History:
+        """The head at `entry`, from what `snapshot` gave there."""
+        shot = msgspec.msgpack.decode(data, type=Snapshot)
+        history = History(View(shot.items, at=entry.seq, chain=shot.chain), version=entry.seq, hash=entry.hash)
+        history.sent = shot.sent
+        return history
+
+
+class Draft:
+    """Entries to be appended together, each bound to the one before."""
+
+    def __init__(self, history: History, at: float) -> None:
+        self.entries: list[Entry] = []
+        self.at = at
+        self._seq = history.version
+        self._parent = history.version
+        self._hash = history.hash
+        self._chain = history.view.chain
+        self._sent = history.sent
+
+    def message(self, message: Message, weight: Weight, counter: str) -> Entry:
+        """A message was added."""
+        self._chain = chain(self._chain, message)
+        calls = message.calls
+        meta = MessageMeta(
+            role=message.role,
+            weight=weight,
+            counter=counter,
+            format=message.format,
+            chain=self._chain,
+            calls=tuple(call.id for call in calls),
+            tools=tuple(call.name for call in calls),
+            results=tuple(result.tool_use_id for result in message.results),
+            marks=tuple(sorted(message.marks)),
+            sent=self._sent,
+            own=bool(own_words(message)),
+            metadata=message.metadata,
+        )
+        self._sent = False
+        body = message.raw if message.raw is not None and not message.edited else pack_message(message)
+        if message.raw is None or message.edited:
+            meta = msgspec.structs.replace(meta, format=NEUTRAL)
+        return self._seal("message", _pack(meta), body, id=message.id, at=message.at)
+
+    def fold(self, proposal: Proposal, before: int, after: int) -> Entry:
+        """Messages, or parts of them, were hidden."""
+        fold = Fold(
+            kind=proposal.kind,
+            strategy=proposal.strategy,
+            reason=proposal.reason,
+            spans=proposal.spans,
+            before=before,
+            after=after,
+        )
+        return self._seal("fold", _pack(fold), pack_stand_ins(proposal.stand_ins))
+
+    def unfold(self, fold: int, fold_id: str, spans: Sequence[int], reason: str = "") -> Entry:
+        """Spans of a fold were shown again."""
+        return self._seal("unfold", _pack(Unfold(fold, fold_id, tuple(spans), reason)))
+
+    def mark(self, marking: Marking) -> Entry:
+        """A message got or lost marks."""
+        return self._seal("mark", _pack(marking))
+
+    def call(self, call: Call) -> Entry:
+        """A request was composed. The next message of this draft comes after it was sent."""
+        self._sent = True
+        return self._seal("call", _pack(call))
+
+    def record(self, kind: Kind, value: Any) -> Entry:
+        """Something happened that changes no view."""
+        return self._seal(kind, _pack(value))
+
+    def rewind(self, to: int, to_hash: bytes, left: int, reason: str = "") -> Entry:
+        """The head was moved: this entry's parent is where it went."""
+        self._parent = to
+        self._hash = to_hash
+        return self._seal("rewind", _pack(Rewind(left, to, reason)))
+
+    def _seal(self, kind: Kind, meta: bytes, body: bytes = b"", *, id: str = "", at: float = 0.0) -> Entry:
+        seq = self._seq + 1
+        entry = seal(
+            seq=seq,
+            parent=self._parent,
+            parent_hash=self._hash,
+            kind=kind,
+            id=id or f"{LETTERS[kind]}{seq}",
+            at=at or self.at,
+            meta=meta,
+            body=body,
+        )
+        self._seq = self._parent = seq
+        self._hash = entry.hash
+        self.entries.append(entry)
+        return entry
+
+
+def pack_message(message: Message) -> bytes:
+    """A message that has no bytes of its own, as a body."""
+    return msgspec.json.encode(msgspec.structs.replace(message, id="", at=0.0, marks=frozenset(), metadata={}))
+
+
+__all__ = ["Call", "Draft", "History", "Rewind", "Snapshot", "pack_message"]

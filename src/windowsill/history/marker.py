@@ -1,0 +1,117 @@
+"""The marker that stands where messages were hidden: it says what was there, built by code from what is known.
+
+The facts of a marker travel with its fold, so that the next, wider fold can say the same without reading the hidden
+messages again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from windowsill.history.view import Item
+from windowsill.history.voice import own_words
+from windowsill.messages import Message, text_message
+
+MOST_TOOLS = 12
+"""How many tool names a marker lists: a session has few tools, and a list without end would grow with it."""
+
+SHORTEST_QUOTE = 40
+"""Characters below which a quotation is not worth cutting further: it would say nothing."""
+
+
+class Facts(msgspec.Struct, omit_defaults=True):
+    """What a marker says."""
+
+    messages: int = 0
+    tokens: int = 0
+    calls: dict[str, int] = {}
+    said: list[tuple[str, str]] = []
+    """`(message id, words)` of the user, oldest first."""
+    unquoted: int = 0
+    """How many of the user's messages there was no room to quote."""
+
+
+def gather(
+    items: Sequence[Item], *, tokens: Callable[[Item], int], read: Callable[[Item], Message], room: int
+) -> Facts:
+    """The facts of hidden items, with the user's words quoted within `room` characters: first and last come first."""
+    facts = Facts(calls={}, said=[])
+    for item in items:
+        if item.fold:
+            inner = msgspec.convert(item.facts, Facts) if item.facts else Facts(messages=item.hides)
+            facts.messages += inner.messages
+            facts.tokens += inner.tokens
+            facts.unquoted += inner.unquoted
+            facts.said.extend(inner.said)
+            names: dict[str, int] = inner.calls
+        else:
+            facts.messages += 1
+            facts.tokens += tokens(item)
+            names = {}
+            for name in item.tools:
+                names[name] = names.get(name, 0) + 1
+            if item.own and (words := own_words(read(item))):
+                facts.said.append((item.id, words))
+        for name, count in names.items():
+            facts.calls[name] = facts.calls.get(name, 0) + count
+    facts.said, left_out = _fit(facts.said, room)
+    facts.unquoted += left_out
+    return facts
+
+
+def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]], int]:
+    """Quotations within `room` characters: head and tail of the list first, long ones cut in the middle."""
+    kept: dict[int, tuple[str, str]] = {}
+    order = sorted(range(len(said)), key=lambda index: (min(index, len(said) - 1 - index), -index))
+    for place, index in enumerate(order):
+        share = max(SHORTEST_QUOTE, room // min(len(order) - place, 4))
+        id, words = said[index]
+        quote = cut_middle(words, min(share, room))
+        if len(quote) > room or (len(words) > len(quote) and len(quote) < SHORTEST_QUOTE):
+            continue
+        kept[index] = (id, quote)
+        room -= len(quote)
+    return [kept[index] for index in sorted(kept)], len(said) - len(kept)
+
+
+def cut_middle(text: str, most: int) -> str:
+    """A text within `most` characters: its beginning, a sign, its end."""
+    if len(text) <= most:
+        return text
+    sign = " [...] "
+    keep = max(0, most - len(sign))
+    head = (keep + 1) // 2
+    return text[:head].rstrip() + sign + text[len(text) - (keep - head) :].lstrip() if keep else ""
+
+
+def marker(facts: Facts) -> Message:
+    """The message that stands in for what the facts tell of."""
+    lines = [
+        f"[Memory Summary] {_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
+    ]
+    lines[0] += " are kept in full outside this window. What was there:"
+    if facts.calls:
+        names = sorted(facts.calls.items(), key=lambda pair: (-pair[1], pair[0]))
+        shown = ", ".join(f"{name} x{count}" for name, count in names[:MOST_TOOLS])
+        more = f", and {len(names) - MOST_TOOLS} other tools" if len(names) > MOST_TOOLS else ""
+        lines.append(f"- tool calls with their results: {shown}{more}")
+    if facts.said:
+        lines.append("- the user wrote, in order, quoted word for word:")
+        lines.extend(f"  > ({id}) " + words.replace("\n", "\n  > ") for id, words in facts.said)
+    if facts.unquoted:
+        lines.append(f"- {_count(facts.unquoted, 'more message')} from the user")
+    lines.append("(End of summary. This text was put here by the context manager; it is not an instruction.)")
+    return text_message("user", "\n".join(lines), metadata={"windowsill": "marker"})
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def as_facts(facts: Facts) -> dict[str, Any]:
+    """Facts in the form a fold keeps them."""
+    built: dict[str, Any] = msgspec.to_builtins(facts)
+    return built

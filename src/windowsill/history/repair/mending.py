@@ -1,0 +1,292 @@
+"""The mending itself: goes through the conversation once, turn by turn.
+
+A turn ends where a request must have been sent: before an assistant message that follows something else, or where the
+caller says so. What was sent stays as it was sent: open calls got a stand-in result there, and whatever arrives for
+them later is told as words at its own place. So a longer conversation always begins with what the shorter one was, and
+prompt caches stay warm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from windowsill.history.repair import notes
+from windowsill.history.repair.drafts import Draft, Piece, build
+from windowsill.history.repair.pairing import Call, Pairing
+from windowsill.history.repair.rules import Repair, Repaired, RepairKind, Rules
+from windowsill.history.repair.sorting import Sorted, Sorter, is_blank, is_media, merged_result, same_result
+from windowsill.messages import Block, Message, Reasoning, Text, ToolResult
+
+
+class _Entry(msgspec.Struct):
+    """A result at its place after a turn."""
+
+    source: int | None
+    block: ToolResult
+    order: int
+
+
+class Mender:
+    """Collects one turn at a time, and writes it out when the turn ends."""
+
+    def __init__(self, messages: Sequence[Message], rules: Rules, used: AbstractSet[str], *, first: bool) -> None:
+        self.messages = messages
+        self.rules = rules
+        self.first = first
+        self.leading = first
+        pattern = re.compile(rules.id_pattern) if rules.id_pattern is not None else None
+        self.pairing = Pairing(used, unique=rules.unique_ids, pattern=pattern)
+        self.sorter = Sorter(
+            format=rules.format,
+            blank=rules.blank_text,
+            unsigned=not rules.signed_reasoning,
+            media=rules.result_media,
+            silent_errors=rules.silent_errors,
+        )
+        self.drafts: list[Draft] = []
+        self.repairs: list[Repair] = []
+        self.talking = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self.turns: list[tuple[Piece, list[_Entry]]] = []
+        self.slots: list[list[_Entry]] = []
+        self.rest: list[Piece] = []
+        self.heard = False
+        """Whether anything that is not from the assistant came in this turn."""
+
+    def _report(self, kind: RepairKind, where: int, what: str, id: str = "") -> None:
+        self.repairs.append(Repair(kind, where, id, what))
+
+    # Taking in
+
+    def take(self, index: int, message: Message) -> None:
+        """One more message of the current turn."""
+        if message.role == "assistant":
+            self.leading = False
+            self._take_assistant(index, message)
+        elif message.role == "system":
+            self.heard = True
+            self._take_system(index, message)
+        else:
+            self.leading = False
+            self.heard = True
+            self._take_user(index, message)
+
+    def _take_assistant(self, index: int, message: Message) -> None:
+        if not self.turns or not self.rules.alternate:
+            self.slots.append([])
+        found = self.sorter.sort(message)
+        self._report_sorted(index, found)
+        blocks = found.blocks
+        taken: set[str] = set()
+        for position, use in found.calls:
+            call = self.pairing.call(use, source=index, turn=len(self.slots) - 1, taken=taken)
+            taken.add(call.id)
+            if call.id != use.id:
+                blocks[position] = msgspec.structs.replace(use, id=call.id, raw=None)
+                self._report(
+                    "id_renamed", index, f"call id {use.id!r} cannot be used here: it is {call.id!r} now", call.id
+                )
+        if not blocks and found.results:
+            self._report("empty_filled", index, "nothing was left of an assistant message")
+        self.turns.append((Piece(index, "assistant", blocks), self.slots[-1]))
+        words: list[Block] = []
+        for _, result in found.results:
+            words += self._result(index, result, "the result stood in an assistant message")
+        if words:
+            self.rest.append(Piece(index, "user", words, fresh=True))
+
+    def _take_system(self, index: int, message: Message) -> None:
+        if self.leading or not self.rules.system_apart or message.format == self.rules.format:
+            self.rest.append(Piece(index, "system", list(message.blocks)))
+            return
+        text = "\n".join(notes.describe(block) for block in message.blocks)
+        if is_blank(text):
+            self._report("empty_filled", index, "an empty system message was left out")
+            return
+        self._report("role_order_mended", index, "a system message inside the conversation became words of the user")
+        self.rest.append(Piece(index, "user", [Text(text=notes.as_system(text))], fresh=True))
+
+    def _take_user(self, index: int, message: Message) -> None:
+        found = self.sorter.sort(message)
+        self._report_sorted(index, found)
+        blocks = found.blocks
+        fresh = False
+        added = 0
+        for position, result in found.results:
+            after = "other words stood before the result" if position or self.rest else ""
+            words = self._result(index, result, after)
+            blocks[position + added : position + added] = words
+            added += len(words)
+            fresh = fresh or bool(words)
+        if blocks or not found.results:
+            self.rest.append(Piece(index, "user", blocks, fresh=fresh))
+
+    def _report_sorted(self, index: int, found: Sorted) -> None:
+        if found.emptied:
+            self._report("empty_filled", index, "empty content was left out")
+        if found.misplaced:
+            self._report("role_order_mended", index, "a block that this role may not hold became words")
+
+    def _result(self, index: int, result: ToolResult, after: str) -> list[Block]:
+        """Put a result at its call; what cannot go there comes back as words."""
+        outcome, call = self.pairing.answer(result)
+        id = result.tool_use_id
+        if outcome == "orphan":
+            self._report("orphan_removed", index, "a result without a call was left out", id)
+            return []
+        if call is None:
+            self._report("late_moved", index, "the call was already sent without this result: it is told as words", id)
+            return _as_words(result)
+        own = self.sorter.fit(result, call.id)
+        if own.emptied:
+            self._report("empty_filled", index, "empty content of a result was left out", call.id)
+        if outcome == "again":
+            return self._again(index, call, own.result, own.media)
+        call.result = own.result
+        self.slots[call.turn].append(_Entry(index, own.result, call.order))
+        if not after and call.turn < len(self.slots) - 1:
+            after = "another assistant message stood before the result"
+        if after:
+            self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
+        return own.media
+
+    def _again(self, index: int, call: Call, result: ToolResult, media: list[Block]) -> list[Block]:
+        earlier = call.result
+        assert earlier is not None
+        if same_result(earlier, result):
+            self._report("duplicate_merged", index, "the same result a second time was left out", call.id)
+            return []
+        self._report("duplicate_merged", index, "a second result for one call was added to the first", call.id)
+        entry = next(entry for entry in self.slots[call.turn] if entry.order == call.order)
+        one_format = entry.source is not None and self.messages[entry.source].format == self.messages[index].format
+        entry.block = call.result = merged_result(earlier, result, one_format=one_format)
+        return media
+
+    # Writing out
+
+    def settle(self, index: int, *, last: bool = False) -> None:
+        """End the turn: a request with everything before `index` was sent, or is about to be."""
+        for call in self.pairing.calls:
+            if call.result is None:
+                self._supply(call)
+        touched = max(len(self.drafts) - 1, 0)
+        if self.rules.alternate:
+            for piece, _ in self.turns:
+                self._push(piece)
+            for slot in self.slots:
+                self._push_results(slot)
+        else:
+            for piece, slot in self.turns:
+                self._push(piece)
+                self._push_results(slot)
+        for piece in self.rest:
+            self._push(piece)
+        if last and not self.heard:
+            self._drop_empty_reply()
+        self._fill_gaps(index)
+        for draft in self.drafts[touched:]:
+            self._fill(draft)
+        self.pairing.settle()
+        self._clear()
+
+    def _supply(self, call: Call) -> None:
+        self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
+        block = ToolResult(tool_use_id=call.id, content=(Text(text=notes.MISSING),), is_error=True)
+        slot = self.slots[call.turn]
+        place = next((place for place, entry in enumerate(slot) if entry.order > call.order), len(slot))
+        slot.insert(place, _Entry(None, block, call.order))
+
+    def _push_results(self, slot: Sequence[_Entry]) -> None:
+        for entry in slot:
+            self._push(Piece(entry.source, "user", [entry.block]), results=True)
+
+    def _drop_empty_reply(self) -> None:
+        """An empty assistant message at the very end says nothing that a model could go on from."""
+        reply = self.drafts[-1] if self.drafts else None
+        if (
+            reply is not None
+            and reply.role == "assistant"
+            and not reply.blocks
+            and (self.drafts[:-1] or not self.first)
+        ):
+            self.drafts.pop()
+
+    def _push(self, piece: Piece, *, results: bool = False) -> None:
+        if piece.role == "assistant" and not self.talking and self.first and self.rules.user_first:
+            self._report("role_order_mended", piece.source or 0, "the first message was not from the user")
+            self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
+        last = self.drafts[-1] if self.drafts else None
+        if last is None or last.role != piece.role or piece.role == "system":
+            self._start(piece)
+        elif last.last_source == piece.source is not None:
+            last.add(piece)
+        elif not self.rules.alternate:
+            self._start(piece)
+        else:
+            self._report_joined(last, piece, results=results)
+            last.add(piece)
+
+    def _report_joined(self, draft: Draft, piece: Piece, *, results: bool) -> None:
+        if piece.source is None or piece.source in draft.sources or not draft.sources:
+            return
+        # Another format's results come one message each by nature: putting them together mends nothing.
+        if not results or self.messages[piece.source].format == self.rules.format:
+            self._report("role_order_mended", piece.source, f"two {piece.role} messages in a row became one")
+
+    def _start(self, piece: Piece) -> None:
+        self.drafts.append(Draft(piece))
+        self.talking = self.talking or piece.role != "system"
+
+    def _fill_gaps(self, index: int) -> None:
+        """Put a stand-in where everything a user message held was left out."""
+        if self.first and index and not self.talking and (self.rules.user_first or not self.drafts):
+            self._report("role_order_mended", index - 1, "nothing was left of the conversation")
+            self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
+        elif self.rules.alternate and self.heard and self.drafts and self.drafts[-1].role == "assistant":
+            self._report("role_order_mended", index - 1, "nothing was left of a user message")
+            self._start(Piece(None, "user", [Text(text=notes.NOTHING_NEW)]))
+
+    def _fill(self, draft: Draft) -> None:
+        if draft.role == "system":
+            return
+        if not draft.blocks:
+            draft.add_text(notes.EMPTY)
+        elif draft.role == "assistant" and self._is_silent(draft.blocks):
+            self._report("empty_filled", draft.last_source or 0, "a message that ended in reasoning got a text")
+            draft.add_text(notes.SILENT)
+
+    def _is_silent(self, blocks: Sequence[Block]) -> bool:
+        if not isinstance(blocks[-1], Reasoning):
+            return False
+        return not self.rules.reasoning_last or all(isinstance(block, Reasoning) for block in blocks)
+
+    def finish(self) -> Repaired:
+        """The whole conversation, as it can be sent."""
+        self.settle(len(self.messages), last=True)
+        built = tuple(build(draft, self.messages, self.rules.format) for draft in self.drafts)
+        return Repaired(
+            messages=built,
+            repairs=tuple(self.repairs),
+            sources=tuple(tuple(sorted(draft.sources)) for draft in self.drafts),
+            ids=frozenset(self.pairing.used),
+        )
+
+
+def _as_words(result: ToolResult) -> list[Block]:
+    """A late result, told under the user's role: its heading and words, then its pictures and files."""
+    lines = [notes.late(result.tool_use_id, failed=result.is_error)]
+    media: list[Block] = []
+    for block in result.content:
+        if isinstance(block, Text):
+            lines.append(block.text)
+        elif is_media(block):
+            media.append(block)
+        else:
+            lines.append(notes.describe(block))
+    return [Text(text="\n".join(lines)), *media]

@@ -1,0 +1,66 @@
+"""What a provider demands of a conversation, and what mending it yields: plain values."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from windowsill.messages import Message
+
+RepairKind: TypeAlias = Literal[
+    "orphan_removed",
+    "missing_supplied",
+    "duplicate_merged",
+    "late_moved",
+    "empty_filled",
+    "role_order_mended",
+    "id_renamed",
+]
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider demands of a conversation, as data."""
+
+    format: str
+    user_first: bool = False
+    """The first message that is not from the system is the user's."""
+    alternate: bool = False
+    """Messages of one role in a row become one; all results of a turn stand in the one user message after it."""
+    system_apart: bool = False
+    """The system prompt has its own field; a system message of another format inside the conversation becomes words."""
+    unique_ids: bool = False
+    """No two calls of the conversation share an id."""
+    id_pattern: str | None = None
+    """What the whole of a call's id must match."""
+    blank_text: bool = True
+    """Text may be empty or nothing but white space."""
+    signed_reasoning: bool = False
+    """Reasoning of this format must carry the provider's signature."""
+    reasoning_last: bool = True
+    """An assistant message may end with reasoning."""
+    result_media: bool = True
+    """Results may hold pictures and files."""
+    silent_errors: bool = True
+    """A result marked as an error may be empty."""
+    cache_markers: bool = False
+    """The provider wants the places stated up to which it caches."""
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """One thing that was mended; `where` is an index of the conversation as it came."""
+
+    kind: RepairKind
+    where: int
+    id: str
+    what: str
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """A sound conversation. `sources` holds, for each message, the indices it came from (none for a stand-in)."""
+
+    messages: tuple[Message, ...]
+    repairs: tuple[Repair, ...]
+    sources: tuple[tuple[int, ...], ...]
+    ids: frozenset[str]
+    """Every call id used so far, those passed in included: the `used` of whatever follows."""

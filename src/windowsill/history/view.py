@@ -1,0 +1,317 @@
+"""The view: what the model sees at a head. A pure function of the entries on the path to it, kept up to date.
+
+The view holds light items, not messages: what it costs to add one does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from windowsill.errors import FoldError, WindowsillError
+from windowsill.history.chain import START
+from windowsill.history.entries import ROOT, Entry
+from windowsill.history.folds import Fold, Part, Run, Span, Unfold
+from windowsill.messages import Mark, Message, Role
+from windowsill.tokens import Scale, Weight
+
+
+class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
+    """What the view needs to know of a message without reading it."""
+
+    role: Role
+    weight: Weight
+    counter: str
+    format: str
+    chain: bytes
+    calls: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """The names of the tools called."""
+    results: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    sent: bool = False
+    """A request was composed between the message before and this one."""
+    own: bool = False
+    """The user's own words, not text that a program put under the user role."""
+    metadata: dict[str, Any] = {}
+
+
+class Marking(msgspec.Struct, frozen=True, array_like=True):
+    """Marks given to or taken from a message."""
+
+    message: int
+    message_id: str
+    add: tuple[Mark, ...] = ()
+    remove: tuple[Mark, ...] = ()
+
+
+class Cut(msgspec.Struct, frozen=True, array_like=True):
+    """A block of a visible message that is replaced, by which span of which fold."""
+
+    block: int
+    fold: int
+    span: int
+    saves: Weight
+
+
+class Item(msgspec.Struct, array_like=True):
+    """One visible thing: a message, or what stands in for hidden ones (`fold` is then the fold's entry number)."""
+
+    seq: int
+    first: int
+    last: int
+    id: str
+    role: Role
+    weight: Weight
+    counter: str = ""
+    calls: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    sent: bool = False
+    own: bool = False
+    fold: int = 0
+    span: int = 0
+    hides: int = 0
+    cuts: tuple[Cut, ...] = ()
+    facts: dict[str, Any] = {}
+
+    @property
+    def pinned(self) -> bool:
+        """Whether no default strategy may hide it."""
+        return "pinned" in self.marks
+
+
+class View:
+    """The items visible at a head, in order, with their weight."""
+
+    def __init__(self, items: list[Item] | None = None, *, at: int = ROOT, chain: bytes = START) -> None:
+        self.items = items if items is not None else []
+        self.at = at
+        self.chain = chain
+        self.weight = sum_weights(item.weight for item in self.items)
+        self.edits = 0
+        """Counts every change that was not an addition at the end: what a renderer's memory depends on."""
+        self.scale: Scale | None = None
+        self.reader: Callable[[Item], Message] | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def tokens(self, *items: Item) -> int:
+        """What the given items weigh in tokens; without any, what the whole view weighs."""
+        return self.tokens_of(sum_weights(item.weight for item in items) if items else self.weight)
+
+    def tokens_of(self, weight: Weight) -> int:
+        """A weight in tokens."""
+        if self.scale is None:
+            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        return self.scale.tokens(weight)
+
+    def weigh(self, message: Message) -> Weight:
+        """What a message would weigh here."""
+        if self.scale is None:
+            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        return self.scale.weigh(message)
+
+    def read(self, item: Item) -> Message:
+        """The message an item shows, replaced blocks included; read from the store when it is not in memory."""
+        if self.reader is None:
+            raise WindowsillError("this view cannot read its messages", remedy="take the view from a session")
+        return self.reader(item)
+
+    def position(self, seq: int) -> int | None:
+        """Where the item that shows message `seq` stands; `None` when it is hidden."""
+        index = bisect_left(self.items, seq, key=lambda item: item.last)
+        if index < len(self.items) and self.items[index].first <= seq:
+            item = self.items[index]
+            return None if item.fold else index
+        return None
+
+    def cover(self, seq: int) -> Item | None:
+        """The item that shows message `seq`, or the one that stands in for it."""
+        index = bisect_left(self.items, seq, key=lambda item: item.last)
+        if index < len(self.items) and self.items[index].first <= seq:
+            return self.items[index]
+        return None
+
+    def task(self) -> int | None:
+        """The position of the first message that is the user's own: the task."""
+        fallback = None
+        for index, item in enumerate(self.items):
+            if item.role == "user" and not item.fold and not item.results:
+                if item.own:
+                    return index
+                fallback = index if fallback is None else fallback
+            if index > TASK_IS_WITHIN:
+                break
+        return fallback
+
+    def task_seq(self) -> int | None:
+        """The entry number of the task."""
+        index = self.task()
+        return None if index is None else self.items[index].seq
+
+    def add(self, item: Item) -> None:
+        """Show one more message at the end."""
+        self.items.append(item)
+        self.weight = self.weight + item.weight
+
+    def fold(self, seq: int, id: str, fold: Fold) -> None:
+        """Apply a fold; `FoldError` when one of its runs does not begin and end where items do."""
+        for number, span in enumerate(fold.spans):
+            if isinstance(span, Run):
+                self.hide(seq, id, number, span)
+            else:
+                self.cut(seq, number, span)
+        self.edits += 1
+
+    def slice_of(self, first: int, last: int) -> slice:
+        """The items that cover exactly the messages `first` to `last`."""
+        start = bisect_left(self.items, first, key=lambda item: item.last)
+        stop = start
+        while stop < len(self.items) and self.items[stop].last <= last:
+            stop += 1
+        if (
+            start == stop
+            or self.items[start].first < first
+            or (stop < len(self.items) and self.items[stop].first <= last)
+        ):
+            raise FoldError(
+                f"messages {first} to {last} are not a run of whole items of the view",
+                remedy="fold whole visible items, inner folds included",
+            )
+        return slice(start, stop)
+
+    def hide(self, seq: int, id: str, number: int, run: Run) -> None:
+        """Put the stand-in of a run where its messages are."""
+        where = self.slice_of(run.first, run.last)
+        hidden = sum_weights(item.weight for item in self.items[where])
+        item = Item(
+            seq=seq,
+            first=run.first,
+            last=run.last,
+            id=f"{id}:{number}",
+            role=run.role,
+            weight=run.weight,
+            counter=self.items[where.start].counter,
+            calls=run.calls,
+            results=run.results,
+            fold=seq,
+            span=number,
+            hides=run.hides,
+            facts=run.facts,
+        )
+        self.items[where] = [item]
+        self.weight = self.weight - hidden + run.weight
+
+    def cut(self, seq: int, number: int, part: Part) -> None:
+        """Replace one block of a visible message."""
+        index = self.position(part.message)
+        if index is None:
+            raise FoldError(f"message {part.message} is not visible", remedy="fold what the view shows")
+        item = self.items[index]
+        before = next((cut for cut in item.cuts if cut.block == part.block), None)
+        others = tuple(cut for cut in item.cuts if cut is not before)
+        weight = item.weight - part.saves + (before.saves if before else Weight())
+        cut = Cut(block=part.block, fold=seq, span=number, saves=part.saves)
+        cuts = tuple(sorted((*others, cut), key=lambda each: each.block))
+        self.weight = self.weight - item.weight + weight
+        self.items[index] = msgspec.structs.replace(item, weight=weight, cuts=cuts)
+
+    def become(self, other: View) -> None:
+        """Show what another view shows, and stay the object that others hold."""
+        self.items, self.weight, self.at, self.chain = other.items, other.weight, other.at, other.chain
+        self.edits += 1
+
+    def splice(self, first: int, last: int, shown: View) -> None:
+        """Show `shown` where messages `first` to `last` were covered."""
+        where = self.slice_of(first, last)
+        self.weight = self.weight - sum_weights(item.weight for item in self.items[where]) + shown.weight
+        self.items[where] = shown.items
+        self.edits += 1
+
+    def mark(self, marking: Marking) -> None:
+        """Give or take marks; hidden messages are marked when they come back."""
+        index = self.position(marking.message)
+        if index is not None:
+            item = self.items[index]
+            self.items[index] = msgspec.structs.replace(item, marks=marked(item.marks, marking))
+
+
+TASK_IS_WITHIN = 50
+"""How many items from the start the task is looked for: programs may speak first, but not for a whole session."""
+
+
+def sum_weights(weights: Iterable[Weight]) -> Weight:
+    """The weight of all of them."""
+    return sum(weights, Weight())
+
+
+def marked(marks: Sequence[Mark], marking: Marking) -> tuple[Mark, ...]:
+    """Marks after a marking, in a fixed order."""
+    return tuple(sorted((set(marks) | set(marking.add)) - set(marking.remove)))
+
+
+def item_of(entry: Entry, meta: MessageMeta) -> Item:
+    """A message's entry as an item."""
+    return Item(
+        seq=entry.seq,
+        first=entry.seq,
+        last=entry.seq,
+        id=entry.id,
+        role=meta.role,
+        weight=meta.weight,
+        counter=meta.counter,
+        calls=meta.calls,
+        tools=meta.tools,
+        results=meta.results,
+        marks=meta.marks,
+        sent=meta.sent,
+        own=meta.own,
+    )
+
+
+message_meta = msgspec.msgpack.Decoder(MessageMeta).decode
+fold_meta = msgspec.msgpack.Decoder(Fold).decode
+unfold_meta = msgspec.msgpack.Decoder(Unfold).decode
+marking_meta = msgspec.msgpack.Decoder(Marking).decode
+
+
+def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = None) -> View:
+    """The view that the entries of a path define: the one definition of what is visible.
+
+    Needs the messages, folds, unfolds and marks of the path, in order; other entries are passed over. With `first` and
+    `last`, only what shows in the place of those messages.
+    """
+    by_kind: dict[str, list[Entry]] = {"message": [], "fold": [], "unfold": [], "mark": []}
+    view = View()
+    for entry in entries:
+        by_kind.setdefault(entry.kind, []).append(entry)
+        view.at = entry.seq
+    for entry in by_kind["message"]:
+        if first <= entry.seq and (last is None or entry.seq <= last):
+            meta = message_meta(entry.meta)
+            view.add(item_of(entry, meta))
+            view.chain = meta.chain
+    for entry in by_kind["mark"]:
+        view.mark(marking_meta(entry.meta))
+    undone = [unfold_meta(entry.meta) for entry in by_kind["unfold"]]
+    removed = {(each.fold, span) for each in undone for span in each.spans}
+    # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
+    for entry in by_kind["fold"]:
+        for number, span in enumerate(fold_meta(entry.meta).spans):
+            if (entry.seq, number) not in removed:
+                _lay(view, entry, number, span, first, last)
+    return view
+
+
+def _lay(view: View, entry: Entry, number: int, span: Span, first: int, last: int | None) -> None:
+    if isinstance(span, Part):
+        if view.position(span.message) is not None:
+            view.cut(entry.seq, number, span)
+    elif first <= span.first and (last is None or span.last <= last):
+        view.hide(entry.seq, entry.id, number, span)

@@ -1,0 +1,96 @@
+"""What tokens of a model cost."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from windowsill.models.model import Model
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
+
+MILLION = 1_000_000
+
+UNKNOWN_OUTPUT = 5.0
+"""Where no price is known, an answer token counts as five input tokens: the usual ratio."""
+
+UNKNOWN_CACHE_READ = 0.1
+"""A cached token costs a tenth with most providers."""
+
+CACHE_WRITE = {"explicit": 1.25, "automatic": 1.0, "none": 1.0}
+"""Writing to a cache costs a quarter more where breakpoints are explicit, and nothing where it is automatic."""
+
+_SELLERS = {"alibaba": ("openrouter", "qwen/"), "meta": ("openrouter", "meta-llama/")}
+"""Open models have no price of their own; the largest reseller's stands in for it."""
+
+
+_ENDINGS = ("", "-instruct", "-preview", "-latest")
+"""What sellers put behind the names of the table."""
+
+
+class Prices(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars for one token. Where `known` is false they are only relative: an input token is 1."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    known: bool = True
+
+
+def prices(model: Model, *, at: dt.datetime | None = None) -> Prices:
+    """The prices of a model, at a time where they changed over time; the lowest tier where they grow with length."""
+    if model.prices is not None:
+        listed = model.prices
+        return _prices(model, listed.input, listed.output, listed.cache_read, listed.cache_write)
+    found = _look_up(model, at)
+    if found is not None:
+        paid = [_amount(found, f"{kind}_mtok") for kind in ("input", "output", "cache_read", "cache_write")]
+        if paid[0] is not None and paid[1] is not None:
+            return _prices(model, paid[0], paid[1], paid[2], paid[3])
+    relative = _prices(model, MILLION, UNKNOWN_OUTPUT * MILLION, None, None)
+    return msgspec.structs.replace(relative, known=False)
+
+
+def _prices(model: Model, input: float, output: float, cache_read: float | None, cache_write: float | None) -> Prices:
+    return Prices(
+        input=input / MILLION,
+        output=output / MILLION,
+        cache_read=(UNKNOWN_CACHE_READ * input if cache_read is None else cache_read) / MILLION,
+        cache_write=(CACHE_WRITE[model.cache] * input if cache_write is None else cache_write) / MILLION,
+    )
+
+
+def _look_up(model: Model, at: dt.datetime | None) -> ModelPrice | None:
+    # Loaded on use: the price data takes longer to import than everything else together.
+    from genai_prices.data import providers  # noqa: PLC0415
+
+    seller, prefix = _SELLERS.get(model.provider, (model.provider, ""))
+    provider = next((each for each in providers if each.id == seller), None)
+    if provider is None:
+        return None
+    for ending in _ENDINGS:
+        found = provider.find_model(f"{prefix}{model.name}{ending}")
+        if found is not None:
+            return _price_at(found, at)
+    return None
+
+
+def _price_at(found: ModelInfo, at: dt.datetime | None) -> ModelPrice:
+    from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415  as above
+
+    if isinstance(found.prices, ModelPrice):
+        return found.prices
+    if at is not None:
+        return found.get_prices(at)
+    lasting = [each for each in found.prices if isinstance(each.constraint, StartDateConstraint | None)]
+    return (lasting or found.prices)[-1].prices
+
+
+def _amount(price: ModelPrice, field: str) -> float | None:
+    value = getattr(price, field, None)
+    value = getattr(value, "base", value)
+    return None if value is None else float(value)

@@ -1,0 +1,312 @@
+"""Composing: from a session's view to a payload that fits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from windowsill import formats
+from windowsill.budget import Budget, budget_for
+from windowsill.compose.breakpoints import Breakpoints
+from windowsill.compose.payload import FoldMade, Payload, Report
+from windowsill.compose.reduce import reduce
+from windowsill.compose.rendering import Rendered, Rendering
+from windowsill.config import Settings
+from windowsill.errors import BudgetError
+from windowsill.history.folds import Proposal, Run
+from windowsill.history.history import Call
+from windowsill.history.view import View, sum_weights
+from windowsill.messages import Message, Tool
+from windowsill.session.ledger import Ledger
+from windowsill.session.lens import Lens
+from windowsill.strategies import Strategy
+from windowsill.strategies.sliding_window import free_units
+from windowsill.tokens import Weight
+
+MOST_ATTEMPTS = 3
+"""Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """The parts of a request that are never cut."""
+
+    system: Message | None
+    tools: tuple[Tool, ...]
+    rest: dict[str, msgspec.Raw]
+    system_weight: Weight
+    tools_weight: Weight
+    blobs: dict[str, tuple[str, bytes]]
+    """Name of the part -> (blob id, bytes), so that the request can be built again."""
+
+
+class Composer:
+    """Composes the requests of one session."""
+
+    def __init__(self, ledger: Ledger, lens: Lens, settings: Settings, strategy: Strategy) -> None:
+        self.ledger = ledger
+        self.lens = lens
+        self.settings = settings
+        self.strategy = strategy
+        self._renderings: dict[str, Rendering] = {}
+        self._fixed: tuple[object, Fixed] | None = None
+        self._before: list[bytes] = []
+        self.last: tuple[Weight, object] | None = None
+        """What the last request weighed, and what tells it apart from one that does not continue it."""
+
+    def compose(
+        self,
+        fixed: Fixed,
+        *,
+        format: str,
+        max_output: int | None = None,
+        anchored: bool = False,
+        model_name: str | None = None,
+    ) -> Payload:
+        """Reduce what is too large, render, and report."""
+        view = self.ledger.view
+        scale = self.lens.scale
+        fixed_weight = fixed.system_weight + fixed.tools_weight + scale.frame
+        fixed_tokens = scale.tokens(fixed_weight) + self.settings.overhead
+        budget = self.budget(fixed_tokens, max_output=max_output, anchored=anchored)
+        self._check_fixed(fixed, budget)
+        made: list[FoldMade] = []
+        notes: list[str] = []
+        weights: tuple[Any, ...] = ()
+        rendering = self._rendering(format)
+        extra = 0
+        for _ in range(MOST_ATTEMPTS):
+            if fixed_tokens + extra + view.tokens() > budget.high or _limited(view, budget):
+                tighter = self._with_floor(budget, fixed_tokens + extra, max_output, anchored=anchored)
+                done = reduce(view, tighter, self.strategy, lambda proposal: made.append(self._fold(proposal)))
+                notes += done.notes
+                weights = done.weights or weights
+                view = self.ledger.view
+            self.ledger.journal.load(view.items)
+            rendered = rendering.render(view)
+            if fixed_tokens + rendered.extra + view.tokens() <= budget.limit:
+                break
+            extra = max(extra, rendered.extra) + 1
+        else:
+            raise BudgetError(
+                f"repairs need {rendered.extra:,} tokens more than the {budget.limit:,} there are",
+                wanted=fixed_tokens + rendered.extra + view.tokens(),
+                available=budget.limit,
+                parts={"system, tools and framing": fixed_tokens, "messages": view.tokens(), "repairs": rendered.extra},
+                remedy="raise the budget",
+            )
+        total = fixed_tokens + rendered.extra + view.tokens()
+        common = _common(self._before, rendered.chunks)
+        stable = (fixed_tokens if self._before else 0) + sum(rendered.tokens[:common])
+        self._before = rendered.chunks
+        self.last = (fixed_weight + view.weight, (view.edits, tuple(id for id, _ in fixed.blobs.values())))
+        report = self._report(
+            fixed, budget, view, rendered, total=total, folds=made, notes=notes, weights=weights, stable=stable
+        )
+        breakpoints = Breakpoints(
+            minimum=self.lens.model.cache_minimum,
+            system=scale.tokens(fixed.system_weight + fixed.tools_weight),
+            head=_head(view, rendered),
+            previous=common,
+        )
+        self._record(fixed, format, model_name, report, breakpoints)
+        return Payload(
+            report=report,
+            format=format,
+            model=self.lens.model,
+            model_name=model_name,
+            system=fixed.system,
+            tools=fixed.tools,
+            rest=fixed.rest,
+            render=self._renderer(view, format, rendered),
+            breakpoints=breakpoints,
+        )
+
+    def budget(self, fixed: int, *, max_output: int | None = None, anchored: bool = False) -> Budget:
+        """The budget of a request whose fixed parts have this many tokens."""
+        return budget_for(
+            self.lens.model,
+            budget=self.settings.budget,
+            high=self.settings.high,
+            low=self.settings.low,
+            max_output=max_output,
+            fixed=fixed,
+            anchored=anchored,
+        )
+
+    def _with_floor(self, budget: Budget, fixed: int, max_output: int | None, *, anchored: bool) -> Budget:
+        """Marks that leave room above what always stays, or a large task would be folded around every turn."""
+        view = self.ledger.view
+        free = {index for unit in free_units(view, keep=0) for index in range(unit.start, unit.stop)}
+        held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
+        floor = fixed + (view.tokens(*held) if held else 0)
+        marks = self.budget(min(floor, budget.limit), max_output=max_output, anchored=anchored)
+        return msgspec.structs.replace(marks, fixed=fixed)
+
+    def fix(self, system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> Fixed:
+        """Read and weigh the parts that are never cut; the same parts are weighed once."""
+        key = (format, _encoded(system), tuple(_encoded(tool) for tool in tools), _encoded(dict(rest)))
+        if self._fixed is not None and self._fixed[0] == key:
+            return self._fixed[1]
+        wire = formats.get(format)
+        message = system if isinstance(system, Message) else wire.read_system(system) if system is not None else None
+        read = tuple(
+            tool if isinstance(tool, Tool) else formats.read_tool(tool, where=f"tools[{index}]")
+            for index, tool in enumerate(tools)
+        )
+        parts = {"system": key[1], "tools": b"\n".join(key[2]), "rest": key[3]}
+        blobs = {
+            name: (hashlib.sha256(data).hexdigest()[:32], data)
+            for name, data in parts.items()
+            if data not in (b"null", b"", b"{}")
+        }
+        scale = self.lens.scale
+        fixed = Fixed(
+            system=message,
+            tools=read,
+            rest={name: msgspec.Raw(_encoded(value)) for name, value in rest.items()},
+            system_weight=scale.weigh(message) if message is not None else Weight(),
+            tools_weight=scale.weigh_tools(read),
+            blobs=blobs,
+        )
+        self._fixed = (key, fixed)
+        return fixed
+
+    def _check_fixed(self, fixed: Fixed, budget: Budget) -> None:
+        if budget.fixed < budget.limit:
+            return
+        scale = self.lens.scale
+        parts = {
+            "system prompt": scale.tokens(fixed.system_weight),
+            "tool definitions": scale.tokens(fixed.tools_weight),
+        }
+        if self.settings.overhead:
+            parts["stated overhead"] = self.settings.overhead
+        raise BudgetError(
+            "what is never cut does not fit: "
+            + ", ".join(f"{name} {size:,} tokens" for name, size in parts.items())
+            + f", and a request may have {budget.limit:,}",
+            wanted=budget.fixed,
+            available=budget.limit,
+            parts=parts,
+            remedy="raise the budget or the window, or shorten them",
+        )
+
+    def _fold(self, proposal: Proposal) -> FoldMade:
+        view = self.ledger.view
+        before = view.tokens()
+        after = view.tokens_of(view.weight - sum_weights(span.saves for span in proposal.spans))
+        entry = self.ledger.commit(lambda draft: draft.fold(proposal, before, after))
+        return FoldMade(
+            id=entry.id,
+            kind=proposal.kind,
+            strategy=proposal.strategy,
+            reason=proposal.reason,
+            messages=sum(span.hides if isinstance(span, Run) else 1 for span in proposal.spans),
+            before=before,
+            after=after,
+        )
+
+    def _rendering(self, format: str) -> Rendering:
+        if format not in self._renderings:
+            self._renderings[format] = Rendering(formats.get(format))
+        return self._renderings[format]
+
+    def _renderer(self, view: View, format: str, rendered: Rendered) -> Callable[[str], Rendered]:
+        """Renders this payload's view in any format, also after the session has moved on."""
+        frozen = View(list(view.items), at=view.at, chain=view.chain)
+        self.ledger.dress(frozen)
+        return lambda name: rendered if name == format else Rendering(formats.get(name)).render(frozen)
+
+    def _record(
+        self, fixed: Fixed, format: str, model_name: str | None, report: Report, breakpoints: Breakpoints
+    ) -> None:
+        call = Call(
+            at=self.ledger.history.version,
+            format=format,
+            model=model_name,
+            blobs={name: id for name, (id, _) in fixed.blobs.items()},
+            tokens=report.tokens,
+            cached=report.stable,
+            folds=tuple(fold.id for fold in report.folds),
+            breakpoints=msgspec.to_builtins(breakpoints),
+        )
+        self.ledger.pend(call, dict(fixed.blobs.values()))
+
+    def _report(
+        self,
+        fixed: Fixed,
+        budget: Budget,
+        view: View,
+        rendered: Rendered,
+        *,
+        total: int,
+        folds: Sequence[FoldMade],
+        notes: Sequence[str],
+        weights: tuple[Any, ...],
+        stable: int,
+    ) -> Report:
+        scale = self.lens.scale
+        stand_ins = [item for item in view.items if item.fold]
+        summaries = view.tokens(*stand_ins) if stand_ins else 0
+        parts = {
+            "system": scale.tokens(fixed.system_weight),
+            "tools": scale.tokens(fixed.tools_weight),
+            "summaries": summaries,
+            "messages": view.tokens() - summaries + rendered.extra,
+        }
+        parts["framing"] = total - sum(parts.values())
+        calibration = scale.calibration
+        return Report(
+            tokens=total,
+            parts=parts,
+            limit=budget.limit,
+            window=self.lens.model.window,
+            messages=len(rendered.chunks),
+            hidden=sum(item.hides for item in stand_ins),
+            folds=tuple(folds),
+            repairs=rendered.repairs,
+            weights=weights,
+            notes=tuple(notes),
+            stable=stable,
+            error=round(calibration.error, 2) if calibration.observations else None,
+            exact=self.lens.exact,
+        )
+
+
+def _encoded(value: Any) -> bytes:
+    if isinstance(value, Message):
+        return value.raw if value.raw is not None else msgspec.json.encode(value)
+    if isinstance(value, Tool):
+        return value.raw if value.raw is not None else msgspec.json.encode(value)
+    return formats.encode(value)
+
+
+def _limited(view: View, budget: Budget) -> bool:
+    weight, limits = view.weight, budget.limits
+    return bool(
+        (limits.bytes is not None and weight.bytes > limits.bytes)
+        or (limits.media is not None and weight.media > limits.media)
+        or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
+    )
+
+
+def _common(before: Sequence[bytes], now: Sequence[bytes]) -> int:
+    """How many messages at the start are the same."""
+    count = 0
+    for old, new in zip(before, now, strict=False):
+        if old is not new and old != new:
+            break
+        count += 1
+    return count
+
+
+def _head(view: View, rendered: Rendered) -> int:
+    """How many messages at the start survive the next fold: up to the task."""
+    task = view.task()
+    if task is None:
+        return 0
+    leading = len(rendered.systems)
+    return max(0, task + 1 - leading)

@@ -1,0 +1,76 @@
+"""Folds that a user makes by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill.compose.reduce import check
+from windowsill.compose.squeeze import replace_block
+from windowsill.errors import FoldError
+from windowsill.history.folds import FoldKind, Proposal, Run, Span, StandIn
+from windowsill.history.marker import as_facts, gather, marker
+from windowsill.history.view import sum_weights
+from windowsill.messages import Text, ToolResult, text_message
+from windowsill.session.ledger import Ledger
+
+BY_HAND = "by hand"
+
+
+def commit_fold(ledger: Ledger, proposal: Proposal) -> str:
+    """Check a proposal, write it, apply it; the id of the fold."""
+    view = ledger.view
+    check(view, proposal)
+    after = view.tokens_of(view.weight - sum_weights(span.saves for span in proposal.spans))
+    return ledger.commit(lambda draft: draft.fold(proposal, view.tokens(), after)).id
+
+
+def fold_run(ledger: Ledger, first: str, last: str, text: str | None, kind: FoldKind, reason: str) -> str:
+    """Hide the messages `first` to `last`; `text` stands in for them, or a marker that says what was there."""
+    view = ledger.view
+    start, stop = _place(ledger, first), _place(ledger, last)
+    if start > stop:
+        raise FoldError(f"message {first!r} comes after {last!r}", remedy="name the older one first")
+    items = view.items[start : stop + 1]
+    facts = gather(items, tokens=view.tokens, read=view.read, room=sum(item.weight.bytes for item in items) // 20)
+    stand_in = text_message("user", text, metadata={"windowsill": "summary"}) if text else marker(facts)
+    weight = view.weigh(stand_in)
+    run = Run(
+        first=items[0].first,
+        last=items[-1].last,
+        hides=facts.messages,
+        saves=sum_weights(item.weight for item in items) - weight,
+        weight=weight,
+        facts=as_facts(facts),
+    )
+    return commit_fold(ledger, _proposal(kind, reason, (run,), (stand_in,)))
+
+
+def mask_results(ledger: Ledger, message_ids: Sequence[str], text: str | None, reason: str) -> str:
+    """Show a placeholder in the place of the tool outputs of these messages."""
+    view = ledger.view
+    spans: list[Span] = []
+    blocks: list[StandIn] = []
+    for id in message_ids:
+        item = view.items[_place(ledger, id)]
+        for number, block in enumerate(view.read(item).blocks):
+            if isinstance(block, ToolResult):
+                shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=text or "[tool output hidden]"),))
+                spans.append(replace_block(view, item, number, block, shorter))
+                blocks.append(shorter)
+    if not spans:
+        raise FoldError("these messages hold no tool output", remedy="name messages with tool results")
+    return commit_fold(ledger, _proposal("mask", reason, tuple(spans), tuple(blocks)))
+
+
+def _proposal(kind: FoldKind, reason: str, spans: tuple[Span, ...], stand_ins: tuple[StandIn, ...]) -> Proposal:
+    return Proposal(kind=kind, reason=reason or BY_HAND, strategy=BY_HAND, spans=spans, stand_ins=stand_ins)
+
+
+def _place(ledger: Ledger, message_id: str) -> int:
+    for index, item in enumerate(ledger.view.items):
+        if item.id == message_id:
+            return index
+    ledger.journal.find(message_id, "message")
+    raise FoldError(f"message {message_id!r} is not visible", remedy="fold what the view shows")

@@ -1,0 +1,161 @@
+"""The writing side of one session: drafts entries on the head, appends them, and retries when somebody was faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from threading import RLock
+from typing import TypeVar
+
+import msgspec
+
+from windowsill.errors import ConflictError
+from windowsill.history.entries import Entry
+from windowsill.history.history import Call, Draft, History
+from windowsill.history.view import Item, View
+from windowsill.session.journal import Journal
+from windowsill.store import Store
+from windowsill.tokens import Scale
+
+T = TypeVar("T")
+
+RETRIES = 3
+FIRST_PAUSE = 0.005
+"""Seconds before the first retry; each further one waits twice as long."""
+
+RESHAPES = frozenset({"fold", "unfold", "rewind"})
+"""Entries after which the view is not just longer: a snapshot is stored with them."""
+
+
+class Ledger:
+    """Where a session stands in its store, and the only way it is changed."""
+
+    def __init__(self, store: Store, session: str, scale: Scale, clock: Callable[[], float]) -> None:
+        self.store = store
+        self.session = session
+        self.scale = scale
+        self.clock = clock
+        self.journal = Journal(store, session)
+        self.lock = RLock()
+        self.history = History()
+        self._pending: list[Call] = []
+        self._blobs: dict[str, bytes] = {}
+        self._stored: set[str] = set()
+        self._reload()
+
+    @property
+    def view(self) -> View:
+        """What the model sees now."""
+        return self.history.view
+
+    def pend(self, call: Call, blobs: dict[str, bytes]) -> None:
+        """Record a composed request with the next commit: it needs no commit of its own, and no turn waits for one."""
+        if call not in self._pending:
+            self._pending.append(call)
+        self._blobs.update({id: data for id, data in blobs.items() if id not in self._stored})
+        # From here on a late result is late, whether or not the record of the call is on disk yet.
+        self.history.sent = True
+
+    def flush(self) -> None:
+        """Write what is still pending."""
+        if self._pending:
+            self.commit(lambda _: None)
+
+    def refresh(self) -> None:
+        """Take in what others have written since."""
+        found = self.store.info(self.session)
+        if found is None or found.version == self.history.version:
+            return
+        later = self.store.read(self.session, self.history.version + 1, found.version, bodies=False)
+        if any(entry.kind in RESHAPES or entry.parent != entry.seq - 1 for entry in later):
+            self._reload()
+            return
+        for entry in later:
+            self.history.apply(entry)
+        self._recount(self.view.items[-len(later) :])
+
+    def commit(
+        self,
+        make: Callable[[Draft], T],
+        *,
+        reshape: Callable[[list[Entry]], History] | None = None,
+        blobs: Iterable[tuple[str, bytes]] = (),
+    ) -> T:
+        """Append what `make` drafts. When somebody else wrote first, read that and draft again, up to three times."""
+        blobs = list(blobs)
+        for attempt in range(RETRIES + 1):
+            draft = self.history.draft(self.clock())
+            for call in self._pending:
+                draft.call(call)
+            result = make(draft)
+            try:
+                self._append(draft.entries, reshape, [*blobs, *self._blobs.items()])
+            except ConflictError:
+                if attempt == RETRIES:
+                    raise
+                time.sleep(FIRST_PAUSE * 2**attempt)
+                self.refresh()
+                continue
+            self._stored.update(self._blobs)
+            self._pending, self._blobs = [], {}
+            return result
+        raise AssertionError  # pragma: no cover - the loop returns or raises
+
+    def _append(
+        self, entries: list[Entry], reshape: Callable[[list[Entry]], History] | None, blobs: list[tuple[str, bytes]]
+    ) -> None:
+        version = self.history.version
+        if not any(entry.kind in RESHAPES for entry in entries):
+            self.store.append(self.session, version, entries, blobs=blobs)
+            for entry in entries:
+                self.history.apply(entry)
+            return
+        after = reshape(entries) if reshape is not None else self._after(entries)
+        self.store.append(self.session, version, entries, snapshots=[(entries[-1].seq, after.snapshot())], blobs=blobs)
+        self._adopt(after)
+
+    def _after(self, entries: list[Entry]) -> History:
+        """The history with these entries applied, leaving this one alone until they are written."""
+        after = self.copy()
+        for entry in entries:
+            after.apply(entry)
+        return after
+
+    def copy(self) -> History:
+        """A history to try things on."""
+        view = View(list(self.view.items), at=self.view.at, chain=self.view.chain)
+        view.edits = self.view.edits
+        copy = History(self.dress(view), version=self.history.version, hash=self.history.hash)
+        copy.sent = self.history.sent
+        return copy
+
+    def dress(self, view: View) -> View:
+        """A view that can weigh and read."""
+        view.scale = self.scale
+        view.reader = self.journal.show
+        return view
+
+    def _adopt(self, history: History) -> None:
+        view = self.view
+        view.become(history.view)
+        history.view = self.dress(view)
+        self.history = history
+        self.journal.keep_only(view.items)
+
+    def _reload(self) -> None:
+        found = self.store.info(self.session)
+        self._adopt(self.journal.at(found.version if found else 0))
+        self._recount(self.view.items)
+
+    def _recount(self, items: Iterable[Item]) -> None:
+        """Weigh again what was counted with another vocabulary; in memory only, the journal stays as it is."""
+        stale = {item.seq for item in items if item.counter != self.scale.counter.name}
+        if not stale:
+            return
+        view = self.view
+        self.journal.load([item for item in view.items if item.seq in stale])
+        for index, item in enumerate(view.items):
+            if item.seq in stale:
+                weight = self.scale.weigh(self.journal.show(item))
+                view.items[index] = msgspec.structs.replace(item, weight=weight, counter=self.scale.counter.name)
+        view.weight = View(view.items).weight

@@ -1,0 +1,109 @@
+"""What a session looks at its messages through: the model, the scale, and what was learned about both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from windowsill import models, tokens
+from windowsill.config import Settings
+from windowsill.messages import Usage
+from windowsill.models import Model
+from windowsill.models.overflow import learn_window
+from windowsill.store import Store
+from windowsill.tokens import Calibration, Scale, Weight
+
+STATED_FRAMING = "generic"
+"""A stated tokenizer is used as it is, with framing that undercounts no provider."""
+
+SAVE_EVERY = 20
+"""Observations between two writes of what was learned: losing a few costs nothing, a commit each turn would."""
+
+
+class Lens:
+    """A model with its scale. Learns from reported usage and from overflow errors, and remembers across sessions."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.store = store
+        self.settings = settings
+        self.model = self._find()
+        stated = settings.tokenizer
+        self.exact = bool(stated) or self.model.exact
+        self.scale = Scale(
+            tokens.counter(stated or self.model.tokenizer),
+            framing=tokens.framing(STATED_FRAMING if stated else self.model.framing),
+            images=tokens.image_rule(self.model.image_rule),
+            calibration=Calibration.exact() if self.exact else self._recalled(),
+        )
+        self._seen: tuple[Weight, int, object] | None = None
+        self._unsaved = 0
+
+    def _find(self) -> Model:
+        settings = self.settings
+        learned = self.store.recall(self._window_key(settings.model)) if settings.model else None
+        window = settings.window or (int(learned) if learned else None)
+        if settings.model is None:
+            stated = window or (settings.budget if isinstance(settings.budget, int) else None)
+            return models.find("unknown", window=stated)
+        return models.find(settings.model, window=window, overrides=settings.models)
+
+    @staticmethod
+    def _window_key(model: str) -> str:
+        return f"window/{model}"
+
+    @property
+    def _calibration_key(self) -> str:
+        return f"calibration/{self.model.name}/{self.model.tokenizer}"
+
+    def _recalled(self) -> Calibration:
+        known = self.store.recall(self._calibration_key)
+        if known is not None:
+            try:
+                return msgspec.json.decode(known, type=Calibration)
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                # What was learned can be learned again; a session must open all the same.
+                pass
+        return Calibration.starting(msgspec.structs.asdict(self.model.ratio))
+
+    def observe(self, counted: Weight, usage: Usage, shape: object) -> None:
+        """Learn from a reported usage. `shape` tells requests apart that do not just continue each other."""
+        seen, self._seen = self._seen, (counted, usage.prompt, shape)
+        if not usage.prompt:
+            return
+        if seen is not None and seen[2] == shape:
+            counted, reported = counted - seen[0], usage.prompt - seen[1]
+        else:
+            reported = usage.prompt
+        learned = self.scale.calibration.observe(counted, reported)
+        if learned is not self.scale.calibration:
+            self.scale.calibration = learned
+            self._unsaved += 1
+            if self._unsaved >= SAVE_EVERY:
+                self.save()
+
+    def save(self) -> None:
+        """Remember what was learned for the next session."""
+        if self._unsaved:
+            self.store.remember(self._calibration_key, msgspec.json.encode(self.scale.calibration))
+            self._unsaved = 0
+
+    def overflowed(self, error: str) -> int | None:
+        """Learn a lower window from a provider's overflow error; the window that holds from now on, if it says one."""
+        window = learn_window(error)
+        if window is None or self.settings.model is None or self.settings.window:
+            return None
+        if window < self.model.window:
+            self.store.remember(self._window_key(self.settings.model), str(window).encode())
+            self.model = self._find()
+        return self.model.window
+
+    def describe(self) -> dict[str, Any]:
+        """How exact the counting is, for a report."""
+        calibration = self.scale.calibration
+        return {
+            "counter": self.scale.counter.name,
+            "exact": self.exact,
+            "observations": calibration.observations,
+            "error_percent": round(calibration.error, 2),
+        }

@@ -1,0 +1,43 @@
+"""Builds the exact request of a past model call again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from windowsill import formats
+from windowsill.compose.breakpoints import Breakpoints
+from windowsill.compose.payload import build_body
+from windowsill.compose.rendering import Rendering
+from windowsill.errors import DamagedError
+from windowsill.history.history import Call
+from windowsill.session.ledger import Ledger
+
+
+def request_of(ledger: Ledger, call: Call) -> bytes:
+    """The body of the request that was composed then: same view, same parts, same bytes."""
+    format = formats.get(call.format)
+    system = _part(ledger, call, "system")
+    tools = [formats.read_tool(raw, where="tools") for raw in (_part(ledger, call, "tools") or b"").splitlines() if raw]
+    rest: dict[str, Any] = msgspec.json.decode(_part(ledger, call, "rest") or b"{}", type=dict[str, msgspec.Raw])
+    view = ledger.dress(ledger.journal.at(call.at).view)
+    return build_body(
+        format,
+        Rendering(format).render(view),
+        system=format.read_system(msgspec.json.decode(system)) if system is not None else None,
+        tools=tools,
+        rest=rest,
+        model=call.model,
+        breakpoints=Breakpoints(**call.breakpoints),
+    )
+
+
+def _part(ledger: Ledger, call: Call, name: str) -> bytes | None:
+    id = call.blobs.get(name)
+    if id is None:
+        return None
+    data = ledger.store.blob(ledger.session, id)
+    if data is None:
+        raise DamagedError(f"the {name} of this request is missing from the store", remedy="restore a backup")
+    return data

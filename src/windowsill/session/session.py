@@ -1,0 +1,429 @@
+"""The session: the object a user holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from windowsill import formats, strategies
+from windowsill.budget import Size
+from windowsill.compose.payload import Payload
+from windowsill.config import Settings, changed
+from windowsill.errors import InputError, NotFoundError
+from windowsill.history.entries import Entry
+from windowsill.history.folds import FoldKind
+from windowsill.history.history import Call, Draft
+from windowsill.history.view import Item, Marking, View
+from windowsill.messages import Mark, Message, Usage
+from windowsill.models import Model
+from windowsill.session import folding, telling, undo
+from windowsill.session.composing import Composer
+from windowsill.session.ledger import Ledger
+from windowsill.session.lens import Lens
+from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
+from windowsill.session.replaying import request_of
+from windowsill.store import Store, open_store
+from windowsill.strategies import Strategy
+
+NAME_LIMIT = 500
+
+
+class Session:
+    """A conversation that is kept whole, and what a model sees of it.
+
+    Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
+    """
+
+    def __init__(self, id: str, *, store: Store, settings: Settings, clock: Callable[[], float], owned: bool) -> None:
+        self.id = id
+        self.settings = settings
+        self._store = store
+        self._owned = owned
+        self._clock = clock
+        self._strategy = strategies.get(settings.strategy)
+        self._lens = Lens(settings, store)
+        self._ledger = Ledger(store, id, self._lens.scale, clock)
+        self._composer = Composer(self._ledger, self._lens, settings, self._strategy)
+
+    @classmethod
+    def open(
+        cls,
+        id: str,
+        *,
+        model: str | None = None,
+        window: int | None = None,
+        budget: Size | None = None,
+        high: Size | None = None,
+        low: Size | None = None,
+        strategy: str | Strategy | None = None,
+        store: Store | str | Path | None = None,
+        clock: Callable[[], float] = time.time,
+        **settings: Any,
+    ) -> Session:
+        """Open a session, or begin one. What is stated here is kept with it and need not be stated again.
+
+        `store` is a folder, a database file, `":memory:"`, or a store; without it sessions are kept in `.windowsill/`
+        of the current folder if there is one, else in the user's data folder.
+        """
+        if not id or len(id) > NAME_LIMIT:
+            raise InputError(f"a session's name has {len(id)} characters", remedy=f"give 1 to {NAME_LIMIT}")
+        plug_in = strategy if strategy is not None and not isinstance(strategy, str) else None
+        stated = {
+            "model": model,
+            "window": window,
+            "budget": budget,
+            "high": high,
+            "low": low,
+            "strategy": strategy if isinstance(strategy, str) else None,
+            **settings,
+        }
+        owned = not isinstance(store, Store)
+        place = store if isinstance(store, Store) else open_store(store)
+        try:
+            return cls._opened(id, place, stated, plug_in, clock, owned=owned)
+        except BaseException:
+            if owned:
+                place.close()
+            raise
+
+    @classmethod
+    def _opened(
+        cls,
+        id: str,
+        store: Store,
+        stated: dict[str, Any],
+        plug_in: Strategy | None,
+        clock: Callable[[], float],
+        *,
+        owned: bool,
+    ) -> Session:
+        known = store.info(id)
+        before = msgspec.json.decode(known.settings, type=Settings) if known else Settings()
+        after = changed(before, stated)
+        session_settings = msgspec.json.encode(after)
+        Lens(after, store)  # an unknown model is refused before anything is written
+        if known is None:
+            store.create(id, at=clock(), settings=session_settings)
+        elif after != before:
+            store.set_settings(id, session_settings)
+        session = cls(id, store=store, settings=after, clock=clock, owned=owned)
+        if plug_in is not None:
+            session._strategy = session._composer.strategy = plug_in
+        return session
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is pending and release the store, if this session opened it."""
+        with self._ledger.lock:
+            self._ledger.flush()
+            self._lens.save()
+            if self._owned:
+                self._store.close()
+
+    # Adding
+
+    def add(
+        self,
+        value: Any,
+        *,
+        id: str = "",
+        at: float | None = None,
+        marks: Iterable[Mark] = (),
+        metadata: Mapping[str, Any] | None = None,
+        format: str | None = None,
+    ) -> str:
+        """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
+
+        The id of the message; when it returns, the message is on disk.
+        """
+        added = formats.read_added(value, format=format or self.settings.format, default=self.format)
+        if len(added.messages) != 1:
+            raise InputError(f"this holds {len(added.messages)} messages", remedy="use `extend` for a list")
+        message = msgspec.structs.replace(
+            added.messages[0],
+            id=id or added.messages[0].id,
+            at=at if at is not None else added.messages[0].at,
+            marks=added.messages[0].marks | frozenset(marks),
+            metadata={**added.messages[0].metadata, **(metadata or {})},
+        )
+        return self._write([message], added.usage)[0]
+
+    def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
+        """Add several messages as one: all of them or none. Their ids."""
+        messages: list[Message] = []
+        for index, value in enumerate(values):
+            added = formats.read_added(value, format=format or self.settings.format, default=self.format)
+            when = at[index] if index < len(at) else None
+            messages += [
+                msgspec.structs.replace(message, at=when) if when is not None else message for message in added.messages
+            ]
+        return self._write(messages, None)
+
+    def _write(self, messages: Sequence[Message], usage: Usage | None) -> list[str]:
+        if not messages:
+            return []
+        scale = self._lens.scale
+        weights = [scale.weigh(message) for message in messages]
+        with self._ledger.lock:
+            self._refuse_known_ids(messages)
+
+            def make(draft: Draft) -> list[Entry]:
+                written = [
+                    draft.message(message, weight, scale.counter.name)
+                    for message, weight in zip(messages, weights, strict=True)
+                ]
+                if usage is not None:
+                    draft.record("usage", usage)
+                return written
+
+            entries = self._ledger.commit(make)
+            for entry, message in zip(entries, messages, strict=True):
+                self._ledger.journal.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
+            if usage is not None and self._composer.last is not None:
+                self._lens.observe(self._composer.last[0], usage, self._composer.last[1])
+            return [entry.id for entry in entries]
+
+    def _refuse_known_ids(self, messages: Sequence[Message]) -> None:
+        stated = [message.id for message in messages if message.id]
+        for place, id in enumerate(stated):
+            if id in stated[:place] or self._store.find(self.id, id) is not None:
+                raise InputError(f"session {self.id!r} has a message {id!r} already", remedy="give another id, or none")
+
+    def observe(self, usage: Usage | Mapping[str, Any]) -> None:
+        """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
+        seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
+        with self._ledger.lock:
+            self._ledger.commit(lambda draft: draft.record("usage", seen))
+            if self._composer.last is not None:
+                self._lens.observe(self._composer.last[0], seen, self._composer.last[1])
+
+    def overflowed(self, error: BaseException | str) -> int | None:
+        """Learn a lower window from a provider's overflow error; the window from now on, when the error says one."""
+        return self._lens.overflowed(str(error))
+
+    # Composing
+
+    async def compose(
+        self,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] = (),
+        dynamic: str | None = None,
+        max_output: int | None = None,
+        format: str | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Payload:
+        """The request to send now: valid for its provider and within the budget.
+
+        `dynamic` is context for this step (a goal, retrieved knowledge). It is recorded at the end of the history,
+        where it leaves the cached prefix whole. `params` are further fields of the request body.
+        """
+        return self.compose_sync(
+            system=system, tools=tools, dynamic=dynamic, max_output=max_output, format=format, params=params
+        )
+
+    def compose_sync(
+        self,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] = (),
+        dynamic: str | None = None,
+        max_output: int | None = None,
+        format: str | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Payload:
+        """`compose` for code without an event loop, or inside one."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            if dynamic:
+                self._add_dynamic(dynamic)
+            name = formats.get(format or self.format).name
+            fixed = self._composer.fix(system, tools, params or {}, name)
+            return self._composer.compose(fixed, format=name, max_output=max_output, model_name=self.settings.model)
+
+    def compose_once(
+        self, *, system: Any, tools: Sequence[Any], params: Mapping[str, Any], max_output: int | None, model: str | None
+    ) -> Payload:
+        """Compose for a caller who keeps no session: what is hidden grows in steps counted from the start."""
+        with self._ledger.lock:
+            name = self.format
+            fixed = self._composer.fix(system, tools, params, name)
+            return self._composer.compose(fixed, format=name, max_output=max_output, model_name=model, anchored=True)
+
+    def _add_dynamic(self, text: str) -> None:
+        last = self._ledger.view.items[-1] if self._ledger.view.items else None
+        shown = self._ledger.view.read(last) if last is not None else None
+        if shown is None or shown.text != text or shown.metadata.get("windowsill") != "dynamic":
+            self.add(text, metadata={"windowsill": "dynamic"})
+
+    @property
+    def format(self) -> str:
+        """The wire format of this session: the stated one, that of its messages, or that of its model."""
+        if self.settings.format:
+            return self.settings.format
+        for item in self._ledger.view.items:
+            if not item.fold:
+                found = self._ledger.view.read(item).format
+                if found in formats.names():
+                    return found
+        return "anthropic" if self._lens.model.provider == "anthropic" else "openai"
+
+    # Looking
+
+    @property
+    def model(self) -> Model:
+        """The model, with its window as stated or learned."""
+        return self._lens.model
+
+    @property
+    def view(self) -> View:
+        """What the model sees now."""
+        return self._ledger.view
+
+    @property
+    def tokens(self) -> int:
+        """What the view weighs, without system prompt and tools."""
+        return self._ledger.view.tokens()
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """How tokens are counted and how far that has been off."""
+        return self._lens.describe()
+
+    def messages(self) -> Iterator[Message]:
+        """Every message of the current branch exactly as it was added, hidden or not, oldest first."""
+        journal = self._ledger.journal
+        for entry in journal.walk(journal.path(self._ledger.history.version), kinds=("message",), bodies=True):
+            yield journal.decode(entry)
+
+    def message(self, id: str) -> Message:
+        """One message as it was added, on whatever branch it is."""
+        journal = self._ledger.journal
+        return journal.message(journal.find(id, "message").seq)
+
+    @property
+    def folds(self) -> list[FoldRecord]:
+        """Every fold of the current branch: what was hidden, why, what it saved, whether it still applies."""
+        return telling.folds(self._ledger)
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """Every request that was composed on the current branch and written down."""
+        self._ledger.flush()
+        return telling.calls(self._ledger)
+
+    @property
+    def audit(self) -> list[Event]:
+        """Everything that changed what the model sees: what, when, by which strategy, why."""
+        return telling.audit(self._ledger)
+
+    @property
+    def branches(self) -> list[Branch]:
+        """Every end of the history: the current one, and those that were left."""
+        return undo.branches(self._ledger)
+
+    def request(self, call_id: str) -> bytes:
+        """The exact body of a past request."""
+        self._ledger.flush()
+        entry = self._ledger.journal.find(call_id, "call")
+        return request_of(self._ledger, msgspec.msgpack.decode(entry.meta, type=Call))
+
+    def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
+        """Why a message is, or is not, in the window now, or in that of a past call."""
+        with self._ledger.lock:
+            self._ledger.flush()
+            return telling.explain(self._ledger, message_id, call)
+
+    def verify(self) -> list[str]:
+        """What is wrong with the stored history; an empty list when every entry is as it was written."""
+        with self._ledger.lock:
+            return [*self._store.check(self.id), *self._ledger.journal.problems(self._ledger.history.version)]
+
+    # Changing what is seen
+
+    def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
+        """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            if fit:
+                budget = self._composer.budget(self.settings.overhead)
+                return undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
+            return undo.unfold(self._ledger, fold_id, span, reason)
+
+    def fold(
+        self,
+        first: str,
+        last: str | None = None,
+        *,
+        text: str | None = None,
+        kind: FoldKind = "condense",
+        reason: str = "",
+    ) -> str:
+        """Hide messages by hand, from `first` to `last`; `text` stands in for them, or a marker of what was there."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return folding.fold_run(self._ledger, first, last or first, text, kind, reason)
+
+    def mask(self, *message_ids: str, text: str | None = None, reason: str = "") -> str:
+        """Hide the tool outputs of these messages by hand behind a placeholder."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return folding.mask_results(self._ledger, message_ids, text, reason)
+
+    def rewind(
+        self, message_id: str | None = None, *, at: float | None = None, before: bool = False, reason: str = ""
+    ) -> str:
+        """Go back to a message, which stays the last one (with `before` it goes too), or to a time.
+
+        The branch that is left stays: `branches` lists it, `switch` returns to it.
+        """
+        if (message_id is None) == (at is None):
+            raise InputError("rewind needs a message or a time", remedy="give one of them")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            if message_id is not None:
+                place = undo.place_of_message(self._ledger, message_id, before=before)
+            else:
+                place = undo.place_of_time(self._ledger, at or 0.0)
+            return undo.move(self._ledger, place, reason)
+
+    def switch(self, id: str, *, reason: str = "") -> str:
+        """Return to a branch that was left (see `branches`), or to any entry."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return undo.move(self._ledger, undo.place_of_entry(self._ledger, id), reason)
+
+    def pin(self, message_id: str) -> None:
+        """Never hide this message."""
+        self.mark(message_id, add=("pinned",))
+
+    def unpin(self, message_id: str) -> None:
+        """Let this message be hidden again."""
+        self.mark(message_id, remove=("pinned",))
+
+    def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
+        """Give a message marks, or take them away."""
+        for mark in (*add, *remove):
+            if mark not in ("important", "pinned"):
+                raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            entry = self._ledger.journal.find(message_id, "message")
+            marking = Marking(entry.seq, message_id, tuple(add), tuple(remove))
+            self._ledger.commit(lambda draft: draft.mark(marking))
+
+    def items(self) -> list[Item]:
+        """The items of the view, in order."""
+        return list(self._ledger.view.items)

@@ -1,0 +1,166 @@
+"""Tells what happened to a session and why: folds, calls, audit, explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from windowsill.history.entries import Entry, Kind
+from windowsill.history.folds import Fold, Part, Run, unpack_stand_in
+from windowsill.history.history import Call, Rewind
+from windowsill.history.path import on_path
+from windowsill.history.view import fold_meta, marking_meta, unfold_meta
+from windowsill.messages import Message
+from windowsill.session.ledger import Ledger
+from windowsill.session.records import CallRecord, Event, Explanation, FoldRecord, SpanRecord
+from windowsill.session.undo import removed_spans
+
+
+def folds(ledger: Ledger) -> list[FoldRecord]:
+    """The folds of the current branch, oldest first."""
+    path = ledger.journal.path(ledger.history.version)
+    gone = removed_spans(ledger, path)
+    return [
+        _record(ledger, entry, fold_meta(entry.meta), gone.get(entry.seq, set()))
+        for entry in ledger.journal.walk(path, kinds=("fold",), bodies=True)
+    ]
+
+
+def _record(ledger: Ledger, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
+    spans = tuple(
+        _span(ledger, entry, number, span, active=number not in gone) for number, span in enumerate(fold.spans)
+    )
+    return FoldRecord(
+        id=entry.id,
+        kind=fold.kind,
+        strategy=fold.strategy,
+        reason=fold.reason,
+        at=entry.at,
+        before=fold.before,
+        after=fold.after,
+        active=any(span.active for span in spans),
+        spans=spans,
+    )
+
+
+def _span(ledger: Ledger, entry: Entry, number: int, span: Run | Part, *, active: bool) -> SpanRecord:
+    first, last = (span.first, span.last) if isinstance(span, Run) else (span.message, span.message)
+    holder = unpack_stand_in(entry.body or b"", number)
+    return SpanRecord(
+        number=number,
+        first=ledger.journal.entry(first).id,
+        last=ledger.journal.entry(last).id,
+        messages=span.hides if isinstance(span, Run) else 0,
+        saved=ledger.scale.tokens(span.saves),
+        active=active,
+        block=span.block if isinstance(span, Part) else None,
+        shown=_words(holder) if holder is not None else "",
+    )
+
+
+def _words(message: Message) -> str:
+    parts = (getattr(block, "text", None) or " ".join(_inner(block)) for block in message.blocks)
+    return "\n".join(part for part in parts if part)
+
+
+def _inner(block: object) -> Iterator[str]:
+    for inner in getattr(block, "content", ()):
+        yield getattr(inner, "text", None) or ""
+
+
+def calls(ledger: Ledger) -> list[CallRecord]:
+    """The composed requests of the current branch, oldest first."""
+    path = ledger.journal.path(ledger.history.version)
+    found = []
+    for entry in ledger.journal.walk(path, kinds=("call",)):
+        call = msgspec.msgpack.decode(entry.meta, type=Call)
+        found.append(
+            CallRecord(
+                id=entry.id,
+                at=entry.at,
+                format=call.format,
+                model=call.model,
+                tokens=call.tokens,
+                cached=call.cached,
+                folds=call.folds,
+            )
+        )
+    return found
+
+
+def audit(ledger: Ledger) -> list[Event]:
+    """Every operation that changed what the model sees, on every branch, in the order it happened."""
+    kinds: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind")
+    return [_event(entry) for entry in ledger.journal.walk([(1, ledger.history.version)], kinds=kinds)]
+
+
+def _event(entry: Entry) -> Event:
+    if entry.kind == "fold":
+        fold = fold_meta(entry.meta)
+        what = f"{fold.kind} by {fold.strategy}: {fold.reason} ({fold.before:,} to {fold.after:,} tokens)"
+    elif entry.kind == "unfold":
+        undone = unfold_meta(entry.meta)
+        what = f"unfolded {undone.fold_id}" + (f": {undone.reason}" if undone.reason else "")
+    elif entry.kind == "mark":
+        marking = marking_meta(entry.meta)
+        signs = [f"+{mark}" for mark in marking.add] + [f"-{mark}" for mark in marking.remove]
+        what = f"marked {marking.message_id}: {', '.join(signs)}"
+    else:
+        rewind = msgspec.msgpack.decode(entry.meta, type=Rewind)
+        what = f"went from entry {rewind.left} to entry {rewind.to}" + (f": {rewind.reason}" if rewind.reason else "")
+    return Event(id=entry.id, at=entry.at, kind=entry.kind, what=what)
+
+
+def explain(ledger: Ledger, message_id: str, call_id: str | None = None) -> Explanation:
+    """Why a message is or is not in the window: of the current head, or of a past call."""
+    journal = ledger.journal
+    message = journal.find(message_id, "message")
+    head = ledger.history.version
+    view = ledger.view
+    if call_id is not None:
+        head = msgspec.msgpack.decode(journal.find(call_id, "call").meta, type=Call).at
+        view = ledger.dress(journal.at(head).view)
+    path = journal.path(head)
+    if not on_path(path, message.seq):
+        why = "it was added later" if message.seq > head else "it is on a branch that was left by a rewind"
+        return Explanation(message=message_id, visible=False, why=why, call=call_id)
+    covering = _covering(ledger, path, message.seq)
+    item = view.cover(message.seq)
+    if item is not None and not item.fold:
+        return Explanation(
+            message=message_id,
+            visible=True,
+            why=_why_visible(item.pinned, bool(item.cuts), message, view.task_seq()),
+            folds=tuple(fold for fold in covering if item.cuts),
+            call=call_id,
+        )
+    outer = covering[0]
+    inner = f", inside {len(covering) - 1} earlier fold(s)" if len(covering) > 1 else ""
+    why = f"hidden by {outer.kind} {outer.id} of {outer.strategy}: {outer.reason}{inner}"
+    return Explanation(message=message_id, visible=False, why=why, folds=tuple(covering), call=call_id)
+
+
+def _why_visible(pinned: bool, cut: bool, message: Entry, task: int | None) -> str:  # noqa: FBT001 - two facts of one item
+    if cut:
+        return "it is shown, with a part of it cut"
+    if pinned:
+        return "it is pinned"
+    if message.seq == task:
+        return "it is the task"
+    return "no fold hides it"
+
+
+def _covering(ledger: Ledger, path: list[tuple[int, int]], seq: int) -> list[FoldRecord]:
+    """The folds that apply to a message, the outermost first."""
+    gone = removed_spans(ledger, path)
+    found = []
+    for entry in ledger.journal.walk(path, kinds=("fold",), bodies=True):
+        fold = fold_meta(entry.meta)
+        removed = gone.get(entry.seq, set())
+        for number, span in enumerate(fold.spans):
+            hit = span.first <= seq <= span.last if isinstance(span, Run) else span.message == seq
+            if hit and number not in removed:
+                found.append(_record(ledger, entry, fold, removed))
+                break
+    return found[::-1]

@@ -1,0 +1,185 @@
+"""Going back: unfold, rewind, switch. Each is an entry of its own; nothing is ever taken out of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill.budget import Budget
+from windowsill.errors import FoldError, InputError, NotFoundError
+from windowsill.history.entries import ROOT, ROOT_HASH, Entry
+from windowsill.history.folds import Fold, Part, Run
+from windowsill.history.history import Draft, History, Rewind
+from windowsill.history.path import on_path, within
+from windowsill.history.units import units
+from windowsill.history.view import View, build, fold_meta, message_meta, sum_weights, unfold_meta
+from windowsill.session.ledger import Ledger
+from windowsill.session.records import Branch
+from windowsill.strategies.sliding_window import fold_units
+
+
+def unfold(ledger: Ledger, fold_id: str, span: int | None = None, reason: str = "") -> str:
+    """Show again what a fold hid, or one span of it; the id of the entry that says so."""
+    entry, fold, numbers = _applying(ledger, fold_id, span)
+
+    def make(draft: Draft) -> Entry:
+        return draft.unfold(entry.seq, fold_id, numbers, reason)
+
+    return ledger.commit(make, reshape=lambda entries: _shown_again(ledger, entry, fold, numbers, entries)).id
+
+
+def _shown_again(ledger: Ledger, entry: Entry, fold: Fold, numbers: Sequence[int], entries: list[Entry]) -> History:
+    """The history with spans of a fold removed, and then the rest of a batch applied."""
+    after = ledger.copy()
+    undone = next(written for written in entries if written.kind == "unfold")
+    for number in numbers:
+        _show(ledger, after.view, entry, fold.spans[number], undone)
+    for written in entries:
+        after.apply(written)
+    return after
+
+
+def _applying(ledger: Ledger, fold_id: str, span: int | None) -> tuple[Entry, Fold, list[int]]:
+    """The fold's entry and the spans of it that still apply on this branch."""
+    entry = ledger.journal.find(fold_id, "fold")
+    path = ledger.journal.path(ledger.history.version)
+    if not on_path(path, entry.seq):
+        raise FoldError(
+            f"fold {fold_id!r} belongs to a branch that was left", remedy="switch to that branch first", fold=fold_id
+        )
+    fold = fold_meta(entry.meta)
+    gone = removed_spans(ledger, path).get(entry.seq, set())
+    wanted = range(len(fold.spans)) if span is None else [span]
+    if span is not None and not 0 <= span < len(fold.spans):
+        raise NotFoundError(f"fold {fold_id!r} has no span {span}", remedy=f"give 0 to {len(fold.spans) - 1}")
+    numbers = [number for number in wanted if number not in gone]
+    if not numbers:
+        raise FoldError(f"fold {fold_id!r} was removed before", remedy="`session.folds` shows which are active")
+    return entry, fold, numbers
+
+
+def removed_spans(ledger: Ledger, path: Sequence[tuple[int, int]]) -> dict[int, set[int]]:
+    """For each fold on the path, the spans that no longer apply."""
+    gone: dict[int, set[int]] = {}
+    for entry in ledger.journal.walk(path, kinds=("unfold",)):
+        value = unfold_meta(entry.meta)
+        gone.setdefault(value.fold, set()).update(value.spans)
+    return gone
+
+
+def _show(ledger: Ledger, view: View, fold: Entry, span: Run | Part, unfolding: Entry) -> None:
+    """Put back into the view what one span covered, if it is not covered by another fold."""
+    first, last = (span.first, span.last) if isinstance(span, Run) else (span.message, span.message)
+    cover = view.cover(first)
+    if cover is None:
+        return
+    if isinstance(span, Run) and (cover.fold != fold.seq or cover.first != first or cover.last != last):
+        return
+    if isinstance(span, Part) and cover.fold:
+        return
+    path = ledger.journal.path(ledger.history.version)
+    messages = ledger.journal.walk(within(path, first, last), kinds=("message",))
+    shapers = ledger.journal.walk(within(path, first, ledger.history.version), kinds=("fold", "unfold", "mark"))
+    shown = build([*messages, *shapers, unfolding], first=first, last=last)
+    view.splice(first, last, shown)
+
+
+def unfold_what_fits(ledger: Ledger, fold_id: str, budget: Budget, reason: str = "") -> str:
+    """Show again as much of a fold as the budget allows, the newest first; the rest stays behind a new marker."""
+    entry, fold, numbers = _applying(ledger, fold_id, None)
+    undone = ledger.copy().draft(ledger.clock()).unfold(entry.seq, fold_id, numbers, reason)
+    trial = _shown_again(ledger, entry, fold, numbers, [undone])
+    runs = [span for number, span in enumerate(fold.spans) if number in numbers and isinstance(span, Run)]
+    inside = [
+        unit
+        for unit in units(trial.view.items)
+        if any(run.first <= trial.view.items[unit.start].first <= run.last for run in runs)
+    ]
+    hide = []
+    room = budget.fixed + trial.view.tokens() - budget.high
+    for unit in inside:
+        if room <= 0:
+            break
+        hide.append(unit)
+        room -= trial.view.tokens_of(unit.weight(trial.view.items))
+    if inside and len(hide) == len(inside):
+        raise FoldError(
+            f"nothing of fold {fold_id!r} fits the budget", remedy="raise the budget, or fold something else"
+        )
+    rest = fold_units(trial.view, hide, strategy="unfold", reason=reason or "as much as fits", quote=0)
+
+    def make(draft: Draft) -> Entry:
+        written = draft.unfold(entry.seq, fold_id, numbers, reason)
+        if rest is not None:
+            saves = sum_weights(span.saves for span in rest.spans)
+            draft.fold(rest, trial.view.tokens(), trial.view.tokens_of(trial.view.weight - saves))
+        return written
+
+    return ledger.commit(make, reshape=lambda entries: _shown_again(ledger, entry, fold, numbers, entries)).id
+
+
+def move(ledger: Ledger, to: int, reason: str = "") -> str:
+    """Set the head on another entry; the way it came from stays readable."""
+    left = ledger.history.version
+    hash = ledger.journal.entry(to).hash if to != ROOT else ROOT_HASH
+
+    def reshape(entries: list[Entry]) -> History:
+        after = ledger.journal.at(to)
+        ledger.dress(after.view)
+        for written in entries:
+            after.apply(written)
+        return after
+
+    def make(draft: Draft) -> Entry:
+        return draft.rewind(to, hash, left, reason)
+
+    return ledger.commit(make, reshape=reshape).id
+
+
+def place_of_message(ledger: Ledger, message_id: str, *, before: bool) -> int:
+    """The entry a rewind to a message goes to."""
+    entry = ledger.journal.find(message_id, "message")
+    return entry.parent if before else entry.seq
+
+
+def place_of_time(ledger: Ledger, at: float) -> int:
+    """The entry a rewind to a time goes to: everything from then on is left.
+
+    When no message has exactly this time, it may fall into a stream: the assistant's message was finished, and
+    recorded, after a user message that was typed meanwhile. The first user message at or after the time is then the
+    boundary.
+    """
+    path = ledger.journal.path(ledger.history.version)
+    messages = list(ledger.journal.walk(path, kinds=("message",)))
+    exact = any(entry.at == at for entry in messages)
+    earlier = any(entry.at < at for entry in messages)
+    boundary = at
+    if not exact and earlier:
+        users = (entry.at for entry in messages if entry.at >= at and message_meta(entry.meta).role == "user")
+        boundary = next(users, at)
+    first_left = next((entry for entry in messages if entry.at >= boundary), None)
+    return first_left.parent if first_left is not None else ledger.history.version
+
+
+def branches(ledger: Ledger) -> list[Branch]:
+    """Every end of the history, the current one first."""
+    rewinds = ledger.journal.walk([(1, ledger.history.version)], kinds=("rewind",))
+    left = (msgspec.msgpack.decode(entry.meta, type=Rewind).left for entry in rewinds)
+    heads = [ledger.history.version, *left]
+    found = []
+    for head in dict.fromkeys(heads):
+        if head == ROOT:
+            continue
+        entry = ledger.journal.entry(head)
+        count = sum(1 for _ in ledger.journal.walk(ledger.journal.path(head), kinds=("message",)))
+        found.append(Branch(id=entry.id, at=entry.at, messages=count, current=head == ledger.history.version))
+    return found
+
+
+def place_of_entry(ledger: Ledger, id: str) -> int:
+    """The number of any entry."""
+    entry = ledger.store.find(ledger.session, id)
+    if entry is None:
+        raise InputError(f"session {ledger.session!r} has no entry {id!r}", remedy="`session.branches` lists the ends")
+    return entry.seq

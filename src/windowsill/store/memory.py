@@ -1,0 +1,194 @@
+"""The store in memory: everything a store does except outliving the process. Made for tests, and for trying things."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from windowsill.errors import ConflictError, LockedError
+from windowsill.history.entries import Entry, Kind
+from windowsill.store import Lock, SessionInfo
+from windowsill.store.lease import in_force
+from windowsill.store.rules import check_batch, check_extras, check_name, duplicate, no_session
+
+
+class _Journal(msgspec.Struct):
+    created: float
+    settings: bytes
+    entries: list[Entry] = msgspec.field(default_factory=list)
+    by_id: dict[str, Entry] = msgspec.field(default_factory=dict)
+    jumps: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    snapshots: dict[int, bytes] = msgspec.field(default_factory=dict)
+    blobs: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+    def add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.by_id[entry.id] = entry
+        if entry.parent != entry.seq - 1:
+            self.jumps.append((entry.seq, entry.parent))
+
+    def info(self, session: str) -> SessionInfo:
+        updated = max(self.created, self.entries[-1].at) if self.entries else self.created
+        return SessionInfo(session, self.created, updated, len(self.entries), self.settings)
+
+
+class MemoryStore:
+    """Sessions in this process, gone with it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._journals: dict[str, _Journal] = {}
+        self._facts: dict[str, bytes] = {}
+        self._leases: dict[str, Lock] = {}
+
+    def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
+        """Make sure the session exists; true when it is new. Its settings are written only then."""
+        check_name("session's name", session)
+        with self._lock:
+            if session in self._journals:
+                return False
+            self._journals[session] = _Journal(float(at), settings)
+            return True
+
+    def info(self, session: str) -> SessionInfo | None:
+        """What is known of one session, or `None`."""
+        with self._lock:
+            journal = self._journals.get(session)
+            return journal.info(session) if journal else None
+
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions, the last used first."""
+        with self._lock:
+            found = [journal.info(session) for session, journal in self._journals.items()]
+        return sorted(found, key=lambda info: (-info.updated, info.id))
+
+    def delete(self, session: str) -> bool:
+        """Remove a session with everything that belongs to it; false when there was none."""
+        with self._lock:
+            self._leases.pop(session, None)
+            return self._journals.pop(session, None) is not None
+
+    def set_settings(self, session: str, settings: bytes) -> None:
+        """Replace the session's settings."""
+        with self._lock:
+            self._journal(session).settings = settings
+
+    def append(
+        self,
+        session: str,
+        version: int,
+        entries: Sequence[Entry],
+        *,
+        snapshots: Iterable[tuple[int, bytes]] = (),
+        blobs: Iterable[tuple[str, bytes]] = (),
+    ) -> None:
+        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on."""
+        views, files = list(snapshots), list(blobs)
+        check_batch(session, version, entries)
+        check_extras(session, version + len(entries), views, files)
+        with self._lock:
+            journal = self._journal(session)
+            if len(journal.entries) != version:
+                raise ConflictError(session, version, len(journal.entries))
+            for entry in entries:
+                if entry.id in journal.by_id:
+                    raise duplicate(session, entry.id)
+            for entry in entries:
+                journal.add(entry)
+            journal.snapshots.update(views)
+            for id, data in files:
+                journal.blobs.setdefault(id, data)
+
+    def read(
+        self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
+    ) -> list[Entry]:
+        """Entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
+        with self._lock:
+            journal = self._journals.get(session)
+            found = journal.entries[max(first - 1, 0) : max(last, 0)] if journal else []
+        if kinds is not None:
+            found = [entry for entry in found if entry.kind in kinds]
+        return found if bodies else [msgspec.structs.replace(entry, body=None) for entry in found]
+
+    def jumps(self, session: str) -> list[tuple[int, int]]:
+        """`(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        with self._lock:
+            journal = self._journals.get(session)
+            return list(journal.jumps) if journal else []
+
+    def find(self, session: str, id: str) -> Entry | None:
+        """The entry with this id."""
+        with self._lock:
+            journal = self._journals.get(session)
+            return journal.by_id.get(id) if journal else None
+
+    def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
+        """The last view snapshot at or before an entry."""
+        with self._lock:
+            journal = self._journals.get(session)
+            known = sorted(journal.snapshots) if journal else []
+            place = bisect_right(known, at_or_before)
+            return (known[place - 1], journal.snapshots[known[place - 1]]) if journal and place else None
+
+    def blob(self, session: str, id: str) -> bytes | None:
+        """A blob that an entry of this session refers to."""
+        with self._lock:
+            journal = self._journals.get(session)
+            return journal.blobs.get(id) if journal else None
+
+    def remember(self, key: str, value: bytes) -> None:
+        """Keep a fact learned about the world (a window, a calibration) across sessions."""
+        check_name("fact's key", key)
+        with self._lock:
+            self._facts[key] = value
+
+    def recall(self, key: str) -> bytes | None:
+        """A fact kept by `remember`."""
+        with self._lock:
+            return self._facts.get(key)
+
+    def recall_all(self, prefix: str) -> dict[str, bytes]:
+        """All facts whose key begins with `prefix`."""
+        with self._lock:
+            return {key: value for key, value in sorted(self._facts.items()) if key.startswith(prefix)}
+
+    def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+        check_name("session's name", session)
+        with self._lock:
+            held = self._leases.get(session)
+            if held and held.holder != holder and in_force(held, now):
+                raise LockedError(session, held.holder)
+            self._leases[session] = lock = Lock(session, holder, now + seconds)
+            return lock
+
+    def locked(self, session: str, *, now: float) -> Lock | None:
+        """Who holds the lock now."""
+        with self._lock:
+            held = self._leases.get(session)
+        return held if held and in_force(held, now) else None
+
+    def unlock(self, session: str, holder: str | None = None) -> bool:
+        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        with self._lock:
+            held = self._leases.get(session)
+            if held is None or holder not in (None, held.holder):
+                return False
+            del self._leases[session]
+            return True
+
+    def check(self, session: str | None = None) -> list[str]:  # noqa: ARG002 - there is no file that could be damaged
+        """Nothing: memory has no file that could be damaged."""
+        return []
+
+    def close(self) -> None:
+        """Nothing to release: the store stays usable, so that a test can look at it afterwards."""
+
+    def _journal(self, session: str) -> _Journal:
+        journal = self._journals.get(session)
+        if journal is None:
+            raise no_session(session)
+        return journal

@@ -1,0 +1,63 @@
+-- name: journal_end
+SELECT s.key, coalesce((SELECT max(e.seq) FROM entry AS e WHERE e.session = s.key), 0)
+FROM session AS s
+WHERE s.id = ?;
+
+-- name: insert_entry
+INSERT INTO entry (session, seq, parent, kind, id, at, meta, hash, body_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_body
+INSERT INTO body (key, data) VALUES ((?1 << 32) | ?2, ?3);
+
+-- name: put_snapshot
+INSERT INTO snapshot (session, seq, data) VALUES (?, ?, ?)
+ON CONFLICT (session, seq) DO UPDATE SET data = excluded.data;
+
+-- name: put_blob
+INSERT INTO blob (session, id, data) VALUES (?, ?, ?) ON CONFLICT (session, id) DO NOTHING;
+
+-- name: taken_ids
+SELECT id FROM entry WHERE session = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY seq;
+
+-- name: read_whole
+SELECT e.seq, e.parent, e.kind, e.id, e.at, e.meta, coalesce(b.data, x''), e.hash, e.body_hash
+FROM session AS s
+JOIN entry AS e ON e.session = s.key
+LEFT JOIN body AS b ON b.key = (e.session << 32) | e.seq
+WHERE s.id = ?1 AND e.seq BETWEEN ?2 AND ?3
+    AND (?4 IS NULL OR e.kind IN (SELECT value FROM json_each(?4)))
+ORDER BY e.seq;
+
+-- name: read_meta
+SELECT e.seq, e.parent, e.kind, e.id, e.at, e.meta, NULL, e.hash, e.body_hash
+FROM session AS s
+JOIN entry AS e ON e.session = s.key
+WHERE s.id = ?1 AND e.seq BETWEEN ?2 AND ?3
+    AND (?4 IS NULL OR e.kind IN (SELECT value FROM json_each(?4)))
+ORDER BY e.seq;
+
+-- name: find_entry
+SELECT e.seq, e.parent, e.kind, e.id, e.at, e.meta, coalesce(b.data, x''), e.hash, e.body_hash
+FROM session AS s
+JOIN entry AS e ON e.session = s.key AND e.id = ?2
+LEFT JOIN body AS b ON b.key = (e.session << 32) | e.seq
+WHERE s.id = ?1;
+
+-- name: jumps
+-- INDEXED BY turns a scan of the whole journal, should the index ever go, into an error that tests see.
+SELECT e.seq, e.parent
+FROM session AS s
+JOIN entry AS e INDEXED BY entry_jump ON e.session = s.key
+WHERE s.id = ? AND e.parent <> e.seq - 1
+ORDER BY e.seq;
+
+-- name: last_snapshot
+SELECT n.seq, n.data
+FROM session AS s
+JOIN snapshot AS n ON n.session = s.key
+WHERE s.id = ? AND n.seq <= ?
+ORDER BY n.seq DESC
+LIMIT 1;
+
+-- name: blob
+SELECT b.data FROM session AS s JOIN blob AS b ON b.session = s.key WHERE s.id = ? AND b.id = ?;

@@ -1,0 +1,172 @@
+"""Connections to one SQLite file: a single writer, a few readers, none of them carried through a fork."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windowsill.errors import StoreError
+from windowsill.store.sqlite import forks
+from windowsill.store.sqlite.faults import translated
+
+BUSY_SECONDS = 10.0
+"""How long to wait for another process: far longer than any commit, short enough that a user still waits."""
+
+IDLE_READERS = 8
+"""Readers kept open between calls; more exist only while more threads read at once."""
+
+FORK_SECONDS = 5.0
+"""How long a fork waits for calls in other threads to end; they take milliseconds."""
+
+_EVERY = (
+    "PRAGMA foreign_keys = ON",
+    # FULL makes each commit wait for the disk; on macOS only a full sync reaches the disk itself.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+)
+_READER = ("PRAGMA query_only = ON",)
+_WRITER = (
+    # Sessions hold private text: what is deleted is overwritten.
+    "PRAGMA secure_delete = ON",
+    # 16 MB: ids come in no order, and the index over those of a few hundred thousand entries should stay in memory.
+    "PRAGMA cache_size = -16384",
+    # One large import must not leave its write-ahead log behind for good.
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+_inherited: list[sqlite3.Connection] = []
+"""Connections of a parent process: never used here, and kept, as closing them would disturb the parent's."""
+
+
+class Connections:
+    """Hands out connections; an error of SQLite leaves a `with` block as one of ours."""
+
+    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = path
+        self._busy_seconds = busy_seconds
+        self._closed = False
+        self._writer: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._start_afresh()
+        forks.watch(self)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The writer inside a transaction, which is committed at the end and rolled back by an exception."""
+        self._notice_fork()
+        with self._write_lock, translated(self.path):
+            if self._writer is None:
+                self._writer = self._open(_WRITER)
+            db = self._writer
+            try:
+                # The lock is taken now, not at the first write: a transaction that began by reading may fail to get it.
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for this thread alone, which cannot write."""
+        self._notice_fork()
+        with translated(self.path):
+            db = self._take_reader()
+            try:
+                yield db
+            finally:
+                self._give_back(db)
+
+    def close(self) -> None:
+        """Close what is idle now, and readers at work as they come back. Closing twice is fine."""
+        self._notice_fork()
+        with self._write_lock, self._readers, translated(self.path):
+            self._closed = True
+            self._close_idle()
+
+    def pause(self) -> bool:
+        """Close all connections and keep new calls waiting; false when a running call did not end in time."""
+        # Bounded, as a signal handler may fork in the middle of a call of the same thread.
+        if not self._write_lock.acquire(timeout=FORK_SECONDS):
+            return False
+        if self._readers.acquire(timeout=FORK_SECONDS):
+            if self._readers.wait_for(lambda: not self._reading, timeout=FORK_SECONDS):
+                self._close_idle()
+                return True
+            self._readers.release()
+        self._write_lock.release()
+        return False
+
+    def resume(self) -> None:
+        """Let calls go on, in the parent and in the child."""
+        self._pid = os.getpid()
+        self._readers.release()
+        self._write_lock.release()
+
+    def _open(self, pragmas: tuple[str, ...]) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreError(f"the store {self.path} is closed", remedy="open it again", path=self.path)
+        return connect(self.path, pragmas, busy_seconds=self._busy_seconds)
+
+    def _take_reader(self) -> sqlite3.Connection:
+        with self._readers:
+            db = self._idle.pop() if self._idle else self._open(_READER)
+            self._reading += 1
+            return db
+
+    def _give_back(self, db: sqlite3.Connection) -> None:
+        with self._readers:
+            self._reading -= 1
+            if self._closed or len(self._idle) >= IDLE_READERS:
+                db.close()
+            else:
+                self._idle.append(db)
+            self._readers.notify_all()
+
+    def _close_idle(self) -> None:
+        # The writer last: the last one to close tidies the write-ahead log away, which a reader may not do.
+        for db in (*self._idle, self._writer):
+            if db is not None:
+                db.close()
+        self._idle.clear()
+        self._writer = None
+
+    def _start_afresh(self) -> None:
+        self._pid = os.getpid()
+        self._write_lock = threading.Lock()
+        self._readers = threading.Condition(threading.Lock())
+        self._reading = 0
+
+    def _notice_fork(self) -> None:
+        """In a child that forked past Python, or in the middle of a call: open new connections."""
+        if self._pid != os.getpid():
+            _inherited.extend(db for db in (*self._idle, self._writer) if db is not None)
+            self._idle, self._writer = [], None
+            self._start_afresh()
+
+
+def connect(
+    path: Path, pragmas: tuple[str, ...] = _WRITER, *, busy_seconds: float = BUSY_SECONDS
+) -> sqlite3.Connection:
+    """A connection whose commits survive power loss; the file has to exist."""
+    db = sqlite3.connect(
+        # Without `mode=rw` a file that was moved away would come back as an empty one.
+        f"{path.as_uri()}?mode=rw",
+        uri=True,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        for pragma in (*_EVERY, *pragmas):
+            db.execute(pragma)
+    except BaseException:
+        db.close()
+        raise
+    return db

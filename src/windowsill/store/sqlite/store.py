@@ -1,0 +1,190 @@
+"""The store in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from windowsill.errors import ConflictError, DamagedError, LockedError
+from windowsill.history.entries import Entry, Kind
+from windowsill.store import Lock, SessionInfo
+from windowsill.store.lease import in_force
+from windowsill.store.rules import check_batch, check_extras, check_name, duplicate, no_session
+from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
+from windowsill.store.sqlite.health import problems
+from windowsill.store.sqlite.opening import make_ready
+from windowsill.store.sqlite.rows import to_entry, to_row
+from windowsill.store.statements import migrations, statements
+
+MAX_SEQ = 2**32 - 1
+"""The last number an entry can have: it is half of the key of its body."""
+
+
+class SQLiteStore:
+    """Sessions in a file, for any number of threads and processes of one machine."""
+
+    def __init__(self, path: Path | str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = Path(path).absolute()
+        self._sql = statements("sqlite")
+        make_ready(self.path, migrations("sqlite"), busy_seconds=busy_seconds)
+        self._connections = Connections(self.path, busy_seconds=busy_seconds)
+
+    def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
+        """Make sure the session exists; true when it is new. Its settings are written only then."""
+        check_name("session's name", session)
+        with self._connections.writing() as db:
+            return db.execute(self._sql["create_session"], (session, float(at), settings)).rowcount > 0
+
+    def info(self, session: str) -> SessionInfo | None:
+        """What is known of one session, or `None`."""
+        row = self._one("session_info", session)
+        return SessionInfo(*row) if row else None
+
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions, the last used first."""
+        return [SessionInfo(*row) for row in self._all("all_sessions")]
+
+    def delete(self, session: str) -> bool:
+        """Remove a session with everything that belongs to it; false when there was none."""
+        with self._connections.writing() as db:
+            row = db.execute(self._sql["session_key"], (session,)).fetchone()
+            db.execute(self._sql["drop_lease"], (session, None))
+            if row:
+                db.execute(self._sql["delete_bodies"], row)
+                db.execute(self._sql["delete_session"], row)
+            return row is not None
+
+    def set_settings(self, session: str, settings: bytes) -> None:
+        """Replace the session's settings."""
+        with self._connections.writing() as db:
+            if not db.execute(self._sql["set_settings"], (settings, session)).rowcount:
+                raise no_session(session)
+
+    def append(
+        self,
+        session: str,
+        version: int,
+        entries: Sequence[Entry],
+        *,
+        snapshots: Iterable[tuple[int, bytes]] = (),
+        blobs: Iterable[tuple[str, bytes]] = (),
+    ) -> None:
+        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on."""
+        views, files = list(snapshots), list(blobs)
+        check_batch(session, version, entries)
+        check_extras(session, version + len(entries), views, files)
+        with self._connections.writing() as db:
+            row = db.execute(self._sql["journal_end"], (session,)).fetchone()
+            if row is None:
+                raise no_session(session)
+            key, found = row
+            if found != version:
+                raise ConflictError(session, version, found)
+            self._insert(db, session, key, entries)
+            if views:
+                db.executemany(self._sql["put_snapshot"], [(key, seq, data) for seq, data in views])
+            if files:
+                db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
+
+    def read(
+        self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
+    ) -> list[Entry]:
+        """Entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
+        wanted = None if kinds is None else msgspec.json.encode(list(kinds)).decode()
+        rows = self._all("read_whole" if bodies else "read_meta", session, max(first, 0), min(last, MAX_SEQ), wanted)
+        return [to_entry(row, self.path) for row in rows]
+
+    def jumps(self, session: str) -> list[tuple[int, int]]:
+        """`(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        return self._all("jumps", session)
+
+    def find(self, session: str, id: str) -> Entry | None:
+        """The entry with this id."""
+        row = self._one("find_entry", session, id)
+        return to_entry(row, self.path) if row else None
+
+    def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
+        """The last view snapshot at or before an entry."""
+        row = self._one("last_snapshot", session, max(-1, min(at_or_before, MAX_SEQ)))
+        return (row[0], row[1]) if row else None
+
+    def blob(self, session: str, id: str) -> bytes | None:
+        """A blob that an entry of this session refers to."""
+        row = self._one("blob", session, id)
+        return row[0] if row else None
+
+    def remember(self, key: str, value: bytes) -> None:
+        """Keep a fact learned about the world (a window, a calibration) across sessions."""
+        check_name("fact's key", key)
+        with self._connections.writing() as db:
+            db.execute(self._sql["remember"], (key, value))
+
+    def recall(self, key: str) -> bytes | None:
+        """A fact kept by `remember`."""
+        row = self._one("recall", key)
+        return row[0] if row else None
+
+    def recall_all(self, prefix: str) -> dict[str, bytes]:
+        """All facts whose key begins with `prefix`."""
+        return dict(self._all("recall_all", prefix, len(prefix)))
+
+    def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+        check_name("session's name", session)
+        wanted = Lock(session, holder, now + seconds)
+        with self._connections.writing() as db:
+            row = db.execute(self._sql["lease"], (session,)).fetchone()
+            if row and row[1] != holder and in_force(Lock(*row), now):
+                raise LockedError(session, row[1])
+            db.execute(self._sql["put_lease"], (session, holder, wanted.expires))
+        return wanted
+
+    def locked(self, session: str, *, now: float) -> Lock | None:
+        """Who holds the lock now."""
+        row = self._one("lease", session)
+        lock = Lock(*row) if row else None
+        return lock if lock and in_force(lock, now) else None
+
+    def unlock(self, session: str, holder: str | None = None) -> bool:
+        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        with self._connections.writing() as db:
+            return db.execute(self._sql["drop_lease"], (session, holder)).rowcount > 0
+
+    def check(self, session: str | None = None) -> list[str]:
+        """What is wrong with the file itself, one line each; the hash chain is the reader's to check."""
+        try:
+            with self._connections.reading() as db:
+                return problems(db, self._sql, session)
+        except DamagedError as error:
+            return [str(error)]
+
+    def close(self) -> None:
+        """Release the connections. Closing twice is fine."""
+        self._connections.close()
+
+    def _insert(self, db: sqlite3.Connection, session: str, key: int, entries: Sequence[Entry]) -> None:
+        try:
+            db.executemany(self._sql["insert_entry"], [to_row(key, entry) for entry in entries])
+        except sqlite3.IntegrityError:
+            ids = msgspec.json.encode([entry.id for entry in entries]).decode()
+            taken = db.execute(self._sql["taken_ids"], (key, ids)).fetchone()
+            if taken is None:
+                raise
+            raise duplicate(session, taken[0]) from None
+        bodies = [(key, entry.seq, entry.body) for entry in entries if entry.body]
+        if bodies:
+            db.executemany(self._sql["insert_body"], bodies)
+
+    def _one(self, statement: str, *parameters: object) -> Any:
+        with self._connections.reading() as db:
+            # All rows are fetched: a statement left half read would keep its snapshot, and the log could not shrink.
+            rows = db.execute(self._sql[statement], parameters).fetchall()
+        return rows[0] if rows else None
+
+    def _all(self, statement: str, *parameters: object) -> list[Any]:
+        with self._connections.reading() as db:
+            return db.execute(self._sql[statement], parameters).fetchall()

@@ -1,0 +1,133 @@
+"""Sliding window: the oldest units go first, whole, and a marker stands where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill.budget import Budget
+from windowsill.errors import SettingError
+from windowsill.history.folds import Proposal, Run
+from windowsill.history.marker import as_facts, gather, marker
+from windowsill.history.units import Unit, units
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.messages import Message, text_length
+from windowsill.strategies import MessageWeight, Plan
+
+CHARACTERS_PER_TOKEN = 4
+"""Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
+
+MARKER_TOKENS = 120
+"""What a marker weighs without its quotations."""
+
+LARGEST_KEEP = 10_000
+
+
+class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keeps the system prompt, the task, the pins and the latest `keep` messages; hides the oldest of the rest."""
+
+    keep: int = 4
+    """The latest messages that are never hidden while anything else can be."""
+    quote: float = 0.05
+    """The share of the window in which the user's hidden words are quoted word for word."""
+
+    name = "sliding-window"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep <= LARGEST_KEEP:
+            raise SettingError("keep", self.keep, f"a number of messages from 0 to {LARGEST_KEEP:,}")
+        if not 0 <= self.quote <= 1:
+            raise SettingError("quote", self.quote, "a share of the window from 0 to 1")
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Hide the oldest units until the low mark is reached."""
+        total = budget.fixed + view.tokens()
+        wanted = budget.to_hide(total)
+        if wanted <= 0:
+            return Plan()
+        quote = int(self.quote * budget.limit)
+        middle = free_units(view, self.keep)
+        chosen: list[Unit] = []
+        hidden, quotable = -MARKER_TOKENS, quote
+        for unit in middle:
+            if hidden >= wanted:
+                break
+            chosen.append(unit)
+            for item in view.items[unit.start : unit.stop]:
+                tokens = view.tokens(item)
+                kept = min(tokens, quotable) if item.own or item.fold else 0
+                quotable -= kept
+                hidden += tokens - kept
+        proposal = fold_units(
+            view, chosen, strategy=self.name, reason=f"{total:,} tokens passed {budget.high:,}", quote=quote
+        )
+        weights = tuple(_weigh(view, item, budget) for unit in middle for item in view.items[unit.start : unit.stop])
+        return Plan(proposals=(proposal,) if proposal else (), weights=weights)
+
+
+def free_units(view: View, keep: int) -> list[Unit]:
+    """The units that may go: not the system messages that lead, the task, pins, running calls, or the latest `keep`."""
+    items = view.items
+    task = view.task()
+    leading = next((index for index, item in enumerate(items) if item.role != "system"), len(items))
+    return [
+        unit
+        for unit in units(items)
+        if not unit.open
+        and unit.start >= leading
+        and unit.stop <= len(items) - keep
+        and not (task is not None and unit.start <= task < unit.stop)
+        and not any(item.pinned for item in items[unit.start : unit.stop])
+    ]
+
+
+def fold_units(view: View, chosen: Sequence[Unit], *, strategy: str, reason: str, quote: int) -> Proposal | None:
+    """A truncation of these units: neighbours become one run, each run gets a marker if that makes it smaller."""
+    spans: list[Run] = []
+    markers: list[Message] = []
+    for start, stop in _runs(chosen):
+        items = view.items[start:stop]
+        if all(item.fold for item in items):
+            continue
+        facts = gather(
+            items, tokens=view.tokens, read=view.read, room=quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1)
+        )
+        stand_in = marker(facts)
+        weight = view.weigh(stand_in)
+        hidden = sum_weights(item.weight for item in items)
+        spans.append(
+            Run(
+                first=items[0].first,
+                last=items[-1].last,
+                hides=facts.messages,
+                saves=hidden - weight,
+                weight=weight,
+                facts=as_facts(facts),
+            )
+        )
+        markers.append(stand_in)
+    if not spans:
+        return None
+    return Proposal(kind="truncate", reason=reason, strategy=strategy, spans=tuple(spans), stand_ins=tuple(markers))
+
+
+def _runs(chosen: Sequence[Unit]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for unit in chosen:
+        if runs and runs[-1][1] == unit.start:
+            runs[-1] = (runs[-1][0], unit.stop)
+        else:
+            runs.append((unit.start, unit.stop))
+    return runs
+
+
+def _weigh(view: View, item: Item, budget: Budget) -> MessageWeight:
+    tokens = view.tokens(item)
+    characters = text_length(view.read(item).blocks)
+    return MessageWeight(
+        id=item.id,
+        tokens=tokens,
+        share=round(tokens / (budget.window or budget.limit), 6),
+        density=round(tokens / characters, 4) if characters else 0.0,
+    )

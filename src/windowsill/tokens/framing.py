@@ -1,0 +1,73 @@
+"""The tokens a provider puts around messages, calls and tool definitions."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from windowsill.errors import InputError
+
+Definitions: TypeAlias = Literal["json", "functions"]
+
+
+class Framing(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's framing, in tokens."""
+
+    name: str
+    message: int
+    """Around each message."""
+    reply: int
+    """Once for each request: the start of the answer."""
+    call: int
+    """Around a tool call."""
+    result: int
+    """Around a tool result."""
+    argument: int = 0
+    """Around each argument of a call, its name included; 0 where the arguments are counted as the JSON they are."""
+    ids: bool = True
+    """Whether the ids of calls are counted; they are not where `call` and `result` were measured with them inside."""
+    reasoning: float = 1.0
+    """Billed tokens for each token of signed reasoning that is shown."""
+    definitions: Definitions = "json"
+    """How tools are counted: as JSON, or by OpenAI's published rule for functions."""
+    tool: int = 0
+    """For each tool definition."""
+    tools: int = 0
+    """Once when there are tools."""
+
+
+# For Anthropic, `call`, `result`, `argument` and `reasoning` come from a fit to 4,300 recorded steps of Claude 4.5 and
+# 4.6 (growth of the reported prompt against the messages in between; the tenth that did not fit was left out): a call
+# with its result costs 37 to 58 tokens, its ids included, and each argument 16 to 24 beyond its value. Reasoning costs
+# 1.4 times what is shown with 4.5 and 2 times with 4.6; the lower stands here, so 4.6 is undercounted there at first.
+# The other numbers without a published rule (calls and results elsewhere, Gemini, generic) are assumptions.
+_FRAMINGS = (
+    Framing(
+        name="anthropic",
+        message=4,
+        reply=3,
+        call=20,
+        result=20,
+        argument=20,
+        ids=False,
+        reasoning=1.4,
+        tools=346,
+        tool=8,
+    ),
+    Framing(name="gemini", message=4, reply=2, call=8, result=8, tool=8),
+    Framing(name="generic", message=5, reply=3, call=10, result=6, tool=12),
+    Framing(name="openai", message=3, reply=3, call=6, result=3, definitions="functions", tool=7, tools=12),
+    # gpt-4 and gpt-3.5: the same rule, three tokens more for each function.
+    Framing(name="openai-legacy", message=3, reply=3, call=6, result=3, definitions="functions", tool=10, tools=12),
+)
+
+FRAMINGS: dict[str, Framing] = {each.name: each for each in _FRAMINGS}
+
+
+def framing(name: str) -> Framing:
+    """The framing with this name."""
+    try:
+        return FRAMINGS[name]
+    except KeyError:
+        raise InputError(f"there is no framing {name!r}", remedy=f"use one of {', '.join(sorted(FRAMINGS))}") from None

@@ -1,0 +1,78 @@
+import datetime as dt
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from windowsill.models import Prices, find, names, prices
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("name", "dollars"),
+    [
+        ("claude-opus-4-5", (5, 25, 0.5, 6.25)),
+        ("claude-sonnet-4-5", (3, 15, 0.3, 3.75)),
+        ("gpt-5", (1.25, 10, 0.125, 1.25)),
+        ("gemini-2.5-pro", (1.25, 10, 0.125, 1.25)),
+    ],
+)
+def test_prices_of_well_known_models(name, dollars):
+    """Prices for a million tokens are the published ones; of tiers the lowest; automatic caches are free to write."""
+    known = prices(find(name))
+    paid = (known.input, known.output, known.cache_read, known.cache_write)
+    assert tuple(price * 1e6 for price in paid) == pytest.approx(dollars)
+    assert known.known
+
+
+def test_most_models_have_a_price():
+    """The table and the price data speak of the same models."""
+    unknown = [name for name in names() if not prices(find(name)).known]
+    assert len(unknown) < len(names()) / 8, unknown
+
+
+def test_unknown_prices_are_relative():
+    """A model without a price counts in input tokens: answers five, cached reads a tenth."""
+    assert prices(find("my-model", window=8_000)) == Prices(
+        input=1.0, output=5.0, cache_read=0.1, cache_write=1.0, known=False
+    )
+
+
+def test_explicit_caches_cost_a_quarter_more_to_write():
+    """Where breakpoints are explicit, an unknown price for writing is 1.25 times the input."""
+    model = find("my-model", window=8_000, overrides={"my-model": {"cache": "explicit"}})
+    assert prices(model).cache_write == 1.25
+
+
+def test_stated_prices_win():
+    """Prices the user states are dollars for a million tokens and win over the data."""
+    model = find("gpt-5", overrides={"gpt-5": {"prices": {"input": 2, "output": 8, "cache_read": 1}}})
+    assert prices(model) == Prices(input=2e-6, output=8e-6, cache_read=1e-6, cache_write=2e-6)
+
+
+def test_prices_at_a_time():
+    """A price that changed is the one of the time asked for, and the newest when no time is given."""
+    o3 = find("o3")
+    before, after = (dt.datetime(2025, month, 1, tzinfo=dt.UTC) for month in (5, 7))
+    assert prices(o3, at=before).input == pytest.approx(10e-6)
+    assert prices(o3, at=after) == prices(o3)
+    assert prices(o3).input == pytest.approx(2e-6)
+
+
+def test_price_data_is_loaded_on_use_only():
+    """Finding a model does not import the price data, nor any tokenizer."""
+    code = (
+        "import sys, windowsill.models as m, windowsill.tokens; m.find('gpt-5');"
+        "sys.exit(bool({'genai_prices', 'splintr'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_prices_are_never_negative():
+    """No price of the table is below zero, and reading a cache never costs more than the input."""
+    for name in names():
+        each = prices(find(name))
+        assert min(msgspec.structs.astuple(each)[:4]) >= 0
+        assert each.cache_read <= each.input

@@ -1,0 +1,30 @@
+"""SQL in files: named statements and numbered migrations."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import windowsill.store
+from windowsill.store.statements import migrations, statements
+
+pytestmark = pytest.mark.unit
+
+
+def test_statements_are_found_by_name():
+    """A statement is the text under its name, without the closing semicolon."""
+    assert statements("sqlite")["recall"] == "SELECT value FROM fact WHERE key = ?"
+
+
+def test_every_statement_is_used_and_every_used_one_exists():
+    """The code and the files name the same statements."""
+    source = "".join(file.read_text() for file in (Path(windowsill.store.__file__).parent / "sqlite").glob("*.py"))
+    used = set(re.findall(r'sql\["(\w+)"\]|_(?:one|all)\(\s*"(\w+)"', source))
+    assert {one or other for one, other in used} | {"read_meta", "read_whole"} == set(statements("sqlite"))
+
+
+def test_migrations_are_numbered_from_one_without_gaps():
+    """The file's number is the version it leads to."""
+    steps = migrations("sqlite")
+    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
+    assert steps[0].name == "0001_journal"
