@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from windowsill.errors import ConflictError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, seal
 from windowsill.store import Store
+
+
+def child_env() -> dict[str, str]:
+    """The environment for a child process that imports this file."""
+    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
 def chain(

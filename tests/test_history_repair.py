@@ -241,6 +241,13 @@ def test_picture_in_a_result_follows_it_where_results_hold_only_text():
     assert rendered[4]["content"][1]["image_url"]["url"] == "data:image/png;base64,AA=="
 
 
+def test_result_in_an_assistant_message_moves_to_a_user_message():
+    """A result may stand only in a user message; what is left of the assistant's is filled."""
+    native, kinds = mend([HELLO, assistant(use("c0")), assistant(result("c0")), HELLO])
+    assert native == [HELLO, assistant(use("c0")), user(result("c0"), text_block("hello"))]
+    assert kinds == ["late_moved", "empty_filled", "role_order_mended", "role_order_mended"]
+
+
 def test_repair_says_where_and_which_call():
     """A repair names the index in the conversation that came, and the call."""
     mended = repair(read([HELLO, assistant(use("c0"))]), RULES["anthropic"])

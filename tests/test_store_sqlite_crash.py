@@ -1,6 +1,5 @@
 """An acknowledged append survives the death of its process, at any moment (X3)."""
 
-import os
 import random
 import shutil
 import signal
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from store_journal import everything, grow, is_chain
+from store_journal import child_env, everything, grow, is_chain
 from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
@@ -38,7 +37,7 @@ def append_until_killed(path: Path, turns: int, *, kill_after: float | None) -> 
         [sys.executable, "-c", CHILD, str(path), str(turns)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=child_env(),
         text=True,
     ) as child:
         lines = [child.stdout.readline().strip()]

@@ -1,6 +1,5 @@
 """When the disk, the file or another process is in the way: what is said, and that nothing stored is harmed."""
 
-import os
 import random
 import re
 import sqlite3
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from store_journal import chain, everything, grow, is_chain
+from store_journal import chain, child_env, everything, grow, is_chain
 from windowsill.errors import DamagedError, StoreError
 from windowsill.store.sqlite import SQLiteStore
 
@@ -59,9 +58,8 @@ except StoreError as error:
 
 
 def output(code: str, *args: object) -> str:
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)], env=env, text=True, capture_output=True, check=False
+        [sys.executable, "-c", code, *map(str, args)], env=child_env(), text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

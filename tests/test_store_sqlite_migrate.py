@@ -1,6 +1,7 @@
 """Schemas move forward, whole steps only, and never from a database that is not ours."""
 
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,19 @@ def test_a_step_that_another_process_did_meanwhile_is_not_done_twice(path: Path)
     assert slow.execute("SELECT * FROM note").fetchall() == [("a;b", 1.5)]
     slow.close()
     fast.close()
+
+
+def test_opening_waits_for_who_writes_to_an_unswitched_file(path: Path):
+    """A database without write-ahead logging is switched to it as soon as the other writer lets go."""
+    make_ready(path, [FIRST])
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("PRAGMA journal_mode = DELETE")
+    writer.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.2, writer.close)
+    release.start()
+    make_ready(path, [FIRST])
+    release.join()
+    assert ask(path, "PRAGMA journal_mode") == [("wal",)]
 
 
 def test_a_script_is_split_at_its_statements():

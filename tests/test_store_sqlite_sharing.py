@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store_journal import everything, grow, is_chain
+from store_journal import child_env, everything, grow, is_chain
 from windowsill.errors import StoreError
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import IDLE_READERS
@@ -61,6 +61,7 @@ if fork() == 0:
     os.read(go_in, 1)
     grow(store, 1, name="orphan")
     os._exit(0)
+os.close(done_out)
 os.read(done_in, 1)
 grow(store, 1, name="parent")
 if sys.argv[2] == "os":
@@ -71,8 +72,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 
 
 def run(code: str, *args: object, **options) -> subprocess.Popen:
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, args)], env=env, text=True, **options)
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, args)], env=child_env(), text=True, **options)
 
 
 @contextmanager

@@ -142,6 +142,8 @@ def _malformed(error: str, raw: bytes, where: str) -> FormatError:
         )
     found = _BYTE.search(error)
     place = int(found.group(1)) if found else len(raw)
+    if "trailing" in error:
+        place -= 1  # msgspec counts the first character too many as read
     why = "it ends too early" if "truncated" in error else _BYTE.sub("", error).rpartition(": ")[2].strip()
     return FormatError(
         f"not JSON at byte {place}: {why}", where=where, remedy="pass one JSON document (a .jsonl file: line by line)"

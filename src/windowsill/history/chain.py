@@ -44,10 +44,9 @@ def _content(block: Block) -> list[Any]:
 def _plain(text: str) -> Any:
     """JSON text as a value, keys in order, so that its spelling does not count."""
     try:
-        value = msgspec.json.decode(text.encode())
+        return _without_markers(msgspec.json.decode(text.encode()))
     except (msgspec.DecodeError, RecursionError):
         return text
-    return _without_markers(value)
 
 
 def _without_markers(value: Any) -> Any:

@@ -5,12 +5,12 @@ It works like a real one: it says a little, calls one to three tools, looks at w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
+from windowsill.cli.demo.notes import Notes, number_of
 from windowsill.cli.demo.tools import Outcome
 
 SYSTEM = """\
@@ -61,14 +61,12 @@ from pathlib import Path
 sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in Path().rglob("*.py")}
 print(len(sizes), "files,", sum(sizes.values()), "lines, the longest has", max(sizes.values()))"""
 
-_AUDITED = re.compile(r"(\S+): (\d+) raised, (\d+) without a remedy(.*)")
-
-MOST_LISTED = 5
-"""Files the answer lists: with its other lines it stays under ten, as the user wished."""
-
 HEAD = 22
 AROUND = 5
 """Lines read from the start of a file, and on each side of a place."""
+
+LAST = 150
+"""A line that few files go beyond: a longer run begins again from the top."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -79,7 +77,8 @@ class Call(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """One short line for a person."""
-        shown = self.input.get("path") or self.input.get("pattern") or "a script"
+        script = f"({len(self.input.get('code', '').splitlines())} lines)"
+        shown = self.input.get("path") or self.input.get("pattern") or script
         lines = f":{self.input['first']}-{self.input.get('last', '')}" if "first" in self.input else ""
         return f"{self.tool} {shown}{lines}"
 
@@ -93,44 +92,6 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 Script: TypeAlias = Generator[Turn, Sequence[Outcome], None]
-
-
-class Notes:
-    """What the agent has found: for each file the errors it raises and the lines of those without a remedy."""
-
-    def __init__(self) -> None:
-        self.raised: dict[str, int] = {}
-        self.bare: dict[str, list[int]] = {}
-
-    def take(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn from what the audit script printed."""
-        for outcome in outcomes:
-            if (found := _AUDITED.fullmatch(outcome.text)) is not None:
-                self.raised[found[1]] = int(found[2])
-                self.bare[found[1]] = [int(line) for line in found[4].split()]
-
-    def ranked(self) -> list[tuple[str, list[int]]]:
-        """The files with cases, most first; the one that only defines errors is left out, as the user wished."""
-        cases = [(path, lines) for path, lines in self.bare.items() if lines and path != "errors.py"]
-        return sorted(cases, key=lambda case: (-len(case[1]), case[0]))
-
-    def so_far(self) -> str:
-        """An interim report."""
-        cases = sum(len(lines) for _, lines in self.ranked())
-        return f"So far: {_number(len(self.bare), 'file')} checked, {_number(cases, 'error')} without a remedy."
-
-    def answer(self) -> str:
-        """The last words: where the cases are and what comes first, in fewer than ten lines."""
-        ranked = self.ranked()
-        looked = f"I looked at {_number(len(self.bare), 'file')} with {_number(sum(self.raised.values()), 'raised error')}."
-        if not ranked:
-            return f"{looked} Every one of them states a remedy; no file needs work."
-        worst, lines = ranked[0]
-        listed = [f"- {path}: {len(found)}" for path, found in ranked[:MOST_LISTED]]
-        rest = ranked[MOST_LISTED:]
-        more = [f"- {_number(len(rest), 'other file')}: {sum(len(found) for _, found in rest)}"] if rest else []
-        where = ", ".join(map(str, lines))
-        return "\n".join([f"{worst} needs work first: lines {where}.", *listed, *more, looked])
 
 
 def script(files: Sequence[str], size: Callable[[str], int], calls: int) -> Script:
@@ -163,7 +124,7 @@ def _work(files: list[str], size: Callable[[str], int], notes: Notes) -> Iterato
     while True:
         for number, path in enumerate(python):
             yield _second_look(number, path, start)
-        start += HEAD
+        start = start + HEAD if start < LAST else 1
 
 
 def _survey(largest: str) -> Iterator[Turn]:
@@ -199,7 +160,7 @@ def _audit(number: int, path: str, notes: Notes) -> Iterator[Turn]:
     lines = notes.bare.get(path, [])
     if lines:
         yield Turn(
-            f"{path} has {_number(len(lines), 'case')}: line {', '.join(map(str, lines))}. I read around them.",
+            f"{path} has {number_of(len(lines), 'case')}: line {', '.join(map(str, lines))}. I read around them.",
             tuple(_around(path, line) for line in (lines[0], lines[-1])[: len(lines)]),
         )
     elif notes.raised.get(path, 0) > 1:
@@ -231,8 +192,5 @@ def _opening(number: int, path: str) -> str:
 
 def _module(path: str) -> str:
     parts = path.removesuffix(".py").split("/")
-    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    named = [part for part in ("windowsill", *parts) if part != "__init__"]
+    return named[-1]

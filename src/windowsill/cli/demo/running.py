@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from windowsill import formats
+from windowsill.budget import budget_for
 from windowsill.cli.demo.agent import SYSTEM, TASK, Turn, script
 from windowsill.cli.demo.conversation import Native, answer_of, results_of, said_by_user
 from windowsill.cli.demo.tally import Tally
@@ -30,6 +31,9 @@ class Moment(msgspec.Struct, frozen=True):
     tally: Tally
     written: int
     """Messages in the session so far."""
+    low: int
+    high: int
+    """The marks between which the window fills."""
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -37,8 +41,6 @@ class Added(msgspec.Struct, frozen=True):
 
     id: str
     raw: bytes
-    own: bool = False
-    """Whether the user typed it."""
 
 
 class Run:
@@ -59,13 +61,14 @@ class Run:
     def go(self, watch: Callable[[Moment], None]) -> None:
         """Work to the end; `watch` sees every request."""
         self._hear(TASK)
-        turns = script(self.workbench.files(), self.workbench.size, self.calls)
+        turns = script(self.workbench.files, self.workbench.size, self.calls)
         turn = next(turns)
         while True:
             report = self._compose()
-            watch(Moment(report, turn, self.tally, len(self.added)))
+            watch(Moment(report, turn, self.tally, len(self.added), *self._marks(report)))
             first = self.tally.tools + 1
             self._add(answer_of(turn, first))
+            self.tally.answered(self.session.view.tokens(self.session.view.items[-1]))
             outcomes = [self.workbench.use(call.tool, call.input) for call in turn.calls]
             self.tally.tools += len(outcomes)
             if outcomes:
@@ -80,19 +83,37 @@ class Run:
     def _compose(self) -> Report:
         payload = self.session.compose_sync(system=SYSTEM, tools=DEFINITIONS, params={"max_tokens": LONGEST_ANSWER})
         report = payload.report
-        fixed = sum(report.parts[part] for part in ("system", "tools", "framing"))
-        self.tally.request(report, fixed + self.session.view.tokens_of(self._weight))
+        self.tally.request(report, _fixed(report) + self.session.view.tokens_of(self._weight))
         found = formats.get(FORMAT).validate(msgspec.json.decode(payload.body(FORMAT)))
         self.tally.problems += [f"request {self.tally.requests}: {problem}" for problem in found]
         self.last = payload
         return report
 
+    def _marks(self, report: Report) -> tuple[int, int]:
+        """The marks of this request; they leave room above what is never folded, the task included."""
+        settings, view = self.session.settings, self.session.view
+        task = view.task()
+        held = view.tokens(view.items[task]) if task is not None else 0
+        budget = budget_for(
+            self.session.model,
+            budget=settings.budget,
+            high=settings.high,
+            low=settings.low,
+            fixed=_fixed(report) + held,
+        )
+        return budget.low, budget.high
+
     def _hear(self, words: str) -> None:
         self.words.append(words)
-        self._add(said_by_user(words), own=True)
+        self._add(said_by_user(words))
 
-    def _add(self, message: Native, *, own: bool = False) -> None:
+    def _add(self, message: Native) -> None:
         id = self.session.add(message)
-        self.added.append(Added(id, msgspec.json.encode(message), own))
+        self.added.append(Added(id, msgspec.json.encode(message)))
         # The newest item is the message whole: the same scale then weighs both ways to work.
         self._weight = self._weight + self.session.view.items[-1].weight
+
+
+def _fixed(report: Report) -> int:
+    """Tokens of what every request has: system prompt, tools, and the framing around them."""
+    return sum(report.parts[part] for part in ("system", "tools", "framing"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from windowsill.cli.replay.economy import request_cost
 from windowsill.compose.payload import FoldMade, Report
 from windowsill.models import Model
-from windowsill.models.prices import Prices, prices
+from windowsill.models.prices import prices
 
 
 class Side(msgspec.Struct):
@@ -17,12 +18,12 @@ class Side(msgspec.Struct):
     cached: int = 0
     cost: float = 0.0
 
-    def add(self, tokens: int, cached: int, price: Prices) -> None:
+    def add(self, tokens: int, cached: int, cost: float) -> None:
         """One more request, of which a prompt cache can serve `cached` tokens."""
         self.peak = max(self.peak, tokens)
         self.sent += tokens
         self.cached += cached
-        self.cost += cached * price.cache_read + (tokens - cached) * price.cache_write
+        self.cost += cost
 
     @property
     def hits(self) -> float:
@@ -34,8 +35,8 @@ class Tally:
     """The running totals of a demo."""
 
     def __init__(self, model: Model) -> None:
+        self.model = model
         self.price = prices(model)
-        self.cache_minimum = model.cache_minimum
         self.fitted = Side()
         self.whole = Side()
         self.requests = 0
@@ -51,13 +52,19 @@ class Tally:
         self.requests += 1
         self.sizes.append(report.tokens)
         self.folds += report.folds
-        self.fitted.add(report.tokens, self._cached(report.stable), self.price)
-        self.whole.add(whole, self._cached(self._whole_before), self.price)
+        self._add(self.fitted, report.tokens, report.stable)
+        self._add(self.whole, whole, self._whole_before)
         self._whole_before = whole
 
-    def _cached(self, stable: int) -> int:
-        """What a cache serves of a prefix: nothing when it is shorter than the provider caches."""
-        return stable if stable >= self.cache_minimum else 0
+    def _add(self, side: Side, tokens: int, stable: int) -> None:
+        # A provider caches no prefix shorter than this.
+        cached = stable if stable >= self.model.cache_minimum else 0
+        side.add(tokens, cached, request_cost(self.price, self.model, tokens, cached))
+
+    def answered(self, tokens: int) -> None:
+        """Count an answer: it costs the same both ways."""
+        for side in (self.fitted, self.whole):
+            side.cost += tokens * self.price.output
 
     @property
     def ratio(self) -> float:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +29,30 @@ def _definition(name: str, description: str, required: list[str], **properties: 
 DEFINITIONS = (
     _definition(
         "list_files",
-        "List the files of the project whose path matches a pattern, with the number of lines of each. Use it first, to "
-        "learn what there is, and again when a path that you expected does not exist. Paths are relative to the root "
-        "of the project and use forward slashes.",
+        "List the files of the project whose path matches a pattern, with the number of lines of each. Use it first, "
+        "to learn what there is, and again when a path that you expected does not exist. Paths are relative to the "
+        "root of the project and use forward slashes.",
         ["pattern"],
         pattern={"type": "string", "description": "A glob such as **/*.py, store/*.py or **/*.sql"},
     ),
     _definition(
         "read_file",
-        "Read a text file of the project, whole or a range of its lines. Each line comes with its number. Prefer a range "
-        "of 30 to 60 lines around the place you care about: a whole file may be long, and what you do not need is in "
-        "the way of what you do.",
+        "Read a text file of the project, whole or a range of its lines. Each line comes with its number. Prefer a "
+        "range of 20 to 60 lines around the place you care about: a whole file may be long, and what you do not need "
+        "is in the way of what you do.",
         ["path"],
         path={"type": "string", "description": "The file, relative to the root of the project"},
-        first={"type": "integer", "description": "The first line to read, counted from 1; from the start when left out"},
+        first={
+            "type": "integer",
+            "description": "The first line to read, counted from 1; from the start when left out",
+        },
         last={"type": "integer", "description": "The last line to read; to the end when left out"},
     ),
     _definition(
         "grep",
-        "Search the files of the project for lines that match a regular expression. The answer has one line for each hit, "
-        "with path, line number and text, in the order of the paths, and says when there were more hits than it shows.",
+        "Search the files of the project for lines that match a regular expression. The answer has one line for each "
+        "hit, with path, line number and text, in the order of the paths, and says when there were "
+        "more hits than it shows.",
         ["pattern"],
         pattern={"type": "string", "description": "A regular expression in Python's syntax"},
         path={"type": "string", "description": "Only files whose path begins with this; all of them when left out"},
@@ -55,9 +60,9 @@ DEFINITIONS = (
     ),
     _definition(
         "run_python",
-        "Run a short Python script in the root of the project and get what it prints. Only the standard library is there. "
-        "Use it for what reading cannot tell reliably: to count, to parse, to compare many files. A script that fails "
-        "gives back its traceback.",
+        "Run a short Python script in the root of the project and get what it prints. Only the standard library is "
+        "there. Use it for what reading cannot tell reliably: to count, to parse, to compare many files. A script "
+        "that fails gives back its traceback.",
         ["code"],
         code={"type": "string", "description": "The script"},
     ),
@@ -77,6 +82,7 @@ class Workbench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
 
+    @cached_property
     def files(self) -> list[str]:
         """The source files of the folder in the order of their paths."""
         found = (path for path in self.folder.rglob("*") if path.suffix in SOURCE and path.is_file())
@@ -108,11 +114,11 @@ class Workbench:
     def _list(self, pattern: str) -> Outcome:
         # The folder's own listing decides: a glob alone would also find compiled files.
         wanted = {path.relative_to(self.folder).as_posix() for path in self.folder.glob(pattern)}
-        found = [path for path in self.files() if path in wanted]
+        found = [path for path in self.files if path in wanted]
         return Outcome("\n".join(f"{len(self._lines(path)):>5}  {path}" for path in found) or "no files match")
 
     def _read(self, path: str, first: int = 1, last: int | None = None) -> Outcome:
-        if path not in self.files():
+        if path not in self.files:
             return Outcome(f"{path}: no such file; use list_files to see what there is", failed=True)
         lines = self._lines(path)[first - 1 : last]
         return Outcome("\n".join(f"{number:>4}  {line}" for number, line in enumerate(lines, first)) or "no such lines")
@@ -123,7 +129,7 @@ class Workbench:
         return Outcome("\n".join([*hits[:limit], *more]) or "no hits")
 
     def _hits(self, pattern: re.Pattern[str], start: str) -> Iterator[str]:
-        for path in self.files():
+        for path in self.files:
             if path.startswith(start):
                 for number, line in enumerate(self._lines(path), 1):
                     if pattern.search(line):
@@ -134,7 +140,13 @@ class Workbench:
         command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]
         try:
             done = subprocess.run(  # noqa: S603 - the script comes from the demo's own agent, not from outside
-                command, cwd=self.folder, capture_output=True, text=True, encoding="utf-8", timeout=LONGEST_RUN, check=False
+                command,
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                timeout=LONGEST_RUN,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return Outcome(f"the script took longer than {LONGEST_RUN} seconds", failed=True)

@@ -6,7 +6,7 @@ from windowsill.formats.openai import read, render
 from windowsill.formats.openai.validate import validate
 from windowsill.history.repair import Rules
 
-RULES = Rules(format=read.NAME, result_media=False)
+RULES = Rules(format=read.NAME, result_media=False, bare_results=False)
 
 
 class OpenAI:

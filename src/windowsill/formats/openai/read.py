@@ -207,7 +207,7 @@ def _result(wire: _Message, where: str) -> ToolResult:
     if id is None:
         field = "tool_call_id" if wire.role == "tool" else "name"
         raise FormatError(f"a {wire.role} message without {field}", where=where, remedy=f"give it {field}")
-    return ToolResult(tool_use_id=id, content=_parts(wire.content or None, where))
+    return ToolResult(tool_use_id=id, content=_parts(wire.content, where))
 
 
 def _parts(content: str | list[Raw] | None, where: str) -> tuple[Block, ...]:

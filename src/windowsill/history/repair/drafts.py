@@ -52,7 +52,7 @@ class Draft:
 def build(draft: Draft, messages: Sequence[Message], format: str) -> Message:
     """The message of a draft: the very same object when nothing about it changed."""
     parts = [messages[source] for source in sorted(draft.sources)]
-    if len(parts) == 1 and _unchanged(draft.blocks, parts[0]):
+    if len(parts) == 1 and parts[0].role == draft.role and _unchanged(draft.blocks, parts[0]):
         return parts[0]
     if not parts:
         return Message(role=draft.role, blocks=tuple(draft.blocks), format=format)
@@ -66,7 +66,8 @@ def build(draft: Draft, messages: Sequence[Message], format: str) -> Message:
             for block, owner in zip(draft.blocks, draft.owners, strict=True)
             if owner is None or messages[owner].format == own or not isinstance(block, Reasoning)
         ]
-    raw = None if draft.fresh else next((part.raw for part in parts if part.format == own and part.raw), None)
+    fitting = (part.raw for part in parts if part.format == own and part.role == draft.role and part.raw)
+    raw = None if draft.fresh else next(fitting, None)
     marks: frozenset[Mark] = frozenset().union(*(part.marks for part in parts))
     return msgspec.structs.replace(
         parts[0],

@@ -45,6 +45,7 @@ class Mender:
             blank=rules.blank_text,
             unsigned=not rules.signed_reasoning,
             media=rules.result_media,
+            bare_results=rules.bare_results,
             silent_errors=rules.silent_errors,
         )
         self.drafts: list[Draft] = []
@@ -143,7 +144,7 @@ class Mender:
         if call is None:
             self._report("late_moved", index, "the call was already sent without this result: it is told as words", id)
             return _as_words(result)
-        own = self.sorter.fit(result, call.id)
+        own = self.sorter.fit(result, call.id, self.messages[index].format)
         if own.emptied:
             self._report("empty_filled", index, "empty content of a result was left out", call.id)
         if outcome == "again":
@@ -241,7 +242,9 @@ class Mender:
 
     def _start(self, piece: Piece) -> None:
         self.drafts.append(Draft(piece))
-        self.talking = self.talking or piece.role != "system"
+        if piece.role != "system":
+            self.talking = True
+            self.leading = False
 
     def _fill_gaps(self, index: int) -> None:
         """Put a stand-in where everything a user message held was left out."""

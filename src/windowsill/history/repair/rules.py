@@ -41,6 +41,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """An assistant message may end with reasoning."""
     result_media: bool = True
     """Results may hold pictures and files."""
+    bare_results: bool = True
+    """Results of this format may have no content at all, not even empty text."""
     silent_errors: bool = True
     """A result marked as an error may be empty."""
     cache_markers: bool = False

@@ -37,6 +37,7 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     unsigned: bool
     media: bool
+    bare_results: bool
     silent_errors: bool
 
     def sort(self, message: Message) -> Sorted:
@@ -59,24 +60,28 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
                 blocks.append(block)
         return found
 
-    def fit(self, result: ToolResult, id: str) -> Fitted:
+    def fit(self, result: ToolResult, id: str, format: str) -> Fitted:
         """The result under the id of its call, with nothing in it that the provider refuses."""
         content = result.content
-        emptied = False
         moved: list[Block] = []
         if not self.media and any(is_media(block) for block in content):
             moved = [Text(text=notes.hoisted(id)), *(block for block in content if is_media(block))]
             content = tuple(block for block in content if not is_media(block))
+        filled = self._filled(content, failed=result.is_error, own=format == self.format)
+        if id == result.tool_use_id and filled is result.content:
+            return Fitted(result, moved)
+        changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, raw=None)
+        # Another format's empty output is nothing broken: it is only written differently here.
+        return Fitted(changed, moved, emptied=filled is not content and format == self.format)
+
+    def _filled(self, content: tuple[Block, ...], *, failed: bool, own: bool) -> tuple[Block, ...]:
         if not self.blank and any(isinstance(block, Text) and is_blank(block.text) for block in content):
             content = tuple(block for block in content if not (isinstance(block, Text) and is_blank(block.text)))
-            emptied = True
-        if not content and result.is_error and not self.silent_errors:
-            content = (Text(text=notes.NO_OUTPUT),)
-            emptied = True
-        if id == result.tool_use_id and content is result.content:
-            return Fitted(result, moved)
-        changed = msgspec.structs.replace(result, tool_use_id=id, content=content, raw=None)
-        return Fitted(changed, moved, emptied)
+        if not content and failed and not self.silent_errors:
+            return (Text(text=notes.NO_OUTPUT),)
+        if not content and own and not self.bare_results:
+            return (Text(text=""),)
+        return content
 
     def _is_empty(self, block: Block, format: str) -> bool:
         if isinstance(block, Text):

@@ -1,0 +1,5 @@
+"""`python -m windowsill` is the command `windowsill`."""
+
+from windowsill.cli import main
+
+main()

@@ -1,0 +1,94 @@
+"""`windowsill fit`: one request in, the reduced one out, in the same format and shape."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+import windowsill
+from windowsill import formats
+from windowsill.cli.output import INDENT, on_terminal
+from windowsill.cli.reading import naming, read_source, require_content
+from windowsill.cli.room import answer_tokens, check_strategy, room, size
+from windowsill.compose.payload import Payload, Report
+from windowsill.messages import Request
+
+
+@click.command(short_help="Make a request or a message list fit, and print it.")
+@click.argument("file")
+@click.option(
+    "--format", type=click.Choice(formats.names()), help="The format of FILE; told from its content otherwise."
+)
+@click.option("--model", metavar="M", help="Whose window it has to fit; the one FILE names otherwise.")
+@click.option("--tokenizer", metavar="T", help="Count with this vocabulary, such as o200k_base, uncalibrated.")
+@click.option("--window", type=click.IntRange(min=1), metavar="N", help="The model's context window in tokens.")
+@click.option("--budget", metavar="N", help="The most input tokens: 32000, 32k, or 80% of the window.")
+@click.option("--strategy", metavar="S", help="A name from `windowsill strategies`, or a dotted path.")
+@click.option("--report", "report_file", metavar="R.json", help="Write what was done to this file.")
+def fit(
+    file: str,
+    format: str | None,
+    model: str | None,
+    tokenizer: str | None,
+    window: int | None,
+    budget: str | None,
+    strategy: str | None,
+    report_file: str | None,
+) -> None:
+    """Read a request body or a message list (JSON) from FILE and print the reduced one.
+
+    `-` is standard input. A list comes out as a list, a body as a body with all its other fields; messages that did not
+    have to change keep their bytes.
+    """
+    limit = size(budget)
+    check_strategy(strategy)
+    data = require_content(read_source(file), file)
+    with naming(file):
+        request = formats.read_request(data, format=format)
+    place = room(model=model, named=request.model, window=window, budget=limit)
+    payload = windowsill.fit(
+        data,
+        model=place.model,
+        window=place.window,
+        budget=place.budget,
+        format=request.format,
+        tokenizer=tokenizer,
+        strategy=strategy,
+        max_output=answer_tokens(request.rest),
+    )
+    if report_file is not None:
+        report = msgspec.json.format(msgspec.json.encode(payload.report), indent=INDENT)
+        Path(report_file).write_bytes(report + b"\n")
+    click.echo(in_same_shape(payload, request))
+    if on_terminal(sys.stderr):
+        click.echo(summary(payload.report, len(request.messages)), err=True)
+
+
+def in_same_shape(payload: Payload, request: Request) -> bytes:
+    """The payload as a list where a list came in, and with the model that the body named."""
+    fields = msgspec.json.decode(payload.body(cache=False), type=dict[str, msgspec.Raw])
+    if request.bare:
+        return _as_list(fields)
+    fields.pop("model", None)
+    if request.model is not None:
+        fields = {"model": msgspec.Raw(msgspec.json.encode(request.model)), **fields}
+    return msgspec.json.encode(fields)
+
+
+def _as_list(fields: dict[str, msgspec.Raw]) -> bytes:
+    messages = bytes(fields["messages"])
+    if "system" not in fields:
+        return messages
+    # The list began with a system message, which this format keeps apart in a body: a list has no other place for it.
+    system = b'{"role":"system","content":' + bytes(fields["system"]) + b"}"
+    inner = messages.strip()[1:-1].strip()
+    return b"[" + system + (b"," + inner if inner else b"") + b"]"
+
+
+def summary(report: Report, messages: int) -> str:
+    """One line for a person."""
+    hidden = f"{report.hidden:,} of {messages:,} messages hidden" if report.hidden else "nothing hidden"
+    return f"windowsill: {report.tokens:,} of {report.limit:,} tokens, {hidden}, {len(report.repairs):,} repairs"

@@ -1,0 +1,169 @@
+"""The command `windowsill replay`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from windowsill import formats, tokens
+from windowsill.cli.output import INDENT, on_terminal, print_json
+from windowsill.cli.recordings import Broken, Recording, readable, recordings
+from windowsill.cli.replay.dump import Dump, dump_to
+from windowsill.cli.replay.economy import Economy
+from windowsill.cli.replay.evidence import Evidence
+from windowsill.cli.replay.printing import print_report
+from windowsill.cli.replay.report import ReplayReport, SessionReport, Tally
+from windowsill.cli.replay.walking import Options, Walk
+from windowsill.cli.room import check_strategy
+from windowsill.errors import FormatError, WindowsillError
+
+
+@click.command(short_help="Go through recorded sessions as an agent would.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--format", type=click.Choice(formats.names()), help="The format of FILE; told from its content otherwise."
+)
+@click.option("--model", metavar="M", help="The model to assume; the one each recording names otherwise.")
+@click.option("--tokenizer", metavar="T", help="Count with this vocabulary, such as o200k_base, uncalibrated.")
+@click.option("--window", type=click.IntRange(min=1), metavar="N", help="The most input tokens a request may have.")
+@click.option(
+    "--overhead",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Tokens to count for a system prompt and tools that were not recorded.",
+)
+@click.option("--strategy", metavar="S", help="A name from `windowsill strategies`, or a dotted path.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N sessions.")
+@click.option("--dump", "dump_file", metavar="D.jsonl", help="Write each request to this file (.gz compresses it).")
+@click.option("--report", "report_file", metavar="R.json", help="Write the report to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def replay(
+    files: tuple[str, ...],
+    format: str | None,
+    model: str | None,
+    tokenizer: str | None,
+    window: int | None,
+    overhead: int,
+    strategy: str | None,
+    limit: int | None,
+    dump_file: str | None,
+    report_file: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Go through recorded sessions turn by turn, as an agent would, and report what was sent.
+
+    A recorded session is a request body, a message list, or an object with `messages`, and where known `id`, `format`,
+    `model` and `times`. A .jsonl file (or .jsonl.gz) holds one session on each line, any other file one session.
+    """
+    options = Options(
+        model=model, window=window, overhead=overhead, strategy=check_strategy(strategy), tokenizer=tokenizer
+    )
+    if tokenizer is not None:
+        tokens.counter(tokenizer)
+    size = readable(files)
+    with dump_to(dump_file) as dump, _progress(size) as advance:
+        report, total = _replay(recordings(files, format=format, advance=advance), options, limit, dump)
+    if report_file is not None:
+        Path(report_file).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=INDENT) + b"\n")
+    if as_json:
+        print_json(report)
+    else:
+        print_report(report, total.figures())
+
+
+def _replay(
+    found: Iterator[Recording | Broken], options: Options, limit: int | None, dump: Dump | None
+) -> tuple[ReplayReport, Tally]:
+    sessions: list[SessionReport] = []
+    broken: list[Broken] = []
+    failures: list[WindowsillError] = []
+    total = Tally()
+    for recording in found:
+        if isinstance(recording, Broken):
+            broken.append(recording)
+            continue
+        told, tally, failure = _session(recording, options, dump)
+        sessions.append(told)
+        total.add(tally)
+        failures += [failure] if failure is not None else []
+        if len(sessions) == limit:
+            break
+    _refuse_nothing(sessions, broken, failures)
+    figures = msgspec.to_builtins(total.figures())
+    counts = {"sessions": len(sessions), "failed": len(failures), "broken": len(broken)}
+    report = ReplayReport(options=options, total={**counts, **figures}, sessions=tuple(sessions), broken=tuple(broken))
+    return report, total
+
+
+def _refuse_nothing(
+    sessions: Sequence[SessionReport], broken: Sequence[Broken], failures: Sequence[WindowsillError]
+) -> None:
+    """An error when not one session went through: then there is nothing to report."""
+    if failures and len(failures) == len(sessions):
+        raise failures[0]
+    if not sessions and broken:
+        more = f" (and {len(broken) - 1:,} more like this)" if len(broken) > 1 else ""
+        raise FormatError(f"{broken[0].why}{more}", where=broken[0].where)
+    if not sessions:
+        raise FormatError("there is no session in it", where="the input", remedy="pass recorded sessions as JSON")
+
+
+def _session(
+    recording: Recording, options: Options, dump: Dump | None
+) -> tuple[SessionReport, Tally, WindowsillError | None]:
+    tally = Tally()
+    failure: WindowsillError | None = None
+    model = recording.request.model or ""
+    try:
+        walk = Walk(recording, options)
+        model = walk.session.settings.model or model
+        _walk(walk, tally, dump)
+        tally.lost = walk.lost()
+    except WindowsillError as error:
+        failure = error
+    report = SessionReport(
+        session=recording.id,
+        model=model,
+        format=recording.request.format,
+        messages=len(recording.request.messages),
+        figures=tally.figures(),
+        defects=tuple(tally.defects),
+        error=str(failure) if failure is not None else None,
+    )
+    return report, tally, failure
+
+
+def _walk(walk: Walk, tally: Tally, dump: Dump | None) -> None:
+    recording = walk.recording
+    economy = Economy(walk.model)
+    evidence = Evidence(formats.get(recording.request.format))
+    if recording.request.system is not None:
+        evidence.show(recording.request.system)
+    shown = 0
+    for turn in walk.turns():
+        for message in recording.request.messages[shown : turn.turn]:
+            evidence.show(message)
+        shown = turn.turn
+        bill = economy.pay(
+            tokens=turn.tokens, stable=turn.stable, everything=turn.everything, output=turn.output, at=turn.at
+        )
+        tally.count(turn, bill, evidence.measure(turn.answer, turn.body))
+        if dump is not None:
+            dump.write(recording.id, turn)
+
+
+@contextmanager
+def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar over the bytes of all files, for a person; nothing in a pipe."""
+    if not on_terminal(sys.stderr) or not size:
+        yield None
+        return
+    with click.progressbar(length=size, label="replaying", file=sys.stderr) as bar:
+        yield bar.update

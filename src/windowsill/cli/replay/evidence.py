@@ -1,0 +1,152 @@
+"""Kept evidence: of the values a later tool call needed, how many still stood in the request.
+
+A value is needed when it is a string in the arguments of a recorded call and stands literally in an earlier message. It
+is kept when it stands in the request that produced the call. Values that only tool outputs had shown are counted apart:
+nobody else could have told the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from windowsill.formats import Format
+from windowsill.messages import Block, Document, Message, Reasoning, Text, ToolResult, ToolUse
+
+SHORTEST = 4
+LONGEST = 200
+"""Shorter values stand everywhere by chance; longer ones are texts that the model wrote itself."""
+
+BETWEEN = "\n"
+
+
+class Kept(msgspec.Struct):
+    """How many values were needed, and how many of them stood in the request."""
+
+    needed: int = 0
+    kept: int = 0
+    needed_from_outputs: int = 0
+    """Values that stood in tool outputs and nowhere else,"""
+    kept_from_outputs: int = 0
+    """and those of them that stood in the request."""
+
+    def add(self, other: Kept) -> None:
+        """Count the other's values too."""
+        self.needed += other.needed
+        self.kept += other.kept
+        self.needed_from_outputs += other.needed_from_outputs
+        self.kept_from_outputs += other.kept_from_outputs
+
+
+class _Body(msgspec.Struct):
+    messages: list[msgspec.Raw] = []
+    system: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_body = msgspec.json.Decoder(_Body)
+
+
+class Evidence:
+    """What one recording has shown so far."""
+
+    def __init__(self, format: Format) -> None:
+        self._format = format
+        self._outputs: list[str] = []
+        self._others: list[str] = []
+        self._words: dict[bytes, str] = {}
+
+    def show(self, message: Message) -> None:
+        """Take in a message of the recorded history."""
+        outputs, others = words(message)
+        if outputs:
+            self._outputs.append(outputs)
+        if others:
+            self._others.append(others)
+
+    def measure(self, answer: Message, body: bytes) -> Kept:
+        """What the calls of an answer needed, and whether the request that led to it had it."""
+        found = Kept()
+        values = set(needed(answer))
+        if not values:
+            return found
+        sent = self._sent(body)
+        for value in values:
+            told = _stands_in(value, self._others)
+            if not told and not _stands_in(value, self._outputs):
+                continue
+            kept = value in sent
+            found.needed += 1
+            found.kept += kept
+            found.needed_from_outputs += not told
+            found.kept_from_outputs += kept and not told
+        return found
+
+    def _sent(self, body: bytes) -> str:
+        """All words of a request."""
+        parts = _body.decode(body)
+        known, self._words = self._words, {}
+        for raw in map(bytes, parts.messages):
+            # A request mostly repeats the one before: only what is new is read.
+            self._words[raw] = known.get(raw) or BETWEEN.join(words(self._format.read_message(raw, "")))
+        return BETWEEN.join([*strings(msgspec.json.decode(parts.system)), *self._words.values()])
+
+
+def needed(answer: Message) -> Iterator[str]:
+    """The values in the arguments of an answer's calls that it may have taken from the request."""
+    for call in answer.calls:
+        for value in strings(call.input):
+            if SHORTEST <= len(value) <= LONGEST and any(character.isalnum() for character in value):
+                yield value
+
+
+def words(message: Message) -> tuple[str, str]:
+    """The words of a message: those of tool outputs, and all others."""
+    outputs: list[str] = []
+    others: list[str] = []
+    for block in message.blocks:
+        (outputs if isinstance(block, ToolResult) else others).extend(_texts(block))
+    return BETWEEN.join(outputs), BETWEEN.join(others)
+
+
+def _texts(block: Block) -> Iterator[str]:
+    match block:
+        case Text() | Reasoning():
+            yield block.text
+        case ToolUse():
+            yield from strings(block.input)
+        case ToolResult():
+            for inner in block.content:
+                yield from _texts(inner)
+        case Document():
+            yield block.text or ""
+        case _ if block.raw is not None:
+            yield from strings(_decoded(block.raw))
+
+
+def _decoded(raw: bytes) -> Any:
+    """What a block of an unknown kind holds; nothing where it is nested too deeply to look into."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a JSON value, in order, keys left out."""
+    # A stack of our own: values may be nested as deeply as the JSON reader allows.
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+
+
+def _stands_in(value: str, texts: list[str]) -> bool:
+    # The newest first: most values were shown a moment ago.
+    return any(value in text for text in reversed(texts))

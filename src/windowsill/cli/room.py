@@ -1,0 +1,75 @@
+"""How much room there is: from the options, and from what a recording says about its model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from windowsill import models, strategies
+from windowsill.budget import Size, tokens_of
+from windowsill.errors import InputError, UnknownModelError
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session is opened with."""
+
+    model: str | None
+    window: int | None
+    budget: Size | None
+
+
+def room(*, model: str | None, named: str | None, window: int | None, budget: Size | None) -> Room:
+    """The room for a request: `model` was stated, `named` stands in the request itself.
+
+    An unknown model is fine where a size is stated; without either it is an error that says what to state.
+    """
+    name = model or named
+    if name is None and window is None and budget is None:
+        raise InputError("nothing says how much room there is", remedy="give --model M or --window N")
+    if name is None or window is not None or is_known(name):
+        return Room(model=name, window=window, budget=budget)
+    if isinstance(budget, int):
+        return Room(model=name, window=budget, budget=budget)
+    models.find(name)
+    raise AssertionError  # pragma: no cover - `find` has just refused this name
+
+
+def is_known(name: str) -> bool:
+    """Whether the window of this model is known."""
+    try:
+        models.find(name)
+    except UnknownModelError:
+        return False
+    return True
+
+
+def size(text: str | None, setting: str = "budget") -> Size | None:
+    """A size as it was typed: `32000`, `32k`, `80%`, `200k,80%`."""
+    if text is None:
+        return None
+    probe = 1_000_000
+    tokens = tokens_of(text, probe, setting)
+    return text if "%" in text else tokens
+
+
+def answer_tokens(rest: Mapping[str, msgspec.Raw]) -> int | None:
+    """How long the answer may get, where the request says so."""
+    for field in ("max_completion_tokens", "max_tokens"):
+        if field in rest:
+            value = msgspec.json.decode(rest[field])
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None
+
+
+def check_strategy(name: str | None) -> str | None:
+    """The strategy's name if there is such a one; a dotted path is also looked for in the current folder."""
+    here = str(Path.cwd())
+    if name is not None and name.partition(":")[0] not in strategies.names() and here not in sys.path:
+        # An installed script does not look where it was called from, and a plug-in is usually tried out there.
+        sys.path.insert(0, here)
+    strategies.get(name)
+    return name

@@ -1,0 +1,1 @@
+"""`windowsill sessions`: list, show, export, import, unfold, rewind, verify."""

@@ -1,0 +1,188 @@
+"""Moves a whole session between stores as lines of JSON: nothing is left out, and every hash is checked on arrival.
+
+The first line is the head (id, settings, number of entries), then come the entries in order. A blob that a call refers
+to (a system prompt, tools) stands before that call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from windowsill.config import Settings
+from windowsill.errors import DamagedError, FormatError, InputError
+from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
+from windowsill.history.history import Call
+from windowsill.session.journal import CHUNK
+from windowsill.store import Store
+from windowsill.store.rules import no_session
+
+VERSION = 1
+"""Of the lines themselves; it goes up when an older Windowsill could not read them."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line."""
+
+    windowsill: Literal["session"]
+    version: int
+    id: str
+    created: float
+    entries: int
+    settings: msgspec.Raw
+
+
+class Blob(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that calls refer to."""
+
+    blob: str
+    data: bytes
+
+
+class _Line(msgspec.Struct):
+    """Tells lines apart."""
+
+    blob: str | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_line = msgspec.json.Decoder(_Line)
+_entry = msgspec.json.Decoder(Entry)
+_blob = msgspec.json.Decoder(Blob)
+_head = msgspec.json.Decoder(Head)
+_call = msgspec.msgpack.Decoder(Call)
+
+_REMEDY = "export the session again; nothing was imported"
+
+
+def is_export(line: bytes) -> bool:
+    """Whether this is the first line of an export, rather than a conversation."""
+    try:
+        _head.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def export_session(store: Store, id: str) -> Iterator[bytes]:
+    """The lines of a session, without line ends; `DamagedError` where the store no longer has what was written."""
+    info = store.info(id)
+    if info is None:
+        raise no_session(id)
+    return _lines(store, id, info.version, info.created, info.settings)
+
+
+def _lines(store: Store, id: str, version: int, created: float, settings: bytes) -> Iterator[bytes]:
+    yield _encode(
+        Head(
+            windowsill="session",
+            version=VERSION,
+            id=id,
+            created=created,
+            entries=version,
+            settings=msgspec.Raw(settings.replace(b"\n", b" ")),
+        )
+    )
+    written: set[str] = set()
+    for start in range(ROOT + 1, version + 1, CHUNK):
+        stop = min(version, start + CHUNK - 1)
+        entries = store.read(id, start, stop)
+        if len(entries) != stop - start + 1:
+            raise DamagedError(f"session {id!r} lacks entries", remedy="`windowsill sessions verify` says which")
+        for entry in entries:
+            if entry.kind == "call":
+                yield from _blobs_of(store, id, entry, written)
+            yield _encode(entry)
+
+
+def _blobs_of(store: Store, id: str, entry: Entry, written: set[str]) -> Iterator[bytes]:
+    for name, blob in sorted(_call.decode(entry.meta).blobs.items()):
+        if blob in written:
+            continue
+        data = store.blob(id, blob)
+        if data is None:
+            raise DamagedError(f"the {name} of call {entry.id!r} is missing from the store", remedy="restore a backup")
+        written.add(blob)
+        yield _encode(Blob(blob=blob, data=data))
+
+
+def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) -> str:
+    """Write an exported session to a store, under its own id or another; the id.
+
+    Everything is checked first: a damaged line is a `DamagedError` that names it, and then nothing is imported.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    head = _read_head(next(numbered, None))
+    entries: list[Entry] = []
+    blobs: dict[str, bytes] = {}
+    hashes = {ROOT: ROOT_HASH}
+    last = 1
+    for last, line in numbered:
+        found = _read(line, last)
+        if isinstance(found, Blob):
+            blobs[found.blob] = found.data
+            continue
+        _check(found, len(entries) + 1, hashes, last)
+        hashes[found.seq] = found.hash
+        entries.append(found)
+    if len(entries) != head.entries:
+        raise DamagedError(f"line {last}: it ends after {len(entries)} of {head.entries} entries", remedy=_REMEDY)
+    return _write(store, id or head.id, head, entries, blobs)
+
+
+def _write(store: Store, id: str, head: Head, entries: list[Entry], blobs: dict[str, bytes]) -> str:
+    if not store.create(id, at=head.created, settings=bytes(head.settings)):
+        raise taken(id)
+    try:
+        store.append(id, ROOT, entries, blobs=blobs.items())
+    except BaseException:
+        store.delete(id)
+        raise
+    return id
+
+
+def taken(id: str) -> InputError:
+    """The error for an id that the store already has."""
+    return InputError(f"there is a session {id!r} already", remedy="give another id", session=id)
+
+
+def _read_head(first: tuple[int, bytes] | None) -> Head:
+    if first is None:
+        raise FormatError("it is empty", remedy="pass what an export gave")
+    try:
+        head = _head.decode(first[1])
+        msgspec.json.decode(head.settings, type=Settings).check()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(f"line {first[0]}: not the head of an export ({error})", remedy=_REMEDY) from None
+    if head.version > VERSION:
+        raise FormatError(
+            f"an export of version {head.version}, and this Windowsill knows up to {VERSION}",
+            remedy="upgrade windowsill",
+        )
+    return head
+
+
+def _read(line: bytes, number: int) -> Entry | Blob:
+    try:
+        if _line.decode(line).blob is None:
+            return _entry.decode(line)
+        blob = _blob.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(f"line {number}: neither an entry nor a blob ({error})", remedy=_REMEDY) from None
+    # A blob's id is the beginning of its hash.
+    if not blob.blob or not hashlib.sha256(blob.data).hexdigest().startswith(blob.blob):
+        raise DamagedError(f"line {number}: blob {blob.blob!r} is not what was written", remedy=_REMEDY)
+    return blob
+
+
+def _check(entry: Entry, expected: int, hashes: dict[int, bytes], number: int) -> None:
+    if entry.seq != expected:
+        raise DamagedError(f"line {number}: entry {entry.seq} where {expected} should stand", remedy=_REMEDY)
+    parent = hashes.get(entry.parent)
+    if parent is None or entry.body is None or not is_whole(entry, parent):
+        raise DamagedError(
+            f"line {number}: entry {entry.seq} ({entry.kind} {entry.id}) is not what was written", remedy=_REMEDY
+        )
