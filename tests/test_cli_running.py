@@ -60,7 +60,9 @@ def test_control_characters_never_reach_the_terminal():
     assert one_line("a\x1b[31mb\r\nc\x00d\te") == "a [31mb c d e"
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["fit"], ["fit", "x", "--budget"], ["replay", "x", "--window", "many"]])
+@pytest.mark.parametrize(
+    "arguments", [["nope"], ["fit"], ["fit", "x", "--budget"], ["replay", "x", "--window", "many"]]
+)
 def test_wrong_call_is_one_line_and_exit_code_2(arguments):
     """Every wrong call says where help is, on one line of standard error."""
     done = call(*arguments)
@@ -110,12 +112,13 @@ def test_help_loads_nothing_but_click():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_closed_pipe_is_quiet(tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_closed_pipe_is_quiet(tmp_path, unbuffered):
     """A reader that stops reading ends the command without a word."""
-    file = saved(tmp_path / "long.json", anthropic_turns(2_000))
-    with subprocess.Popen(
-        [COMMAND, "fit", str(file), "--window", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    file = saved(tmp_path / "long.json", anthropic_turns(1_000))
+    command = [COMMAND, "fit", str(file), "--window", "1000000"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as running:
         running.stdout.read(10)
         running.stdout.close()
         assert running.stderr.read() == b""
@@ -146,10 +149,10 @@ def test_interrupt_ends_with_130(tmp_path):
     assert running.returncode == 130
 
 
-def test_ascii_terminal_shows_escapes(tmp_path):
-    """A terminal that knows only ASCII gets escapes, not an error."""
-    file = saved(tmp_path / "naïve.json", [{"role": "hé", "content": "x"}])
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+def test_terminal_of_few_characters_shows_escapes(tmp_path):
+    """A terminal that cannot show a character gets its escape, not an error."""
+    file = saved(tmp_path / "x.json", [{"role": "窓", "content": "x"}])
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([COMMAND, "validate", str(file)], capture_output=True, env=environment, check=False)
     assert done.returncode == 1
-    assert b"role 'h\\xe9'" in done.stdout
+    assert b"role '\\u7a93'" in done.stdout

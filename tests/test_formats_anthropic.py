@@ -179,6 +179,14 @@ def test_reasoning_of_another_provider_is_dropped_but_not_the_message():
     assert message == {"role": "assistant", "content": [text_block("(empty message)")]}
 
 
+def test_signed_reasoning_of_another_provider_is_dropped():
+    """A signature from elsewhere would be refused here."""
+    blocks = (Reasoning(text="hm", signature="theirs"), Text(text="hi"))
+    assert render(Message(role="assistant", blocks=blocks, format="elsewhere")) == [
+        {"role": "assistant", "content": [text_block("hi")]}
+    ]
+
+
 def test_refusal_crosses_as_its_words():
     """What stands beside the content in one format is said in the other."""
     (message,) = from_openai({"role": "assistant", "content": None, "refusal": "I will not"})

@@ -121,6 +121,24 @@ def test_edited_message_keeps_what_stands_around_its_blocks():
     ]
 
 
+def test_dropped_reasoning_leaves_its_field():
+    """A view that takes the reasoning block away takes the field away."""
+    message = read({"role": "assistant", "content": "a", "reasoning_content": "hm"})
+    edited = msgspec.structs.replace(message, blocks=message.blocks[1:], edited=True)
+    assert render(edited) == [{"role": "assistant", "content": "a"}]
+
+
+def test_picture_in_a_result_follows_in_a_user_message():
+    """A tool message holds text only: the picture comes after it."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+    output, attached = from_anthropic({"role": "user", "content": [result("c0", [text_block("see"), image])]})
+    assert output == tool("c0", "see")
+    assert attached["content"] == [
+        text_block("(attached to the result of tool call c0)"),
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+    ]
+
+
 def test_refusal_survives_an_edit_in_its_own_field():
     """A refusal is a field of the message, not a part of its content."""
     message = read({"role": "assistant", "content": None, "refusal": "no"})

@@ -242,10 +242,22 @@ def test_picture_in_a_result_follows_it_where_results_hold_only_text():
 
 
 def test_result_in_an_assistant_message_moves_to_a_user_message():
-    """A result may stand only in a user message; what is left of the assistant's is filled."""
+    """A result may stand only in a user message; nothing else of the assistant's is left."""
     native, kinds = mend([HELLO, assistant(use("c0")), assistant(result("c0")), HELLO])
     assert native == [HELLO, assistant(use("c0")), user(result("c0"), text_block("hello"))]
-    assert kinds == ["late_moved", "empty_filled", "role_order_mended", "role_order_mended"]
+    assert kinds == ["empty_filled", "late_moved", "role_order_mended", "role_order_mended"]
+
+
+def test_result_in_the_last_assistant_message_is_sent_by_the_user():
+    """The message that the result moves to has the user's role, not the one it came with."""
+    native, _ = mend([HELLO, assistant(use("c0"), result("c0"))])
+    assert native == [HELLO, assistant(use("c0")), user(result("c0"))]
+
+
+def test_empty_reply_before_a_vanished_message_is_filled():
+    """Only an empty reply at the very end is left out: after this one something was said."""
+    native, _ = mend([HELLO, assistant(), user(result("gone"))])
+    assert native[1:] == [assistant(text_block("(empty message)")), user(text_block("(no new message)"))]
 
 
 def test_repair_says_where_and_which_call():

@@ -10,7 +10,7 @@ import msgspec
 
 import windowsill
 from windowsill import formats
-from windowsill.cli.output import INDENT, on_terminal
+from windowsill.cli.output import INDENT, on_terminal, print_bytes
 from windowsill.cli.reading import naming, read_source, require_content
 from windowsill.cli.room import answer_tokens, check_strategy, room, size
 from windowsill.compose.payload import Payload, Report
@@ -62,7 +62,7 @@ def fit(
     if report_file is not None:
         report = msgspec.json.format(msgspec.json.encode(payload.report), indent=INDENT)
         Path(report_file).write_bytes(report + b"\n")
-    click.echo(in_same_shape(payload, request))
+    print_bytes(in_same_shape(payload, request))
     if on_terminal(sys.stderr):
         click.echo(summary(payload.report, len(request.messages)), err=True)
 

@@ -27,9 +27,19 @@ def on_terminal(stream: TextIO | None = None) -> bool:
     return (stream or sys.stdout).isatty()
 
 
+def print_bytes(line: bytes) -> None:
+    """Bytes and a line end to standard output, all of them."""
+    sys.stdout.flush()
+    rest = memoryview(line + b"\n")
+    while rest:
+        # Where Python runs unbuffered, a pipe takes a part and says how much; the next write says if it was closed.
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
+
+
 def print_json(value: Any) -> None:
     """A value as JSON for people and machines alike."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=INDENT))
+    print_bytes(msgspec.json.format(msgspec.json.encode(value), indent=INDENT))
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, footer: Sequence[str] = ()) -> None:

@@ -69,8 +69,8 @@ def explain(error: Exception) -> tuple[str, int]:
     """What to tell about an error, and the exit code it means."""
     match error:
         case click.UsageError():
-            where = f"; see `{error.ctx.command_path} --help`" if error.ctx is not None else ""
-            return error.format_message().rstrip(".") + where, WRONG_CALL
+            command = error.ctx.command_path if error.ctx is not None else "windowsill"
+            return f"{error.format_message().rstrip('.')}; see `{command} --help`", WRONG_CALL
         case click.ClickException():
             return error.format_message(), error.exit_code
         case UnknownModelError():

@@ -22,6 +22,8 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the system prompt and the tools."""
     head: int = 0
     """How many messages at the start survive the next fold: up to the task."""
+    head_blocks: int = 0
+    """How many blocks of the last of them: what a marker joined to the task says changes with the next fold."""
     previous: int = 0
     """How many messages the request before had in common with this one."""
 
@@ -39,8 +41,8 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
         chunks = list(chunks)
         if system is not None and self.system >= self.minimum:
             system = _mark_system(system)
-        if 0 < self.head < len(chunks) and sum(tokens[: self.head]) >= self.minimum:
-            chunks[self.head - 1] = mark_message(chunks[self.head - 1])
+        if 0 < self.head < len(chunks) and self.system + sum(tokens[: self.head]) >= self.minimum:
+            chunks[self.head - 1] = mark_message(chunks[self.head - 1], self.head_blocks)
         if self.head < self.previous < len(chunks) and _blocks(chunks[self.previous :]) > LOOK_BACK:
             chunks[self.previous - 1] = mark_message(chunks[self.previous - 1])
         if self.system + sum(tokens) >= self.minimum:
@@ -58,15 +60,17 @@ def _mark_system(system: bytes) -> bytes:
     return msgspec.json.encode([*value[:-1], {**value[-1], "cache_control": MARK}])
 
 
-def mark_message(chunk: bytes) -> bytes:
-    """A message whose last block carries a breakpoint; one that cannot carry it is given back."""
+def mark_message(chunk: bytes, blocks: int = 0) -> bytes:
+    """A message whose last block, or block number `blocks`, carries a breakpoint; one that cannot is given back."""
     message: dict[str, Any] = msgspec.json.decode(chunk)
     content = message["content"]
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    if not content or content[-1].get("type") in {"thinking", "redacted_thinking"}:
+    place = min(blocks or len(content), len(content)) - 1
+    if place < 0 or content[place].get("type") in {"thinking", "redacted_thinking"}:
         return chunk
-    message["content"] = [*content[:-1], {**content[-1], "cache_control": MARK}]
+    content[place] = {**content[place], "cache_control": MARK}
+    message["content"] = content
     return msgspec.json.encode(message)
 
 

@@ -6,7 +6,7 @@ keeps only the last unit, and at the end the largest blocks cut in the middle, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
@@ -45,12 +45,12 @@ def reduce(view: View, budget: Budget, strategy: Strategy, accept: Callable[[Pro
     if (proposal := cut_giants(view, budget)) is not None:
         accept(proposal)
     _by_strategy(view, budget, strategy, accept, done)
-    for fallback in _fallbacks(view, budget):
+    for fallback in FALLBACKS:
         if _total(view, budget) <= budget.limit:
             return done
-        if fallback is not None:
-            accept(fallback)
-            done.notes.append(f"{fallback.strategy}: {fallback.reason}")
+        if (proposal := fallback(view, budget)) is not None:
+            accept(proposal)
+            done.notes.append(f"{proposal.strategy}: {proposal.reason}")
     if _total(view, budget) > budget.limit:
         raise _too_large(view, budget)
     return done
@@ -105,13 +105,15 @@ def _by_strategy(
             return
 
 
-def _fallbacks(view: View, budget: Budget) -> Iterator[Proposal | None]:
-    """One proposal after the other, each computed when the one before did not suffice."""
-    for keep in (SlidingWindow().keep, 1, 0):
-        plan = SlidingWindow(keep=keep, quote=0.0).plan(view, budget)
-        yield from plan.proposals
-    yield squeeze(view, budget)
-    yield squeeze(view, budget)
+def _cut_keeping(keep: int) -> Callable[[View, Budget], Proposal | None]:
+    def cut(view: View, budget: Budget) -> Proposal | None:
+        return next(iter(SlidingWindow(keep=keep, quote=0.0).plan(view, budget).proposals), None)
+
+    return cut
+
+
+FALLBACKS = (_cut_keeping(SlidingWindow().keep), _cut_keeping(1), _cut_keeping(0), squeeze, squeeze)
+"""Each is tried when the ones before did not suffice. The second squeeze takes what the first could only estimate."""
 
 
 def check(view: View, proposal: Proposal) -> None:

@@ -6,8 +6,6 @@ comes later, so each turn renders only what is new.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import msgspec
 
 from windowsill.formats import Format
@@ -28,7 +26,16 @@ class Rendered(msgspec.Struct, frozen=True):
     """Tokens that repairs added to, or took from, what the view weighs."""
 
 
-_Part: TypeAlias = tuple[list[bytes], list[int], list[Repair], int, frozenset[str]]
+class _Part(msgspec.Struct, frozen=True):
+    """Items `start` to `stop` rendered."""
+
+    start: int
+    stop: int
+    chunks: list[bytes] = []
+    tokens: list[int] = []
+    repairs: list[Repair] = []
+    extra: int = 0
+    used: frozenset[str] = frozenset()
 
 
 class Rendering:
@@ -48,6 +55,7 @@ class Rendering:
         self._repairs: list[Repair] = []
         self._extra = 0
         self._used: frozenset[str] = frozenset()
+        self._tail = _Part(0, 0)
 
     def render(self, view: View) -> Rendered:
         """The view as it is now."""
@@ -55,20 +63,23 @@ class Rendering:
             self._begin(view)
         settled = self._settled(view.items)
         if settled > self._done:
-            chunks, tokens, repairs, extra, self._used = self._part(view, self._done, settled)
-            self._chunks += chunks
-            self._tokens += tokens
-            self._repairs += repairs
-            self._extra += extra
-            self._done = settled
-        chunks, tokens, repairs, extra, _ = self._part(view, self._done, len(view.items))
+            self._settle(self._part(view, self._done, settled))
+        tail = self._tail = self._part(view, self._done, len(view.items))
         return Rendered(
             systems=self._systems,
-            chunks=self._chunks + chunks,
-            tokens=self._tokens + tokens,
-            repairs=(*self._repairs, *repairs),
-            extra=self._extra + extra,
+            chunks=self._chunks + tail.chunks,
+            tokens=self._tokens + tail.tokens,
+            repairs=(*self._repairs, *tail.repairs),
+            extra=self._extra + tail.extra,
         )
+
+    def _settle(self, part: _Part) -> None:
+        self._chunks += part.chunks
+        self._tokens += part.tokens
+        self._repairs += part.repairs
+        self._extra += part.extra
+        self._used = part.used
+        self._done = part.stop
 
     def _begin(self, view: View) -> None:
         self._forget()
@@ -94,8 +105,9 @@ class Rendering:
         return boundary
 
     def _part(self, view: View, start: int, stop: int) -> _Part:
-        if start >= stop:
-            return [], [], [], 0, self._used
+        if start == self._tail.start and stop == self._tail.stop:
+            # What was last rendered as the tail of the view is now settled: the same items give the same bytes.
+            return self._tail
         items = view.items[start:stop]
         messages = [view.read(item) for item in items]
         repaired = repair(
@@ -105,25 +117,27 @@ class Rendering:
             used=self._used,
             first=start == self._start,
         )
+        weights = [view.tokens_of(item.weight) for item in items]
         chunks: list[bytes] = []
         tokens: list[int] = []
         extra = 0
+        left_out = set(range(len(items)))
         for message, sources in zip(repaired.messages, repaired.sources, strict=True):
-            planned = view.tokens(*(items[index] for index in sources)) if sources else 0
+            left_out.difference_update(sources)
+            planned = sum(weights[index] for index in sources)
             same = len(sources) == 1 and message is messages[sources[0]]
             actual = planned if same else view.tokens_of(view.weigh(message))
             extra += actual - planned
             native = self.format.render_message(message)
             chunks += native
             tokens += [actual] + [0] * (len(native) - 1) if native else []
-        kept = {index for sources in repaired.sources for index in sources}
-        extra -= sum(view.tokens(item) for index, item in enumerate(items) if index not in kept)
+        extra -= sum(weights[index] for index in left_out)
         found = [
             msgspec.structs.replace(each, where=each.where + start)
             for each in repaired.repairs
             if not (each.kind == "role_order_mended" and _is_ours(items, each.where))
         ]
-        return chunks, tokens, found, extra, repaired.ids
+        return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
 
 
 def _is_ours(items: list[Item], where: int) -> bool:

@@ -246,9 +246,12 @@ TASK_IS_WITHIN = 50
 """How many items from the start the task is looked for: programs may speak first, but not for a whole session."""
 
 
+_NOTHING = Weight()
+
+
 def sum_weights(weights: Iterable[Weight]) -> Weight:
     """The weight of all of them."""
-    return sum(weights, Weight())
+    return sum(weights, _NOTHING)
 
 
 def marked(marks: Sequence[Mark], marking: Marking) -> tuple[Mark, ...]:

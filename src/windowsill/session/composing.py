@@ -12,6 +12,7 @@ from windowsill import formats
 from windowsill.budget import Budget, budget_for
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.payload import FoldMade, Payload, Report
+from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
 from windowsill.config import Settings
@@ -53,6 +54,7 @@ class Composer:
         self._renderings: dict[str, Rendering] = {}
         self._fixed: tuple[object, Fixed] | None = None
         self._before: list[bytes] = []
+        self._total = 0
         self.last: tuple[Weight, object] | None = None
         """What the last request weighed, and what tells it apart from one that does not continue it."""
 
@@ -98,9 +100,9 @@ class Composer:
                 remedy="raise the budget",
             )
         total = fixed_tokens + rendered.extra + view.tokens()
-        common = _common(self._before, rendered.chunks)
-        stable = (fixed_tokens if self._before else 0) + sum(rendered.tokens[:common])
-        self._before = rendered.chunks
+        common = same_start(self._before, rendered.chunks)
+        stable = self._stable(fixed_tokens, rendered, common)
+        self._before, self._total = rendered.chunks, total
         self.last = (fixed_weight + view.weight, (view.edits, tuple(id for id, _ in fixed.blobs.values())))
         report = self._report(
             fixed, budget, view, rendered, total=total, folds=made, notes=notes, weights=weights, stable=stable
@@ -109,6 +111,7 @@ class Composer:
             minimum=self.lens.model.cache_minimum,
             system=scale.tokens(fixed.system_weight + fixed.tools_weight),
             head=_head(view, rendered),
+            head_blocks=self._head_blocks(view),
             previous=common,
         )
         self._record(fixed, format, model_name, report, breakpoints)
@@ -209,6 +212,16 @@ class Composer:
             after=after,
         )
 
+    def _stable(self, fixed: int, rendered: Rendered, common: int) -> int:
+        """Tokens at the start that equal the request before; of the first message that differs, the same blocks."""
+        if not self._before:
+            return 0
+        stable = fixed + sum(rendered.tokens[:common])
+        if common < min(len(self._before), len(rendered.chunks)):
+            share = same_blocks(self._before[common], rendered.chunks[common])
+            stable += int(rendered.tokens[common] * share)
+        return min(stable, self._total)
+
     def _rendering(self, format: str) -> Rendering:
         if format not in self._renderings:
             self._renderings[format] = Rendering(formats.get(format))
@@ -216,9 +229,14 @@ class Composer:
 
     def _renderer(self, view: View, format: str, rendered: Rendered) -> Callable[[str], Rendered]:
         """Renders this payload's view in any format, also after the session has moved on."""
-        frozen = View(list(view.items), at=view.at, chain=view.chain)
-        self.ledger.dress(frozen)
-        return lambda name: rendered if name == format else Rendering(formats.get(name)).render(frozen)
+        items, at, chain = list(view.items), view.at, view.chain
+
+        def render(name: str) -> Rendered:
+            if name == format:
+                return rendered
+            return Rendering(formats.get(name)).render(self.ledger.dress(View(items, at=at, chain=chain)))
+
+        return render
 
     def _record(
         self, fixed: Fixed, format: str, model_name: str | None, report: Report, breakpoints: Breakpoints
@@ -234,6 +252,12 @@ class Composer:
             breakpoints=msgspec.to_builtins(breakpoints),
         )
         self.ledger.pend(call, dict(fixed.blobs.values()))
+
+    @staticmethod
+    def _head_blocks(view: View) -> int:
+        """How many blocks the message that holds the task has by itself: a marker may have been joined to it."""
+        task = view.task()
+        return len(view.read(view.items[task]).blocks) if task is not None else 0
 
     def _report(
         self,
@@ -291,16 +315,6 @@ def _limited(view: View, budget: Budget) -> bool:
         or (limits.media is not None and weight.media > limits.media)
         or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
     )
-
-
-def _common(before: Sequence[bytes], now: Sequence[bytes]) -> int:
-    """How many messages at the start are the same."""
-    count = 0
-    for old, new in zip(before, now, strict=False):
-        if old is not new and old != new:
-            break
-        count += 1
-    return count
 
 
 def _head(view: View, rendered: Rendered) -> int:

@@ -14,6 +14,7 @@ class SpanRecord(msgspec.Struct, frozen=True):
     first: str
     last: str
     messages: int
+    """How many it touches, those inside inner folds included."""
     saved: int
     active: bool
     block: int | None = None

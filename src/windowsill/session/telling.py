@@ -51,7 +51,7 @@ def _span(ledger: Ledger, entry: Entry, number: int, span: Run | Part, *, active
         number=number,
         first=ledger.journal.entry(first).id,
         last=ledger.journal.entry(last).id,
-        messages=span.hides if isinstance(span, Run) else 0,
+        messages=span.hides if isinstance(span, Run) else 1,
         saved=ledger.scale.tokens(span.saves),
         active=active,
         block=span.block if isinstance(span, Part) else None,

@@ -81,10 +81,8 @@ def tell(result: Result, console: Console) -> None:
     hidden = f"{result.hidden:,} of {len(run.added):,} messages are folded away and kept on disk"
     _heading(console, f"What was folded: {len(folds)} folds, {hidden}")
     console.print(_rows(("", in_words(fold), fold.reason) for fold in _telling(folds)))
-    _heading(
-        console,
-        f"What it cost: {run.tally.tools:,} tool calls through {result.window:,} tokens of {run.session.settings.model}",
-    )
+    through = f"through {result.window:,} tokens of {run.session.settings.model}"
+    _heading(console, f"What it cost: {run.tally.tools:,} tool calls {through}")
     console.print(_costs(run))
     _heading(console, "What was checked, on the session read back from disk")
     console.print(_rows((_verdict(check), check.name, check.seen) for check in result.checks))

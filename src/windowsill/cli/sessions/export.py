@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from windowsill import formats
+from windowsill.cli.output import print_bytes
 from windowsill.cli.sessions.place import known, opened, opened_session, store_option
 from windowsill.session.porting import export_session
 
@@ -24,9 +25,9 @@ def export(id: str, format: str | None, place: str | None) -> None:
         with opened(place) as store:
             known(store, id)
             for line in export_session(store, id):
-                click.echo(line)
+                print_bytes(line)
         return
     target = formats.get(format)
     with opened_session(place, id) as (session, _):
         chunks = [chunk for message in session.messages() for chunk in target.render_message(message)]
-    click.echo(b"[" + b",".join(chunks) + b"]")
+    print_bytes(b"[" + b",".join(chunks) + b"]")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli_calls import anthropic_turns, call, openai_turns, saved
+
+import windowsill
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_fits_comes_back_byte_for_byte(tmp_path):
+    """A list that fits is printed exactly as it came, white space inside its messages included."""
+    first, second = '{"role":  "user", "content": "hi"}', '{ "content":"x", "role":"assistant" }'
+    file = tmp_path / "list.json"
+    file.write_text(f"[\n{first},\n{second}]")
+    assert call("fit", file, "--budget", 1_000) == (0, f"[{first},{second}]\n", "")
+
+
+@pytest.mark.parametrize("turns", [anthropic_turns, openai_turns])
+def test_list_in_list_out_within_the_budget(tmp_path, turns):
+    """A long list comes out as a shorter list that its provider accepts."""
+    report = tmp_path / "report.json"
+    done = call("fit", saved(tmp_path / "list.json", turns(60)), "--budget", "3k", "--report", report)
+    assert done.code == 0
+    assert 3 < len(done.json) < len(turns(60))
+    assert windowsill.validate(done.json) == []
+    told = json.loads(report.read_text())
+    assert told["tokens"] <= told["limit"] == 3_000
+    assert told["hidden"] > 0
+
+
+def test_body_in_body_out_with_all_other_fields(tmp_path):
+    """A body keeps every field it had, its own model too when another one's window was asked for."""
+    body = {"model": "my-model", "max_tokens": 99, "system": "Be brief.", "metadata": {"user_id": "u"}}
+    file = saved(tmp_path / "body.json", {**body, "messages": anthropic_turns(60)})
+    done = call("fit", file, "--model", "claude-opus-4-6", "--budget", 3_000)
+    assert {key: value for key, value in done.json.items() if key != "messages"} == body
+    assert windowsill.validate(done.json) == []
+
+
+def test_body_without_a_model_stays_without(tmp_path):
+    """Nothing is put into a body that was not there."""
+    file = saved(tmp_path / "body.json", {"messages": [{"role": "user", "content": "hi"}]})
+    assert call("fit", file, "--model", "gpt-4o").json == {"messages": [{"role": "user", "content": "hi"}]}
+
+
+def test_the_bodys_model_decides_when_nothing_is_stated(tmp_path):
+    """A body that names a known model needs no option."""
+    file = saved(tmp_path / "body.json", {"model": "gpt-4o", "messages": openai_turns(2)})
+    assert call("fit", file).json["messages"] == openai_turns(2)
+
+
+def test_unknown_model_with_a_budget_is_fine(tmp_path):
+    """A stated size is enough for a model nobody knows."""
+    file = saved(tmp_path / "body.json", {"model": "home-made", "messages": openai_turns(60)})
+    done = call("fit", file, "--budget", 3_000)
+    assert (done.code, done.json["model"]) == (0, "home-made")
+
+
+def test_standard_input(tmp_path):
+    """`-` reads standard input."""
+    assert call("fit", "-", "--budget", 100, input=b'[{"role":"user","content":"hi"}]').json == [
+        {"role": "user", "content": "hi"}
+    ]
+
+
+def test_leading_system_message_of_a_list_is_not_lost():
+    """Where the format keeps the system prompt apart, a list still shows it."""
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    done = call("fit", "-", "--format", "anthropic", "--budget", 1_000, input=json.dumps(messages).encode())
+    assert done.json[0]["role"] == "system"
+    assert "Be brief." in json.dumps(done.json[0]["content"])
+    assert done.json[1:] == messages[1:]
+
+
+def test_room_for_the_answer_that_the_body_asks_for(tmp_path):
+    """A body that asks for a long answer leaves less of the window for itself."""
+    report = tmp_path / "report.json"
+    body = {"model": "m", "max_tokens": 6_000, "messages": anthropic_turns(3)}
+    call("fit", saved(tmp_path / "body.json", body), "--window", 10_000, "--report", report)
+    assert json.loads(report.read_text())["limit"] == 4_000
+
+
+def test_summary_for_a_person_only(tmp_path):
+    """On a terminal one line says what was done; in a pipe there is none."""
+    file = saved(tmp_path / "list.json", anthropic_turns(60))
+    assert "messages hidden" in call("fit", file, "--budget", 3_000, terminal=True).err
+    assert call("fit", file, "--budget", 3_000).err == ""
+
+
+def test_stated_tokenizer_counts(tmp_path):
+    """`--tokenizer` counts with that vocabulary and no calibration."""
+    report = tmp_path / "report.json"
+    file = saved(tmp_path / "body.json", {"model": "claude-opus-4-6", "messages": anthropic_turns(5)})
+    call("fit", file, "--tokenizer", "o200k_base", "--report", report)
+    plain = json.loads(report.read_text())["tokens"]
+    call("fit", file, "--report", report)
+    assert json.loads(report.read_text())["tokens"] > plain
+
+
+def test_strategy_from_the_current_folder(tmp_path, monkeypatch):
+    """A dotted path finds a plug-in beside the call."""
+    (tmp_path / "own_plan.py").write_text(
+        "from windowsill import Plan\n\n\nclass Lazy:\n    name = 'lazy'\n\n"
+        "    def plan(self, view, budget):\n        return Plan(notes=('nothing planned',))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    done = call(
+        "fit", saved(tmp_path / "list.json", anthropic_turns(60)), "--budget", 3_000, "--strategy", "own_plan:Lazy"
+    )
+    assert (done.code, windowsill.validate(done.json)) == (0, [])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli_calls import anthropic_turns
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowsill import formats
+from windowsill.cli.replay.evidence import Evidence, Kept, needed, strings, words
+
+pytestmark = pytest.mark.unit
+
+ANTHROPIC = formats.get("anthropic")
+
+
+def message(value):
+    return ANTHROPIC.read_message(json.dumps(value).encode(), "")
+
+
+def asked(**arguments):
+    use = {"type": "tool_use", "id": "c", "name": "read", "input": arguments}
+    return message({"role": "assistant", "content": [use]})
+
+
+def output(text):
+    return message({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": text}]})
+
+
+def request(*texts):
+    return json.dumps({"messages": [{"role": "user", "content": text} for text in texts]}).encode()
+
+
+def test_values_are_strings_of_some_length_that_say_something():
+    """Short values, long texts and mere punctuation are not evidence; nested strings are."""
+    call = asked(a="main.py", b="abc", c="-----", d="x" * 201, e={"f": ["deep-value", 7, None]}, g="y" * 200)
+    assert list(needed(call)) == ["main.py", "deep-value", "y" * 200]
+
+
+def test_value_never_seen_before_is_not_needed():
+    """What the model made up itself cannot be lost."""
+    assert Evidence(ANTHROPIC).measure(asked(path="main.py"), request("hi")) == Kept()
+
+
+def test_value_that_still_stands_in_the_request_is_kept():
+    """A value from the user's words that the request shows counts as kept, and not as one of the outputs'."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(message({"role": "user", "content": "look at main.py"}))
+    assert evidence.measure(asked(path="main.py"), request("look at main.py")) == Kept(1, 1, 0, 0)
+
+
+def test_value_that_the_request_lost_is_not_kept():
+    """A value that only an output had shown, and the request does not, is lost."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(output("found main.py"))
+    assert evidence.measure(asked(path="main.py"), request("a marker")) == Kept(1, 0, 1, 0)
+
+
+def test_earlier_arguments_are_a_source_of_their_own():
+    """A value that an earlier call named does not count as known from outputs only."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(asked(path="main.py"))
+    evidence.show(output("main.py has 3 lines"))
+    assert evidence.measure(asked(path="main.py"), request("main.py")) == Kept(1, 1, 0, 0)
+
+
+def test_system_prompt_of_the_request_counts():
+    """A value that stands in the system prompt is there."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(output("main.py"))
+    body = json.dumps({"system": "use main.py", "messages": []}).encode()
+    assert evidence.measure(asked(path="main.py"), body) == Kept(1, 1, 1, 1)
+
+
+def test_quotes_and_line_breaks_are_compared_as_they_are():
+    """Values are compared as text, not as escaped JSON."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(output('say "hi"\nthere'))
+    assert evidence.measure(asked(text='say "hi"\nthere'), request('now say "hi"\nthere')) == Kept(1, 1, 1, 1)
+
+
+def test_words_of_openai_arguments_are_read_from_their_json():
+    """OpenAI writes arguments as text in text: what stands in them is found all the same."""
+    function = {"name": "run", "arguments": json.dumps({"command": 'echo "a b"'})}
+    value = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    assert words(formats.get("openai").read_message(json.dumps(value).encode(), "")) == ("", 'echo "a b"')
+
+
+def test_unreduced_requests_keep_everything():
+    """When all of the history is sent, every needed value stands in the request."""
+    evidence, total = Evidence(ANTHROPIC), Kept()
+    history = []
+    for value in anthropic_turns(10):
+        read = message(value)
+        if value["role"] == "assistant":
+            total.add(evidence.measure(read, json.dumps({"messages": history}).encode()))
+        evidence.show(read)
+        history.append(value)
+    assert total == Kept(10, 10, 9, 9)
+
+
+@given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_strings_come_in_the_order_they_are_written(value):
+    """Every string of a value is found once, in order, keys left out."""
+
+    def walk(each):
+        if isinstance(each, str):
+            return [each]
+        inside = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        return [text for item in inside for text in walk(item)]
+
+    assert list(strings(value)) == walk(value)

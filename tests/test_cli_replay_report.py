@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from windowsill.cli.replay.economy import Bill
+from windowsill.cli.replay.evidence import Kept
+from windowsill.cli.replay.report import Tally, percentile, share
+from windowsill.cli.replay.walking import Turn
+from windowsill.formats import Problem
+from windowsill.history.repair import Repair
+from windowsill.messages import Message
+
+pytestmark = pytest.mark.unit
+
+
+def turn(**fields):
+    plain = Turn(
+        turn=1,
+        answer=Message(role="assistant"),
+        output=10,
+        body=b"{}",
+        tokens=100,
+        limit=1_000,
+        stable=50,
+        everything=200,
+        at=None,
+        seconds=0.002,
+        folds=(),
+        repairs=(),
+        problems=(),
+    )
+    return msgspec.structs.replace(plain, **fields)
+
+
+def test_shares_are_over_all_tokens_not_over_turns():
+    """A long request weighs more than a short one."""
+    tally = Tally()
+    tally.count(turn(tokens=100, stable=0), Bill(100, 100), Kept())
+    tally.count(turn(tokens=900, stable=900), Bill(50, 400), Kept(4, 3, 2, 1))
+    figures = tally.figures()
+    assert (figures.cache_hit_share, figures.cost_ratio, figures.kept, figures.kept_from_outputs) == (
+        0.9,
+        0.3,
+        0.75,
+        0.5,
+    )
+    assert (figures.calls, figures.peak_tokens, figures.tokens_sent) == (2, 900, 1_000)
+
+
+def test_nothing_counted_has_no_shares():
+    """Where there was nothing, a share is neither 0 nor 1."""
+    figures = Tally().figures()
+    assert (figures.kept, figures.cost_ratio, figures.cache_hit_share, figures.median_ms) == (None, None, None, None)
+
+
+def test_request_above_the_limit_or_refused_is_a_defect():
+    """Each bad request is counted and listed with its turn."""
+    tally = Tally()
+    tally.count(turn(turn=3, tokens=1_001), Bill(), Kept())
+    tally.count(turn(turn=5, problems=(Problem("rule", "messages[0]", "wrong", "mend it"),)), Bill(), Kept())
+    figures = tally.figures()
+    assert (figures.over, figures.invalid) == (1, 1)
+    assert [(defect.turn, defect.problems[0]) for defect in tally.defects] == [
+        (3, "1,001 tokens, and a request may have 1,000"),
+        (5, "messages[0]: wrong (rule); mend it"),
+    ]
+
+
+def test_same_repair_in_later_requests_counts_once():
+    """A repair is made again each turn; it is one repair."""
+    tally = Tally()
+    first, second = Repair("orphan_removed", 2, "x", "removed"), Repair("empty_filled", 3, "y", "filled")
+    tally.count(turn(repairs=(first,)), Bill(), Kept())
+    tally.count(turn(repairs=(msgspec.structs.replace(first, where=7), second)), Bill(), Kept())
+    assert tally.figures().repairs == {"empty_filled": 1, "orphan_removed": 1}
+
+
+def test_total_adds_up():
+    """Two tallies together say what one would have said."""
+    apart, one = [Tally(), Tally()], Tally()
+    repaired = turn(repairs=(Repair("empty_filled", 1, "x", "filled"),), folds=("f1",), seconds=0.004)
+    for tally, each in ((apart[0], turn()), (apart[1], repaired)):
+        for counter in (tally, one):
+            counter.count(each, Bill(10, 20), Kept(2, 1))
+            counter.lost += 1
+    total = Tally()
+    for tally in apart:
+        total.add(tally)
+    assert total.figures() == one.figures()
+
+
+@pytest.mark.parametrize(("rank", "expected"), [(0.95, 19), (0.5, 10), (1.0, 20), (0.0, 1)])
+def test_percentile(rank, expected):
+    """The smallest of the values that so many do not exceed."""
+    assert percentile(range(1, 21), rank) == expected
+
+
+def test_share_of_nothing_is_none():
+    """Nothing of nothing is no share."""
+    assert (share(1, 4), share(0, 0)) == (0.25, None)
