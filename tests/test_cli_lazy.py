@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import click
 import pytest
-from cli_calls import call
 
+from cli_calls import call
 from windowsill.cli import commands
 from windowsill.cli.lazy import Home, LazyGroup
 from windowsill.cli.sessions import group

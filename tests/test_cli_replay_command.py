@@ -4,9 +4,9 @@ import gzip
 import json
 
 import pytest
-from cli_calls import anthropic_turns, call, openai_turns, saved
 
 import windowsill
+from cli_calls import anthropic_turns, call, openai_turns, saved
 
 pytestmark = pytest.mark.integration
 
@@ -22,8 +22,9 @@ def dumped(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def session(id="s", turns=anthropic_turns(40), **fields):
-    return {"id": id, "format": "anthropic", "model": "claude-opus-4-6", "messages": turns, **fields}
+def session(id="s", turns=None, **fields):
+    messages = anthropic_turns(40) if turns is None else turns
+    return {"id": id, "format": "anthropic", "model": "claude-opus-4-6", "messages": messages, **fields}
 
 
 def test_one_call_before_each_assistant_message(tmp_path):

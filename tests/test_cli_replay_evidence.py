@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_calls import anthropic_turns
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli_calls import anthropic_turns
 from windowsill import formats
 from windowsill.cli.replay.evidence import Evidence, Kept, needed, strings, words
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 import pytest
-from cli_calls import anthropic_turns, call, saved
 
+from cli_calls import anthropic_turns, call, saved
 from windowsill import errors
 from windowsill.cli.running import explain, one_line
 
@@ -84,7 +84,8 @@ def test_unforeseen_error_has_no_traceback(monkeypatch, tmp_path):
     done = call("fit", saved(tmp_path / "x.json", []), "--budget", 100)
     assert done.code == 1
     assert done.err == (
-        "windowsill: ZeroDivisionError: division by zero; this is a fault of windowsill: WINDOWSILL_DEBUG=1 shows where\n"
+        "windowsill: ZeroDivisionError: division by zero; "
+        "this is a fault of windowsill: WINDOWSILL_DEBUG=1 shows where\n"
     )
 
 

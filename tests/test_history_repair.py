@@ -250,7 +250,7 @@ def test_result_in_an_assistant_message_moves_to_a_user_message():
 
 def test_result_in_the_last_assistant_message_is_sent_by_the_user():
     """The message that the result moves to has the user's role, not the one it came with."""
-    native, _ = mend([HELLO, assistant(use("c0"), result("c0"))])
+    native, _ = mend([HELLO, assistant(use("c0")), assistant(result("c0"))])
     assert native == [HELLO, assistant(use("c0")), user(result("c0"))]
 
 

@@ -14,6 +14,7 @@ CALLS = {
     "jumps": lambda store, _: store.jumps("s"),
     "find": lambda store, _: store.find("s", "m1"),
     "read": lambda store, last: store.read("s", last.seq, last.seq),
+    "read of what is rare": lambda store, last: store.read("s", 1, last.seq, kinds=("fold", "unfold"), bodies=False),
     "snapshot": lambda store, last: store.snapshot("s", last.seq),
     "blob": lambda store, _: store.blob("s", "b"),
     "append": lambda store, last: store.append("s", last.seq, chain(1, after=last)),

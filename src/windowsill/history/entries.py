@@ -13,6 +13,9 @@ import msgspec
 
 Kind: TypeAlias = Literal["message", "fold", "unfold", "mark", "call", "usage", "rewind", "label"]
 
+COMMON: frozenset[Kind] = frozenset({"message", "call", "usage"})
+"""The kinds that every turn writes. Stores find the others without walking these."""
+
 ROOT = 0
 """The sequence number that stands for 'before everything'."""
 

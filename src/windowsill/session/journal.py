@@ -8,7 +8,7 @@ import msgspec
 
 from windowsill import formats
 from windowsill.errors import DamagedError, NotFoundError
-from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Kind, is_whole
+from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_whole
 from windowsill.history.folds import Part, Run, unpack_stand_in
 from windowsill.history.history import History
 from windowsill.history.path import Range, path_to, within
@@ -85,10 +85,9 @@ class Journal:
     ) -> Iterator[Entry]:
         """The entries of a path in order."""
         for first, last in path:
-            for start in range(first, last + 1, CHUNK):
-                yield from self.store.read(
-                    self.session, start, min(last, start + CHUNK - 1), kinds=kinds, bodies=bodies
-                )
+            step = CHUNK if kinds is None or not COMMON.isdisjoint(kinds) else last + 1 - first
+            for start in range(first, last + 1, step):
+                yield from self.store.read(self.session, start, min(last, start + step - 1), kinds=kinds, bodies=bodies)
 
     def entry(self, seq: int, *, body: bool = False) -> Entry:
         """One entry by its number."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from windowsill.errors import ConflictError, DamagedError, LockedError
-from windowsill.history.entries import Entry, Kind
+from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import Lock, SessionInfo
 from windowsill.store.lease import in_force
 from windowsill.store.rules import check_batch, check_extras, check_name, duplicate, no_session
@@ -95,7 +95,9 @@ class SQLiteStore:
     ) -> list[Entry]:
         """Entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
         wanted = None if kinds is None else msgspec.json.encode(list(kinds)).decode()
-        rows = self._all("read_whole" if bodies else "read_meta", session, max(first, 0), min(last, MAX_SEQ), wanted)
+        few = "" if kinds is None or not COMMON.isdisjoint(kinds) else "rare_"
+        statement = f"read_{few}whole" if bodies else f"read_{few}meta"
+        rows = self._all(statement, session, max(first, 0), min(last, MAX_SEQ), wanted)
         return [to_entry(row, self.path) for row in rows]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:

@@ -26,6 +26,9 @@ CREATE UNIQUE INDEX entry_by_id ON entry (session, id);
 -- Rewinds are rare: this index stays tiny however long the journal grows.
 CREATE INDEX entry_jump ON entry (session, seq, parent) WHERE parent <> seq - 1;
 
+-- Folds, marks and rewinds are found without walking the messages between them.
+CREATE INDEX entry_rare ON entry (session, seq) WHERE kind NOT IN ('message', 'call', 'usage');
+
 -- key is (session << 32) | seq. An integer key keeps bodies in journal order and up to 4 KB of each in its leaf page;
 -- under a key of two columns every body above 1 KB would take a page of its own. An empty body has no row.
 CREATE TABLE body (
