@@ -31,5 +31,12 @@ check: $(VENV)/.check $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
+docs: $(VENV)/.base
+	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/help.py
+
+soak: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) tests/test_invariants.py tests/test_crash.py --hypothesis-profile soak
+
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -21,17 +21,18 @@ def run(*, quick: bool) -> None:
     marks = [size for size in (1_000, 10_000, 100_000) if size <= most]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "growth.db"
-        medians = _grow(place, marks)
-        first = medians[marks[0]]
+        means = _grow(place, marks)
+        first = means[marks[0]]
         for size in marks:
-            show(f"time per turn at message {size:,}", f"{medians[size] * 1000:.2f} ms", f"{medians[size] / first:.2f} x")
-        ratio = medians[marks[-1]] / first
-        show(f"time per turn at message {marks[-1]:,} against 1,000", f"{ratio:.2f} x", "<= 1.3", ratio <= 1.3)
+            taken = means[size]
+            show(f"time per turn at message {size:,}", f"{taken * 1000:.2f} ms", f"{taken / first:.2f} x")
+        ratio = means[marks[-1]] / first
+        show(f"time per turn at message {marks[-1]:,} against 1,000", f"{ratio:.2f} x", "<= 1.3", met=ratio <= 1.3)
         _open(place, marks[-1])
 
 
 def _grow(place: Path, marks: list[int]) -> dict[int, float]:
-    medians: dict[int, float] = {}
+    means: dict[int, float] = {}
     with Session.open("growth", model="gpt-4o", budget=BUDGET, store=place) as session:
         session.add({"role": "user", "content": TASK})
         count, samples = 1, []
@@ -43,12 +44,12 @@ def _grow(place: Path, marks: list[int]) -> dict[int, float]:
             samples.append(time.perf_counter() - start)
             count += 1 + len(results)
             for size in marks:
-                if size not in medians and count >= size:
+                if size not in means and count >= size:
                     # The mean, not the median: a fold is rare and dear, and belongs to the price.
-                    medians[size] = statistics.fmean(samples[-SAMPLE:])
-            if len(medians) == len(marks):
-                return medians
-    return medians
+                    means[size] = statistics.fmean(samples[-SAMPLE:])
+            if len(means) == len(marks):
+                return means
+    return means
 
 
 def _open(place: Path, size: int) -> None:
@@ -65,4 +66,4 @@ def _open(place: Path, size: int) -> None:
     share = opening / reading
     show(f"open and compose at {size:,} messages", f"{opening * 1000:.1f} ms")
     show(f"read all {size:,} messages", f"{reading * 1000:.0f} ms")
-    show("open and compose against reading it all", f"{share:.1%}", "<= 5%", share <= 0.05)
+    show("open and compose against reading it all", f"{share:.1%}", "<= 5%", met=share <= 0.05)

@@ -26,7 +26,7 @@ def best_of(times: int, action: Callable[[], object]) -> float:
     return best
 
 
-def show(figure: str, value: str, target: str = "", met: bool | None = None) -> None:
+def show(figure: str, value: str, target: str = "", *, met: bool | None = None) -> None:
     """One line of the report."""
     sign = {True: "ok  ", False: "MISS", None: "    "}[met]
     print(f"{sign} {figure:<66} {value:>14}  {target}", flush=True)

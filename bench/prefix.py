@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 
 from bench.measure import show
@@ -14,6 +13,15 @@ TURNS = 400
 BUDGET = 50_000
 
 
+def same_start(one: bytes, other: bytes) -> int:
+    """How many bytes at the start are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
 def reuse(**settings) -> float:
     """The mean share over all requests but the first."""
     shares = []
@@ -23,7 +31,7 @@ def reuse(**settings) -> float:
         for assistant, results in turns(TURNS):
             body = session.compose_sync(system=SYSTEM).body("openai")
             if before:
-                shares.append(len(os.path.commonprefix([before, body])) / len(body))
+                shares.append(same_start(before, body) / len(body))
             before = body
             session.add(assistant)
             session.extend(results)
@@ -34,6 +42,6 @@ def run(*, quick: bool) -> None:
     """Print the figures."""
     del quick
     share = reuse()
-    show(f"prefix reuse at {BUDGET:,} tokens over {TURNS} turns", f"{share:.3f}", ">= 0.97", share >= 0.97)
+    show(f"prefix reuse at {BUDGET:,} tokens over {TURNS} turns", f"{share:.3f}", ">= 0.97", met=share >= 0.97)
     for high, low in ((0.8, 0.3), (1.0, 0.5), (1.0, 0.3)):
         show(f"  with marks at {high} and {low}", f"{reuse(high=high, low=low):.3f}")

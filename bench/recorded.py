@@ -40,5 +40,5 @@ def _replay(file: Path, window: int, options: list[str]) -> None:
         f"{file.name.split('.')[0]} at {window:,}: {total['calls']:,} requests",
         f"{bad} bad",
         f"kept {total['kept']:.3f}, cost {total['cost_ratio']:.2f}, cached {total['cache_hit_share']:.3f}",
-        bad == 0,
+        met=bad == 0,
     )

@@ -8,18 +8,26 @@ import random
 SYSTEM = "You are a careful coding agent. " * 20
 TASK = "Find out why the nightly import fails and mend it. Keep the public interface as it is."
 
-_WORDS = (
-    "account adapter balance branch buffer builder cache client column commit config context counter cursor database "
-    "default delete device driver element engine entry error event factory field filter format function gateway handler "
-    "header history import index input instance interface invoice item journal kernel key layer ledger library limit "
-    "list loader lock manager market message method model module network number object offset operator option order "
-    "output package page parser partition path pattern payment pipeline plugin policy process product profile property "
-    "protocol query queue reader record reference region register release report request resource response result retry "
-    "role route schedule schema scope segment selector sequence server service session setting signal snapshot socket "
-    "source state statement status storage stream string structure subject summary support switch symbol system table "
-    "target template thread timeout token tracker transaction transport trigger update user validator value vector "
-    "version view warning window worker writer"
-).split()
+# fmt: off
+_WORDS = [
+    "account", "adapter", "balance", "branch", "buffer", "builder", "cache", "client", "column",
+    "commit", "config", "context", "counter", "cursor", "database", "default", "delete", "device",
+    "driver", "element", "engine", "entry", "error", "event", "factory", "field", "filter", "format",
+    "function", "gateway", "handler", "header", "history", "import", "index", "input", "instance",
+    "interface", "invoice", "item", "journal", "kernel", "key", "layer", "ledger", "library", "limit",
+    "list", "loader", "lock", "manager", "market", "message", "method", "model", "module", "network",
+    "number", "object", "offset", "operator", "option", "order", "output", "package", "page",
+    "parser", "partition", "path", "pattern", "payment", "pipeline", "plugin", "policy", "process",
+    "product", "profile", "property", "protocol", "query", "queue", "reader", "record", "reference",
+    "region", "register", "release", "report", "request", "resource", "response", "result", "retry",
+    "role", "route", "schedule", "schema", "scope", "segment", "selector", "sequence", "server",
+    "service", "session", "setting", "signal", "snapshot", "socket", "source", "state", "statement",
+    "status", "storage", "stream", "string", "structure", "subject", "summary", "support", "switch",
+    "symbol", "system", "table", "target", "template", "thread", "timeout", "token", "tracker",
+    "transaction", "transport", "trigger", "update", "user", "validator", "value", "vector",
+    "version", "view", "warning", "window", "worker", "writer",
+]
+# fmt: on
 
 
 def prose(rng: random.Random, size: int) -> str:

@@ -152,7 +152,7 @@ def test_text_report_ends_with_the_total(tmp_path):
 def test_terminal_gets_a_table_and_a_bar(tmp_path):
     """On a terminal the report is a drawn table, and progress goes to standard error."""
     done = call("replay", recorded(tmp_path / "x.jsonl", session()), "--window", 2_000, terminal=True)
-    assert "━" in done.out
+    assert "─" in done.out
     assert "replaying" in done.err
 
 

@@ -50,6 +50,13 @@ def test_value_that_still_stands_in_the_request_is_kept():
     assert evidence.measure(asked(path="main.py"), request("look at main.py")) == Kept(1, 1, 0, 0)
 
 
+def test_each_use_of_a_value_counts():
+    """A value that two arguments name is needed twice."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(message({"role": "user", "content": "look at main.py"}))
+    assert evidence.measure(asked(a="main.py", b="main.py"), request("main.py")) == Kept(2, 2, 0, 0)
+
+
 def test_value_that_the_request_lost_is_not_kept():
     """A value that only an output had shown, and the request does not, is lost."""
     evidence = Evidence(ANTHROPIC)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
@@ -255,15 +256,8 @@ def test_same_id_twice_in_a_file_is_refused_before_anything_is_written(tmp_path)
 
 def test_verify_finds_a_changed_message(place):
     """A byte changed behind the store's back is found, named, and the exit code is 1."""
-    import sqlite3  # noqa: PLC0415 - only here the file is opened from outside
-
     with sqlite3.connect(place / "sessions.db") as db:
-        table = next(
-            name
-            for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            if "body" in {row[1] for row in db.execute(f"PRAGMA table_info({name})")}
-        )
-        db.execute(f"UPDATE {table} SET body = x'7b7d' WHERE rowid = (SELECT max(rowid) FROM {table})")
+        db.execute("UPDATE body SET data = x'7b7d' WHERE key = (SELECT max(key) FROM body)")
     db.close()
     done = sessions("verify", place=place)
     assert (done.code, "is not what was written" in done.out) == (1, True)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import windowsill
-from windowsill import BudgetError, FoldError, Session
-from windowsill.history.view import build
+from windowsill import BudgetError, FoldError, Session, formats
+from windowsill.history.view import build, sum_weights
 from windowsill.session.journal import VIEW_KINDS
 
 pytestmark = pytest.mark.integration
@@ -220,10 +220,10 @@ class Conversation(RuleBasedStateMachine):
         try:
             payload = self.session.compose_sync(system=SYSTEM, tools=TOOLS)
         except BudgetError as error:
-            assert error.wanted > error.available
-            assert error.parts
+            self.is_too_large(error)
             return
         assert payload.tokens <= self.budget
+        assert self.counted_again(payload) <= self.budget
         for format in ("anthropic", "openai"):
             body = payload.to(format)
             assert windowsill.validate({"max_tokens": 5, **body}, format) == []
@@ -236,6 +236,18 @@ class Conversation(RuleBasedStateMachine):
             assert blocks[: len(self.last)] == self.last
         self.last = blocks
         self.calls_are_kept(payload)
+
+    def is_too_large(self, error):
+        """The error names the parts, and they really do not fit."""
+        assert error.wanted > error.available
+        assert error.parts
+
+    def counted_again(self, payload):
+        """The tokens of the request, counted from its own bytes."""
+        request = formats.read_request(payload.body("anthropic", cache=False), format="anthropic")
+        scale = self.session._lens.scale
+        weights = [scale.weigh(message) for message in (*request.messages, request.system)]
+        return scale.tokens(sum_weights([*weights, scale.weigh_tools(request.tools), scale.frame]))
 
     def calls_are_kept(self, payload):
         """The request can be built again later, byte for byte."""
@@ -276,6 +288,9 @@ class Conversation(RuleBasedStateMachine):
 
 
 Conversation.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=2_000 if settings.get_current_profile_name() == "soak" else 80,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 TestConversation = Conversation.TestCase

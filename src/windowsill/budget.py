@@ -74,6 +74,8 @@ def tokens_of(size: Size, window: int, setting: str) -> int:
         raise SettingError(setting, size, "tokens above 0, or a share of the window between 0 and 1")
     if isinstance(size, float) and size <= 1:
         return max(1, int(size * window))
+    if int(size) != size:
+        raise SettingError(setting, size, "a whole number of tokens, or a share of the window between 0 and 1")
     return int(size)
 
 

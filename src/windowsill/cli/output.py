@@ -58,11 +58,12 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, foo
 
 def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer: Sequence[str]) -> None:
     # rich takes longer to import than most commands take to run.
-    from rich.console import Console  # noqa: PLC0415
+    from rich.box import SIMPLE  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415  as above
     from rich.table import Table  # noqa: PLC0415  as above
     from rich.text import Text  # noqa: PLC0415  as above
 
-    table = Table(show_footer=bool(footer), header_style="bold", footer_style="bold")
+    table = Table(box=SIMPLE, show_footer=bool(footer), header_style="bold", footer_style="bold", padding=0)
     for index, column in enumerate(columns):
         table.add_column(
             column.title,

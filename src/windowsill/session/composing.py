@@ -16,7 +16,7 @@ from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
 from windowsill.config import Settings
-from windowsill.errors import BudgetError
+from windowsill.errors import BudgetError, InputError
 from windowsill.history.folds import Proposal, Run
 from windowsill.history.history import Call
 from windowsill.history.view import View, sum_weights
@@ -69,6 +69,8 @@ class Composer:
     ) -> Payload:
         """Reduce what is too large, render, and report."""
         view = self.ledger.view
+        if not view.items:
+            raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
         fixed_weight = fixed.system_weight + fixed.tools_weight + scale.frame
         fixed_tokens = scale.tokens(fixed_weight) + self.settings.overhead
@@ -85,7 +87,6 @@ class Composer:
                 done = reduce(view, tighter, self.strategy, lambda proposal: made.append(self._fold(proposal)))
                 notes += done.notes
                 weights = done.weights or weights
-                view = self.ledger.view
             self.ledger.journal.load(view.items)
             rendered = rendering.render(view)
             if fixed_tokens + rendered.extra + view.tokens() <= budget.limit:

@@ -32,6 +32,9 @@ from windowsill.strategies import Strategy
 
 NAME_LIMIT = 500
 
+TELLING = 20
+"""How many items at the start are asked for the session's format."""
+
 
 class Session:
     """A conversation that is kept whole, and what a model sees of it.
@@ -148,7 +151,7 @@ class Session:
 
         The id of the message; when it returns, the message is on disk.
         """
-        added = formats.read_added(value, format=format or self.settings.format, default=self.format)
+        added = self._read(value, format)
         if len(added.messages) != 1:
             raise InputError(f"this holds {len(added.messages)} messages", remedy="use `extend` for a list")
         message = msgspec.structs.replace(
@@ -163,13 +166,19 @@ class Session:
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
         """Add several messages as one: all of them or none. Their ids."""
         messages: list[Message] = []
+        usage = None
         for index, value in enumerate(values):
-            added = formats.read_added(value, format=format or self.settings.format, default=self.format)
+            added = self._read(value, format)
+            usage = added.usage or usage
             when = at[index] if index < len(at) else None
             messages += [
                 msgspec.structs.replace(message, at=when) if when is not None else message for message in added.messages
             ]
-        return self._write(messages, None)
+        return self._write(messages, usage)
+
+    def _read(self, value: Any, format: str | None) -> formats.Added:
+        stated = format or self.settings.format
+        return formats.read_added(value, format=stated, default=stated or self.format)
 
     def _write(self, messages: Sequence[Message], usage: Usage | None) -> list[str]:
         if not messages:
@@ -273,8 +282,8 @@ class Session:
         """The wire format of this session: the stated one, that of its messages, or that of its model."""
         if self.settings.format:
             return self.settings.format
-        for item in self._ledger.view.items:
-            if not item.fold:
+        with self._ledger.lock:
+            for item in self._ledger.view.items[:TELLING]:
                 found = self._ledger.view.read(item).format
                 if found in formats.names():
                     return found

@@ -68,7 +68,7 @@ class Evidence:
     def measure(self, answer: Message, body: bytes) -> Kept:
         """What the calls of an answer needed, and whether the request that led to it had it."""
         found = Kept()
-        values = set(needed(answer))
+        values = list(needed(answer))
         if not values:
             return found
         sent = self._sent(body)

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+
 import click
 
 from windowsill.cli.output import Column, on_terminal, print_table, shorten
 from windowsill.cli.replay.report import Figures, ReplayReport
 from windowsill.cli.running import one_line
 
-ID_LENGTH = 24
-"""Characters of a session's id on a terminal; a pipe gets all of them."""
+WIDE = 125
+"""Characters that all columns need. A narrower terminal shows those that say whether it works."""
 
-MOST_DEFECTS = 20
-"""Defects told one by one; the report holds all."""
+ID_WIDE, ID_NARROW, ID_PIPE = 24, 12, 500
+"""Characters of a session's id; a pipe gets all of them."""
 
-COLUMNS = [
-    Column("session"),
-    *(
-        Column(title, right=True)
-        for title in (
-            "calls",
-            "peak",
-            "sent",
-            "cached",
-            "cost",
-            "kept",
-            "kept (outputs)",
-            "folds",
-            "repairs",
-            "invalid",
-            "over",
-            "lost",
-        )
-    ),
-]
+MOST_TROUBLES = 20
+"""Troubles told one by one; the report holds all."""
+
+CELLS: dict[str, Callable[[Figures], str]] = {
+    "calls": lambda figures: f"{figures.calls:,}",
+    "peak": lambda figures: f"{figures.peak_tokens:,}",
+    "sent": lambda figures: f"{figures.tokens_sent:,}",
+    "cached": lambda figures: _share(figures.cache_hit_share),
+    "cost": lambda figures: _share(figures.cost_ratio),
+    "kept": lambda figures: _share(figures.kept),
+    "of outputs": lambda figures: _share(figures.kept_from_outputs),
+    "folds": lambda figures: f"{figures.folds:,}",
+    "repairs": lambda figures: f"{sum(figures.repairs.values()):,}",
+    "invalid": lambda figures: f"{figures.invalid:,}",
+    "over": lambda figures: f"{figures.over:,}",
+    "lost": lambda figures: f"{figures.lost:,}",
+}
+ONLY_WIDE = frozenset({"sent", "of outputs", "repairs"})
 
 
 def print_report(report: ReplayReport, total: Figures) -> None:
     """A row for each session, the total, and what went wrong."""
-    length = ID_LENGTH if on_terminal() else 500
-    rows = [(shorten(each.session, length), *_cells(each.figures)) for each in report.sessions]
-    print_table(COLUMNS, rows, footer=("total", *_cells(total)))
+    narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE
+    length = ID_PIPE if not on_terminal() else ID_NARROW if narrow else ID_WIDE
+    cells = {title: cell for title, cell in CELLS.items() if not (narrow and title in ONLY_WIDE)}
+    print_table(
+        [Column("session"), *(Column(title, right=True) for title in cells)],
+        [(shorten(each.session, length), *(cell(each.figures) for cell in cells.values())) for each in report.sessions],
+        footer=("total", *(cell(total) for cell in cells.values())),
+    )
+    _print_troubles(report)
+
+
+def _print_troubles(report: ReplayReport) -> None:
     troubles = [f"{each.session}: {each.error}" for each in report.sessions if each.error]
     troubles += [f"{each.where}: {each.why}" for each in report.broken]
     troubles += [
@@ -48,27 +58,10 @@ def print_report(report: ReplayReport, total: Figures) -> None:
         for each in report.sessions
         for defect in each.defects
     ]
-    for trouble in troubles[:MOST_DEFECTS]:
+    for trouble in troubles[:MOST_TROUBLES]:
         click.echo(one_line(trouble))
-    if len(troubles) > MOST_DEFECTS:
-        click.echo(f"and {len(troubles) - MOST_DEFECTS:,} more; --report writes all of them")
-
-
-def _cells(figures: Figures) -> tuple[str, ...]:
-    return (
-        f"{figures.calls:,}",
-        f"{figures.peak_tokens:,}",
-        f"{figures.tokens_sent:,}",
-        _share(figures.cache_hit_share),
-        _share(figures.cost_ratio),
-        _share(figures.kept),
-        _share(figures.kept_from_outputs),
-        f"{figures.folds:,}",
-        f"{sum(figures.repairs.values()):,}",
-        f"{figures.invalid:,}",
-        f"{figures.over:,}",
-        f"{figures.lost:,}",
-    )
+    if len(troubles) > MOST_TROUBLES:
+        click.echo(f"and {len(troubles) - MOST_TROUBLES:,} more; --report writes all of them")
 
 
 def _share(value: float | None) -> str:

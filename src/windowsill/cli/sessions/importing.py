@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -47,13 +47,7 @@ def import_file(
     with naming(file):
         conversations = [] if exported else _conversations(data, file, name, format)
     with opened(place, create=True) as store:
-        if exported:
-            done = [import_session(store, lines, name)]
-        else:
-            for recording in conversations:
-                if store.info(recording.id) is not None:
-                    raise taken(recording.id)
-            done = [_record(store, recording, model, window) for recording in conversations]
+        done = [import_session(store, lines, name)] if exported else _record_all(store, conversations, model, window)
         told = [{"session": id, "entries": info.version} for id in done if (info := store.info(id)) is not None]
     if as_json:
         print_json(told)
@@ -86,16 +80,30 @@ def _conversation(document: bytes, name: str | None, format: str | None, number:
     return Recording(id=name, request=recording.request, times=recording.times)
 
 
-def _record(store: Store, recording: Recording, model: str | None, window: int | None) -> str:
+def _record_all(store: Store, found: Sequence[Recording], model: str | None, window: int | None) -> list[str]:
+    """New sessions for all conversations, or for none."""
+    made: list[str] = []
+    try:
+        for recording in found:
+            _refuse_known(store, recording.id)
+            made.append(recording.id)
+            _record(store, recording, model, window)
+    except BaseException:
+        for id in made:
+            store.delete(id)
+        raise
+    return made
+
+
+def _refuse_known(store: Store, id: str) -> None:
+    if store.info(id) is not None:
+        raise taken(id)
+
+
+def _record(store: Store, recording: Recording, model: str | None, window: int | None) -> None:
     request = recording.request
     where = room(model=model, named=request.model, window=window, budget=None)
-    try:
-        with Session.open(
-            recording.id, model=where.model, window=where.window, store=store, format=request.format
-        ) as session:
-            session.extend(request.messages, at=recording.times)
-    except BaseException:
-        # A session that was only begun is of no use to anybody.
-        store.delete(recording.id)
-        raise
-    return recording.id
+    with Session.open(
+        recording.id, model=where.model, window=where.window, store=store, format=request.format
+    ) as session:
+        session.extend(request.messages, at=recording.times)

@@ -1,0 +1,41 @@
+"""Draws docs/window.svg: the demo's picture at one moment of a real run (`make docs`)."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+import windowsill
+from windowsill.cli.demo import CALLS, MODEL, WINDOW
+from windowsill.cli.demo.picture import Picture
+from windowsill.cli.demo.running import Moment, Run
+from windowsill.cli.demo.tools import Workbench
+
+SHOWN = 0.6
+"""The share of the run after which the picture is taken: several folds have been made by then."""
+
+
+def draw() -> str:
+    """The picture as SVG, without the web fonts that the exporter would load."""
+    moments: list[Moment] = []
+    with windowsill.Session.open("demo", model=MODEL, budget=WINDOW, store=tempfile.mkdtemp()) as session:
+        console = Console(width=96, record=True, file=StringIO(), force_terminal=True, color_system="truecolor")
+        picture = Picture(console, CALLS)
+        images = []
+
+        def watch(moment: Moment) -> None:
+            moments.append(moment)
+            images.append(picture.paint(moment))
+
+        Run(session, Workbench(Path(windowsill.__file__).parent), CALLS).go(watch)
+        console.print(images[int(len(images) * SHOWN)])
+    svg = console.export_svg(title="windowsill demo")
+    return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("window.svg").write_text(draw())
