@@ -94,6 +94,13 @@ def test_arguments_nested_deeply(tmp_path, command, depth):
         assert_one_line(done, 1, "nested too deeply")
 
 
+def test_deep_arguments_can_be_kept(tmp_path):
+    """What can be read can be stored: a fingerprint of deep arguments does not run out of stack."""
+    text = saved(tmp_path / "x.json", anthropic_turns(1)).read_text()
+    (tmp_path / "x.json").write_text(text.replace('"cave-0.txt"', "[" * 700 + '"cave-0.txt"' + "]" * 700))
+    assert call("sessions", "import", tmp_path / "x.json", "--id", "x", "--window", 900).code == 0
+
+
 def test_escaped_nul_is_text(tmp_path):
     """A NUL that JSON can express is text like any other."""
     message = [{"role": "user", "content": "a\0b"}]

@@ -41,6 +41,12 @@ def test_body_in_body_out_with_all_other_fields(tmp_path):
     assert windowsill.validate(done.json) == []
 
 
+def test_no_cache_marks_are_added(tmp_path):
+    """What did not have to change stays as it came, even where a cache mark could be set."""
+    body = {"model": "claude-opus-4-6", "max_tokens": 99, "system": "rule " * 6_000, "messages": anthropic_turns(3)}
+    assert call("fit", saved(tmp_path / "body.json", body)).json == body
+
+
 def test_body_without_a_model_stays_without(tmp_path):
     """Nothing is put into a body that was not there."""
     file = saved(tmp_path / "body.json", {"messages": [{"role": "user", "content": "hi"}]})

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 
 import pytest
 
@@ -53,9 +54,15 @@ def test_no_messages_is_an_error():
         ([], None),
     ],
 )
-def test_times(value, expected):
-    """Numbers and ISO 8601 are times, other things are none."""
-    assert timestamp(value) == expected
+def test_times(value, expected, monkeypatch):
+    """Numbers and ISO 8601 are times, wherever the machine stands; other things are none."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert timestamp(value) == expected
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -79,7 +79,15 @@ def test_same_repair_in_later_requests_counts_once():
 def test_total_adds_up():
     """Two tallies together say what one would have said."""
     apart, one = [Tally(), Tally()], Tally()
-    repaired = turn(repairs=(Repair("empty_filled", 1, "x", "filled"),), folds=("f1",), seconds=0.004)
+    problem = Problem("rule", "messages[0]", "wrong", "mend it")
+    repaired = turn(
+        tokens=2_000,
+        stable=7,
+        repairs=(Repair("empty_filled", 1, "x", "filled"),),
+        folds=("f1",),
+        seconds=0.004,
+        problems=(problem,),
+    )
     for tally, each in ((apart[0], turn()), (apart[1], repaired)):
         for counter in (tally, one):
             counter.count(each, Bill(10, 20), Kept(2, 1))

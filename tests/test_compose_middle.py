@@ -13,7 +13,7 @@ from windowsill.tokens import Scale
 
 pytestmark = pytest.mark.unit
 
-SCALE = Scale(tokens.counter("o200k_base"), framing=tokens.framing("generic"), images=tokens.image_rule("none"))
+SCALE = Scale(tokens.counter("o200k_base"), framing=tokens.framing("generic"), images=tokens.image_rule("generic"))
 
 
 def size_of(text):
@@ -84,7 +84,13 @@ def test_a_result_gives_way_in_its_largest_piece():
 
 def test_the_arguments_of_a_call_stay_json():
     """Long strings are cut inside; ids, paths and flags stay whole."""
-    arguments = {"path": "src/app.py", "force": True, "lines": [1, 2], "text": "word " * 5_000, "deep": {"a": "b " * 900}}
+    arguments = {
+        "path": "src/app.py",
+        "force": True,
+        "lines": [1, 2],
+        "text": "word " * 5_000,
+        "deep": {"a": "b " * 900},
+    }
     cut = cut_block(ToolUse(id="a", name="write", arguments=json.dumps(arguments)), 400, SCALE)
     assert (cut.id, cut.name) == ("a", "write")
     assert cut.input["path"] == "src/app.py"

@@ -3,9 +3,9 @@
 import itertools
 
 import pytest
-from conversations import result, text_block, use
 
 import windowsill
+from conversations import result, text_block, use
 from windowsill import BudgetError, Plan, Session, formats
 from windowsill.history.folds import Part, Proposal, Run
 from windowsill.history.view import sum_weights
@@ -91,7 +91,7 @@ def hiding(start, stop, text="short"):
     return plan
 
 
-def raising(view, budget):
+def raising(*_):
     raise ZeroDivisionError("no divisor")
 
 

@@ -3,10 +3,10 @@
 import itertools
 
 import pytest
-from conversations import broken_anthropic, broken_openai, result, sound_anthropic, sound_openai, text_block, use
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conversations import broken_anthropic, broken_openai, result, sound_anthropic, sound_openai, text_block, use
 from windowsill import Session, formats
 from windowsill.compose.rendering import Rendering
 from windowsill.store.memory import MemoryStore

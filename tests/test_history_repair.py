@@ -360,7 +360,7 @@ def test_mending_in_parts_is_mending_the_whole(messages, rules, sent):
             messages=one.messages + two.messages,
             repairs=one.repairs + tuple(msgspec.structs.replace(each, where=each.where + cut) for each in two.repairs),
             sources=one.sources + tuple(tuple(index + cut for index in each) for each in two.sources),
-            ids=two.ids,
+            ids=one.ids | two.ids,
         )
 
 

@@ -88,6 +88,17 @@ def test_changed_entry_is_named_and_nothing_is_imported(store, data):
     assert target.sessions() == []
 
 
+def test_changed_blob_is_named_and_nothing_is_imported(store):
+    """A system prompt that was changed on the way is found."""
+    lines = list(export_session(store, "s"))
+    number = next(place for place, line in enumerate(lines) if line.startswith(b'{"blob"'))
+    lines[number] = lines[number].replace(b'"data":"', b'"data":"AAAA')
+    target = MemoryStore()
+    with pytest.raises(DamagedError, match=f"line {number + 1}: blob .* is not what was written"):
+        import_session(target, lines)
+    assert target.sessions() == []
+
+
 @pytest.mark.parametrize("cut", [-1, 10, 1])
 def test_export_that_ends_early_is_refused(store, cut):
     """Lines missing at the end are noticed."""

@@ -42,8 +42,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; its exit code. Errors are told on standard error, in one line."""
     _write_what_can_be_written()
     try:
+        # A closed pipe never gets here: click ends the process quietly.
         code = group.main(list(arguments), prog_name="windowsill", standalone_mode=False)
-        sys.stdout.flush()
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
@@ -56,10 +56,6 @@ def run(arguments: Sequence[str]) -> int:
 def _ended_by(error: Exception) -> int:
     if isinstance(error, click.Abort):
         return INTERRUPTED
-    if isinstance(error, BrokenPipeError):
-        # Whoever read our output has seen enough. Python would complain once more when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     line, code = explain(error)
     click.echo(f"windowsill: {one_line(line)}", err=True)
     return code

@@ -12,10 +12,10 @@ from windowsill import formats
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.rendering import Rendered
 from windowsill.history.repair import Repair
-from windowsill.messages import Message, Tool
+from windowsill.history.view import Item, View
+from windowsill.messages import Message, Tool, text_length
 from windowsill.models import Model
 from windowsill.models.prices import Prices, prices
-from windowsill.strategies import MessageWeight
 
 
 class FoldMade(msgspec.Struct, frozen=True):
@@ -28,6 +28,29 @@ class FoldMade(msgspec.Struct, frozen=True):
     messages: int
     before: int
     after: int
+
+
+class MessageWeight(msgspec.Struct, frozen=True):
+    """What one message of the middle weighs."""
+
+    id: str
+    tokens: int
+    share: float
+    """Of the window."""
+    density: float
+    """Tokens per character."""
+
+
+def weigh_item(view: View, item: Item, window: int) -> MessageWeight:
+    """What an item weighs, for the report."""
+    tokens = view.tokens(item)
+    characters = text_length(view.read(item).blocks)
+    return MessageWeight(
+        id=item.id,
+        tokens=tokens,
+        share=round(tokens / window, 6),
+        density=round(tokens / characters, 4) if characters else 0.0,
+    )
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +83,8 @@ class Payload:
     def __init__(
         self,
         *,
-        report: Report,
+        tokens: int,
+        tell: Callable[[], Report],
         format: str,
         model: Model | None,
         model_name: str | None,
@@ -70,7 +94,9 @@ class Payload:
         render: Callable[[str], Rendered],
         breakpoints: Breakpoints,
     ) -> None:
-        self.report = report
+        self.tokens = tokens
+        """What the whole request weighs."""
+        self._tell = tell
         self.format = format
         self.model = model
         self._model_name = model_name
@@ -81,10 +107,10 @@ class Payload:
         self._breakpoints = breakpoints
         self._bodies: dict[tuple[str, bool], bytes] = {}
 
-    @property
-    def tokens(self) -> int:
-        """What the whole request weighs."""
-        return self.report.tokens
+    @cached_property
+    def report(self) -> Report:
+        """What the request consists of and what was done to make it fit; put together when it is first asked for."""
+        return self._tell()
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:
         """The request body as it is sent. `cache` adds cache breakpoints where the provider wants them stated."""

@@ -15,8 +15,8 @@ from windowsill.compose.squeeze import cut_giants, drop_media, over_limits, sque
 from windowsill.errors import BudgetError, FoldError, WindowsillError
 from windowsill.history.folds import Part, Proposal, Run
 from windowsill.history.units import units
-from windowsill.history.view import View, sum_weights
-from windowsill.strategies import MessageWeight, Strategy
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.strategies import Strategy
 from windowsill.strategies.sliding_window import SlidingWindow, fold_units, free_units
 
 MOST_ROUNDS = 8
@@ -29,7 +29,7 @@ class Reduction(msgspec.Struct):
     """What was done to make a request fit."""
 
     notes: list[str]
-    weights: tuple[MessageWeight, ...] = ()
+    middle: tuple[Item, ...] = ()
 
 
 def reduce(view: View, budget: Budget, strategy: Strategy, accept: Callable[[Proposal], None]) -> Reduction:
@@ -89,7 +89,7 @@ def _by_strategy(
         try:
             plan = strategy.plan(view, budget)
             proposals = plan.proposals
-            done.weights = plan.weights or done.weights
+            done.middle = plan.middle or done.middle
             done.notes.extend(plan.notes)
             for proposal in proposals:
                 check(view, proposal)

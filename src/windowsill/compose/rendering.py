@@ -54,7 +54,7 @@ class Rendering:
         self._tokens: list[int] = []
         self._repairs: list[Repair] = []
         self._extra = 0
-        self._used: frozenset[str] = frozenset()
+        self._used: set[str] = set()
         self._tail = _Part(0, 0)
 
     def render(self, view: View) -> Rendered:
@@ -78,7 +78,7 @@ class Rendering:
         self._tokens += part.tokens
         self._repairs += part.repairs
         self._extra += part.extra
-        self._used = part.used
+        self._used |= part.used
         self._done = part.stop
 
     def _begin(self, view: View) -> None:

@@ -103,6 +103,8 @@ class View:
 
     def tokens(self, *items: Item) -> int:
         """What the given items weigh in tokens; without any, what the whole view weighs."""
+        if len(items) == 1:
+            return self.tokens_of(items[0].weight)
         return self.tokens_of(sum_weights(item.weight for item in items) if items else self.weight)
 
     def tokens_of(self, weight: Weight) -> int:

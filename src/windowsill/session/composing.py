@@ -11,7 +11,7 @@ import msgspec
 from windowsill import formats
 from windowsill.budget import Budget, budget_for
 from windowsill.compose.breakpoints import Breakpoints
-from windowsill.compose.payload import FoldMade, Payload, Report
+from windowsill.compose.payload import FoldMade, Payload, Report, weigh_item
 from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
@@ -19,7 +19,7 @@ from windowsill.config import Settings
 from windowsill.errors import BudgetError, InputError
 from windowsill.history.folds import Proposal, Run
 from windowsill.history.history import Call
-from windowsill.history.view import View, sum_weights
+from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Message, Tool
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
@@ -41,6 +41,15 @@ class Fixed(msgspec.Struct, frozen=True):
     tools_weight: Weight
     blobs: dict[str, tuple[str, bytes]]
     """Name of the part -> (blob id, bytes), so that the request can be built again."""
+
+
+class Fitted(msgspec.Struct):
+    """A view that fits, rendered, and what was done for it."""
+
+    folds: list[FoldMade]
+    notes: list[str]
+    middle: tuple[Item, ...] = ()
+    rendered: Rendered = Rendered((), [], [], (), 0)
 
 
 class Composer:
@@ -72,60 +81,73 @@ class Composer:
         if not view.items:
             raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
-        fixed_weight = fixed.system_weight + fixed.tools_weight + scale.frame
-        fixed_tokens = scale.tokens(fixed_weight) + self.settings.overhead
-        budget = self.budget(fixed_tokens, max_output=max_output, anchored=anchored)
+        weight = fixed.system_weight + fixed.tools_weight + scale.frame
+        tokens = scale.tokens(weight) + self.settings.overhead
+        budget = self.budget(tokens, max_output=max_output, anchored=anchored)
         self._check_fixed(fixed, budget)
-        made: list[FoldMade] = []
-        notes: list[str] = []
-        weights: tuple[Any, ...] = ()
-        rendering = self._rendering(format)
-        extra = 0
-        for _ in range(MOST_ATTEMPTS):
-            if fixed_tokens + extra + view.tokens() > budget.high or _limited(view, budget):
-                tighter = self._with_floor(budget, fixed_tokens + extra, max_output, anchored=anchored)
-                done = reduce(view, tighter, self.strategy, lambda proposal: made.append(self._fold(proposal)))
-                notes += done.notes
-                weights = done.weights or weights
-            self.ledger.journal.load(view.items)
-            rendered = rendering.render(view)
-            if fixed_tokens + rendered.extra + view.tokens() <= budget.limit:
-                break
-            extra = max(extra, rendered.extra) + 1
-        else:
-            raise BudgetError(
-                f"repairs need {rendered.extra:,} tokens more than the {budget.limit:,} there are",
-                wanted=fixed_tokens + rendered.extra + view.tokens(),
-                available=budget.limit,
-                parts={"system, tools and framing": fixed_tokens, "messages": view.tokens(), "repairs": rendered.extra},
-                remedy="raise the budget",
-            )
-        total = fixed_tokens + rendered.extra + view.tokens()
+        done = self._fit(budget, format, max_output, anchored=anchored)
+        rendered = done.rendered
+        total = tokens + rendered.extra + view.tokens()
         common = same_start(self._before, rendered.chunks)
-        stable = self._stable(fixed_tokens, rendered, common)
+        stable = self._stable(tokens, rendered, common)
         self._before, self._total = rendered.chunks, total
-        self.last = (fixed_weight + view.weight, (view.edits, tuple(id for id, _ in fixed.blobs.values())))
-        report = self._report(
-            fixed, budget, view, rendered, total=total, folds=made, notes=notes, weights=weights, stable=stable
-        )
+        self.last = (weight + view.weight, (view.edits, tuple(id for id, _ in fixed.blobs.values())))
+        task = view.task()
         breakpoints = Breakpoints(
             minimum=self.lens.model.cache_minimum,
             system=scale.tokens(fixed.system_weight + fixed.tools_weight),
-            head=_head(view, rendered),
-            head_blocks=self._head_blocks(view),
+            head=max(0, task + 1 - len(rendered.systems)) if task is not None else 0,
+            head_blocks=len(view.read(view.items[task]).blocks) if task is not None else 0,
             previous=common,
         )
-        self._record(fixed, format, model_name, report, breakpoints)
+        call = Call(
+            at=self.ledger.history.version,
+            format=format,
+            model=model_name,
+            blobs={name: id for name, (id, _) in fixed.blobs.items()},
+            tokens=total,
+            cached=stable,
+            folds=tuple(fold.id for fold in done.folds),
+            breakpoints=msgspec.structs.asdict(breakpoints),
+        )
+        self.ledger.pend(call, dict(fixed.blobs.values()))
+        shown = self._frozen(view)
         return Payload(
-            report=report,
+            tokens=total,
+            tell=lambda: self._report(fixed, budget, shown(), done, total=total, stable=stable),
             format=format,
             model=self.lens.model,
             model_name=model_name,
             system=fixed.system,
             tools=fixed.tools,
             rest=fixed.rest,
-            render=self._renderer(view, format, rendered),
+            render=lambda name: rendered if name == format else Rendering(formats.get(name)).render(shown()),
             breakpoints=breakpoints,
+        )
+
+    def _fit(self, budget: Budget, format: str, max_output: int | None, *, anchored: bool) -> Fitted:
+        """Fold until the rendered request, repairs included, is within its budget."""
+        view = self.ledger.view
+        done = Fitted(folds=[], notes=[])
+        extra = 0
+        for _ in range(MOST_ATTEMPTS):
+            if budget.fixed + extra + view.tokens() > budget.high or _limited(view, budget):
+                tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
+                reduced = reduce(view, tighter, self.strategy, lambda proposal: done.folds.append(self._fold(proposal)))
+                done.notes += reduced.notes
+                done.middle = reduced.middle or done.middle
+            self.ledger.journal.load(view)
+            done.rendered = self._rendering(format).render(view)
+            if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
+                return done
+            extra = max(extra, done.rendered.extra) + 1
+        parts = {"system, tools and framing": budget.fixed, "messages": view.tokens(), "repairs": done.rendered.extra}
+        raise BudgetError(
+            f"repairs need {done.rendered.extra:,} tokens more than the {budget.limit:,} there are",
+            wanted=sum(parts.values()),
+            available=budget.limit,
+            parts=parts,
+            remedy="raise the budget",
         )
 
     def budget(self, fixed: int, *, max_output: int | None = None, anchored: bool = False) -> Budget:
@@ -228,51 +250,12 @@ class Composer:
             self._renderings[format] = Rendering(formats.get(format))
         return self._renderings[format]
 
-    def _renderer(self, view: View, format: str, rendered: Rendered) -> Callable[[str], Rendered]:
-        """Renders this payload's view in any format, also after the session has moved on."""
+    def _frozen(self, view: View) -> Callable[[], View]:
+        """The view as it is now, for a payload that is looked at after the session has moved on."""
         items, at, chain = list(view.items), view.at, view.chain
+        return lambda: self.ledger.dress(View(items, at=at, chain=chain))
 
-        def render(name: str) -> Rendered:
-            if name == format:
-                return rendered
-            return Rendering(formats.get(name)).render(self.ledger.dress(View(items, at=at, chain=chain)))
-
-        return render
-
-    def _record(
-        self, fixed: Fixed, format: str, model_name: str | None, report: Report, breakpoints: Breakpoints
-    ) -> None:
-        call = Call(
-            at=self.ledger.history.version,
-            format=format,
-            model=model_name,
-            blobs={name: id for name, (id, _) in fixed.blobs.items()},
-            tokens=report.tokens,
-            cached=report.stable,
-            folds=tuple(fold.id for fold in report.folds),
-            breakpoints=msgspec.to_builtins(breakpoints),
-        )
-        self.ledger.pend(call, dict(fixed.blobs.values()))
-
-    @staticmethod
-    def _head_blocks(view: View) -> int:
-        """How many blocks the message that holds the task has by itself: a marker may have been joined to it."""
-        task = view.task()
-        return len(view.read(view.items[task]).blocks) if task is not None else 0
-
-    def _report(
-        self,
-        fixed: Fixed,
-        budget: Budget,
-        view: View,
-        rendered: Rendered,
-        *,
-        total: int,
-        folds: Sequence[FoldMade],
-        notes: Sequence[str],
-        weights: tuple[Any, ...],
-        stable: int,
-    ) -> Report:
+    def _report(self, fixed: Fixed, budget: Budget, view: View, done: Fitted, *, total: int, stable: int) -> Report:
         scale = self.lens.scale
         stand_ins = [item for item in view.items if item.fold]
         summaries = view.tokens(*stand_ins) if stand_ins else 0
@@ -280,7 +263,7 @@ class Composer:
             "system": scale.tokens(fixed.system_weight),
             "tools": scale.tokens(fixed.tools_weight),
             "summaries": summaries,
-            "messages": view.tokens() - summaries + rendered.extra,
+            "messages": view.tokens() - summaries + done.rendered.extra,
         }
         parts["framing"] = total - sum(parts.values())
         calibration = scale.calibration
@@ -289,12 +272,12 @@ class Composer:
             parts=parts,
             limit=budget.limit,
             window=self.lens.model.window,
-            messages=len(rendered.chunks),
+            messages=len(done.rendered.chunks),
             hidden=sum(item.hides for item in stand_ins),
-            folds=tuple(folds),
-            repairs=rendered.repairs,
-            weights=weights,
-            notes=tuple(notes),
+            folds=tuple(done.folds),
+            repairs=done.rendered.repairs,
+            weights=tuple(weigh_item(view, item, self.lens.model.window) for item in done.middle),
+            notes=tuple(done.notes),
             stable=stable,
             error=round(calibration.error, 2) if calibration.observations else None,
             exact=self.lens.exact,
@@ -316,12 +299,3 @@ def _limited(view: View, budget: Budget) -> bool:
         or (limits.media is not None and weight.media > limits.media)
         or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
     )
-
-
-def _head(view: View, rendered: Rendered) -> int:
-    """How many messages at the start survive the next fold: up to the task."""
-    task = view.task()
-    if task is None:
-        return 0
-    leading = len(rendered.systems)
-    return max(0, task + 1 - leading)

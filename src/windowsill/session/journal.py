@@ -12,7 +12,7 @@ from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_
 from windowsill.history.folds import Part, Run, unpack_stand_in
 from windowsill.history.history import History
 from windowsill.history.path import Range, path_to, within
-from windowsill.history.view import Item, build, message_meta
+from windowsill.history.view import Item, View, build, message_meta
 from windowsill.messages import NEUTRAL, Message
 from windowsill.store import Store
 
@@ -31,6 +31,7 @@ class Journal:
         self.session = session
         self._cache: dict[int, Message] = {}
         self._shown: dict[tuple[object, ...], Message] = {}
+        self._loaded = (-1, 0)
 
     def head(self, version: int) -> History:
         """The session at its last entry."""
@@ -123,7 +124,13 @@ class Journal:
         self._cache = {seq: message for seq, message in self._cache.items() if seq in visible}
         self._shown.clear()
 
-    def load(self, items: Sequence[Item]) -> None:
+    def load(self, view: View) -> None:
+        """Read the messages of a view at once, where they are not in memory yet."""
+        known, self._loaded = self._loaded, (view.edits, len(view.items))
+        start = known[1] if known[0] == view.edits else 0
+        self.load_items(view.items[start:])
+
+    def load_items(self, items: Sequence[Item]) -> None:
         """Read the messages of several items at once, where they are not in memory yet."""
         missing = [item.seq for item in items if not item.fold and item.seq not in self._cache]
         for first, last in _ranges(missing):

@@ -153,7 +153,7 @@ class Ledger:
         if not stale:
             return
         view = self.view
-        self.journal.load([item for item in view.items if item.seq in stale])
+        self.journal.load_items([item for item in view.items if item.seq in stale])
         for index, item in enumerate(view.items):
             if item.seq in stale:
                 weight = self.scale.weigh(self.journal.show(item))

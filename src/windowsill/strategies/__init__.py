@@ -11,31 +11,21 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.history.folds import Proposal
-from windowsill.history.view import View
+from windowsill.history.view import Item, View
 
-__all__ = ["MessageWeight", "Plan", "Strategy", "get", "names", "settings_of"]
+__all__ = ["Plan", "Strategy", "get", "names", "settings_of"]
 
 DEFAULT = "sliding-window"
 
 _BUILT_IN = {DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow"}
 
 
-class MessageWeight(msgspec.Struct, frozen=True):
-    """What one message of the middle weighs."""
-
-    id: str
-    tokens: int
-    share: float
-    """Of the window."""
-    density: float
-    """Tokens per character."""
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a strategy wants folded, and what it found worth telling."""
 
     proposals: tuple[Proposal, ...] = ()
-    weights: tuple[MessageWeight, ...] = ()
+    middle: tuple[Item, ...] = ()
+    """What could have been hidden, for the report of what each weighs."""
     notes: tuple[str, ...] = ()
 
 

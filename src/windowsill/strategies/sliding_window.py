@@ -11,9 +11,9 @@ from windowsill.errors import SettingError
 from windowsill.history.folds import Proposal, Run
 from windowsill.history.marker import as_facts, gather, marker
 from windowsill.history.units import Unit, units
-from windowsill.history.view import Item, View, sum_weights
-from windowsill.messages import Message, text_length
-from windowsill.strategies import MessageWeight, Plan
+from windowsill.history.view import View, sum_weights
+from windowsill.messages import Message
+from windowsill.strategies import Plan
 
 CHARACTERS_PER_TOKEN = 4
 """Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
@@ -62,8 +62,8 @@ class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         proposal = fold_units(
             view, chosen, strategy=self.name, reason=f"{total:,} tokens passed {budget.high:,}", quote=quote
         )
-        weights = tuple(_weigh(view, item, budget) for unit in middle for item in view.items[unit.start : unit.stop])
-        return Plan(proposals=(proposal,) if proposal else (), weights=weights)
+        items = tuple(item for unit in middle for item in view.items[unit.start : unit.stop])
+        return Plan(proposals=(proposal,) if proposal else (), middle=items)
 
 
 def free_units(view: View, keep: int) -> list[Unit]:
@@ -120,14 +120,3 @@ def _runs(chosen: Sequence[Unit]) -> list[tuple[int, int]]:
         else:
             runs.append((unit.start, unit.stop))
     return runs
-
-
-def _weigh(view: View, item: Item, budget: Budget) -> MessageWeight:
-    tokens = view.tokens(item)
-    characters = text_length(view.read(item).blocks)
-    return MessageWeight(
-        id=item.id,
-        tokens=tokens,
-        share=round(tokens / (budget.window or budget.limit), 6),
-        density=round(tokens / characters, 4) if characters else 0.0,
-    )

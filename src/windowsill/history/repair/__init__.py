@@ -9,6 +9,7 @@ import msgspec
 
 from windowsill.history.repair.mending import Mender
 from windowsill.history.repair.rules import Repair, Repaired, RepairKind, Rules
+from windowsill.history.repair.sound import ids_if_sound
 from windowsill.messages import Message, ToolUse
 
 __all__ = ["Repair", "RepairKind", "Repaired", "Rules", "repair", "without_open_calls"]
@@ -26,9 +27,24 @@ def repair(
 
     `sent` holds each index before which a request was sent although the messages alone do not show it. A conversation
     may be mended in parts: cut it before an assistant message that follows another role and where every earlier call
-    has a result, and pass for the later part `first=False` and the `ids` of the earlier one as `used`. A result for an
-    id in `used` counts as late.
+    has a result, and pass for the later part `first=False` and the `ids` of all earlier ones as `used`. A result for
+    an id in `used` counts as late.
     """
+    ids = ids_if_sound(messages, rules, sent=sent, used=used, first=first)
+    if ids is not None:
+        return Repaired(tuple(messages), (), tuple((index,) for index in range(len(messages))), frozenset(ids))
+    return mend(messages, rules, sent=sent, used=used, first=first)
+
+
+def mend(
+    messages: Sequence[Message],
+    rules: Rules,
+    *,
+    sent: Collection[int],
+    used: AbstractSet[str],
+    first: bool,
+) -> Repaired:
+    """Mend a conversation that may need it; see `repair`."""
     mender = Mender(messages, rules, used, first=first)
     cuts = frozenset(sent)
     before = "assistant"

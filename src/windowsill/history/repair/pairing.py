@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -37,8 +38,9 @@ class Pairing:
     late. Ids are unique within a message always, and across turns when `unique` is true.
     """
 
-    def __init__(self, used: Collection[str], *, unique: bool, pattern: re.Pattern[str] | None) -> None:
-        self.used = set(used)
+    def __init__(self, used: AbstractSet[str], *, unique: bool, pattern: re.Pattern[str] | None) -> None:
+        self.used: set[str] = set()
+        self._before = used
         self.calls: list[Call] = []
         self._unique = unique
         self._pattern = pattern
@@ -47,9 +49,9 @@ class Pairing:
     def call(self, block: ToolUse, *, source: int, turn: int, taken: Collection[str]) -> Call:
         """Open a call, under a new id where its own cannot be used; `taken` are the ids of the same message."""
         id = self.spelled(block.id)
-        if id in taken or (self._unique and id in self.used):
+        if id in taken or (self._unique and self._is_used(id)):
             count = 2
-            while (renamed := f"{id}_{count}") in self.used or renamed in taken:
+            while self._is_used(renamed := f"{id}_{count}") or renamed in taken:
                 count += 1
             id = renamed
         self.used.add(id)
@@ -66,7 +68,10 @@ class Pairing:
                 if call.result is None:
                     return "paired", call
             return "again", calls[-1]
-        return ("late" if self.spelled(result.tool_use_id) in self.used else "orphan"), None
+        return ("late" if self._is_used(self.spelled(result.tool_use_id)) else "orphan"), None
+
+    def _is_used(self, id: str) -> bool:
+        return id in self.used or id in self._before
 
     def settle(self) -> None:
         """End the turn."""

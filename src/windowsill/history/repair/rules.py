@@ -65,4 +65,4 @@ class Repaired(msgspec.Struct, frozen=True):
     repairs: tuple[Repair, ...]
     sources: tuple[tuple[int, ...], ...]
     ids: frozenset[str]
-    """Every call id used so far, those passed in included: the `used` of whatever follows."""
+    """Every call id this conversation uses: for whatever follows they are `used`."""
