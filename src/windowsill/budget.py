@@ -11,7 +11,7 @@ import msgspec
 from windowsill.errors import SettingError
 from windowsill.models import Model
 
-Size: TypeAlias = int | float | str | tuple[int, float]
+Size: TypeAlias = int | float | str | tuple[int | float | str, ...]
 """Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
 
 HIGH: Size = 0.8
@@ -54,6 +54,13 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     session and sends the whole list again then gets the same cut for many turns."""
     window: int = 0
     limits: Limits = Limits()
+    fixed_bytes: int = 0
+    """Bytes of the parts that are never cut."""
+
+    @property
+    def room_bytes(self) -> int | None:
+        """Bytes that messages may have, where the provider has a limit."""
+        return None if self.limits.bytes is None else max(0, self.limits.bytes - self.fixed_bytes)
 
     def to_hide(self, total: int) -> int:
         """How many tokens must go when the request has `total`; 0 while it is below the high mark."""
@@ -66,11 +73,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 def tokens_of(size: Size, window: int, setting: str) -> int:
     """A size in tokens of this window; `SettingError` when it is none."""
-    if isinstance(size, tuple):
+    if isinstance(size, tuple) and size:
         return min(tokens_of(part, window, setting) for part in size)
     if isinstance(size, str):
         return min(_from_text(part, window, setting, size) for part in size.split(","))
-    if isinstance(size, bool) or not math.isfinite(size) or size <= 0:
+    if isinstance(size, bool) or not isinstance(size, (int, float)) or not math.isfinite(size) or size <= 0:
         raise SettingError(setting, size, "tokens above 0, or a share of the window between 0 and 1")
     if isinstance(size, float) and size <= 1:
         return max(1, int(size * window))
@@ -88,7 +95,10 @@ def _from_text(part: str, window: int, setting: str, whole: str) -> int:
         if number > 100:  # noqa: PLR2004 - a hundred percent is the whole
             raise SettingError(setting, whole, "at most 100%")
         return max(1, int(number / 100 * window))
-    return int(number * {"k": 1_000, "m": 1_000_000, "": 1}[unit])
+    tokens = int(number * {"k": 1_000, "m": 1_000_000, "": 1}[unit])
+    if tokens < 1:
+        raise SettingError(setting, whole, 'at least one token; a share of the window is written as "50%"')
+    return tokens
 
 
 def budget_for(
@@ -103,9 +113,10 @@ def budget_for(
 ) -> Budget:
     """The budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide."""
     window = model.window
+    if max_output is not None and not 0 < max_output < window:
+        raise SettingError("max_output", max_output, f"tokens above 0 and below the window of {window:,}")
     if budget is not None:
-        limit = tokens_of(budget, window, "budget")
-        base = limit
+        base = limit = min(window, tokens_of(budget, window, "budget"))
     else:
         reserve = max_output or min(model.max_output, OUTPUT_RESERVE, window // LARGEST_RESERVE_SHARE)
         limit = max(1, min(model.max_input, window - reserve))
@@ -117,8 +128,8 @@ def budget_for(
     if bottom < top and fixed > bottom // 2:
         # The marks are shares of a window that is mostly free. Where the fixed parts fill it: shares of the rest.
         room = max(0, limit - fixed)
-        top = max(top, fixed + room * top // limit)
-        bottom = max(bottom, fixed + room * bottom // limit)
+        top = min(limit, max(top, fixed + room * top // limit))
+        bottom = min(top, max(bottom, fixed + room * bottom // limit))
     return Budget(
         limit=limit,
         high=top,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from windowsill.budget import HIGH, LOW, Size, tokens_of
-from windowsill.errors import SettingError
+from windowsill.errors import DamagedError, SettingError
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -44,6 +44,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return self
 
 
+def read_settings(data: bytes, session: str) -> Settings:
+    """The settings a session was stored with; `DamagedError` when they are none."""
+    try:
+        return msgspec.json.decode(data, type=Settings)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedError(
+            f"the settings of session {session!r} are damaged: {error}",
+            remedy="restore a backup; its messages can still be read with `windowsill sessions export`",
+        ) from None
+
+
 def changed(settings: Settings, stated: dict[str, Any]) -> Settings:
     """Settings with the stated ones (those that are not `None`) in place."""
     values = {key: value for key, value in stated.items() if value is not None}
@@ -51,4 +62,9 @@ def changed(settings: Settings, stated: dict[str, Any]) -> Settings:
     if unknown:
         name = min(unknown)
         raise SettingError(name, values[name], "one of: " + ", ".join(Settings.__struct_fields__))
+    for name, value in values.items():
+        try:
+            msgspec.convert({name: value}, Settings)
+        except msgspec.ValidationError as error:
+            raise SettingError(name, value, f"another kind of value ({error})") from None
     return msgspec.structs.replace(settings, **values).check()

@@ -21,18 +21,23 @@ SHORTEST = 16
 SMALLEST_STRING = 200
 """Characters below which an argument of a call is left alone: ids, paths and flags stay whole."""
 
+DEEPEST = 50
+"""How deep arguments are looked into: what is nested further is left as it is."""
+
 
 def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
     """The block within `most` tokens, or `None` when it cannot be made smaller."""
+    # Blocks are weighed as messages of their own: what frames them is not text that could be cut.
+    words = max(1, most - weigh(Text(text=""), scale))
     match block:
         case Text():
-            shorter: Block = Text(text=cut_text(block.text, most, scale))
+            shorter: Block = Text(text=cut_text(block.text, words, scale))
         case ToolResult():
             shorter = _cut_result(block, most, scale)
         case ToolUse():
             shorter = _cut_call(block, most, scale)
         case Document() if block.text:
-            shorter = msgspec.structs.replace(block, raw=None, text=cut_text(block.text, most, scale))
+            shorter = msgspec.structs.replace(block, raw=None, text=cut_text(block.text, words, scale))
         case _:
             shorter = Text(text=note(block))
     return shorter if weigh(shorter, scale) < weigh(block, scale) else None
@@ -53,7 +58,7 @@ def note(block: Block) -> str:
         case Reasoning():
             return "[reasoning omitted]"
         case _:
-            return f"[{block.raw and len(block.raw):,} bytes of {getattr(block, 'type', '') or 'content'} omitted]"
+            return f"[{len(block.raw or b''):,} bytes of {getattr(block, 'type', '') or 'content'} omitted]"
 
 
 def _size(data: str | None) -> str:
@@ -124,11 +129,13 @@ def _cut_call(block: ToolUse, most: int, scale: Scale) -> ToolUse:
     return shorter
 
 
-def _cut_strings(value: Any, share: float) -> Any:
+def _cut_strings(value: Any, share: float, depth: int = 0) -> Any:
     if isinstance(value, str) and len(value) > SMALLEST_STRING:
         return keep_ends(value, max(SMALLEST_STRING, int(len(value) * share)))
+    if depth >= DEEPEST:
+        return value
     if isinstance(value, dict):
-        return {key: _cut_strings(inner, share) for key, inner in value.items()}
+        return {key: _cut_strings(inner, share, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_cut_strings(inner, share) for inner in value]
+        return [_cut_strings(inner, share, depth + 1) for inner in value]
     return value

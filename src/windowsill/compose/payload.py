@@ -148,7 +148,7 @@ class Payload:
             self._render(name),
             system=self._system,
             tools=self._tools,
-            rest=self._rest,
+            rest=self._rest if name == self.format else formats.shared_fields(self._rest),
             model=self._model_name,
             breakpoints=self._breakpoints if cache else None,
         )

@@ -6,16 +6,17 @@ keeps only the last unit, and at the end the largest blocks cut in the middle, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.compose.squeeze import cut_giants, drop_media, over_limits, squeeze
-from windowsill.errors import BudgetError, FoldError, WindowsillError
-from windowsill.history.folds import Part, Proposal, Run
-from windowsill.history.units import units
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.compose.checking import checked
+from windowsill.compose.squeeze import cut_bytes, cut_giants, drop_media, over_limits, squeeze
+from windowsill.errors import BudgetError, StoreError, WindowsillError
+from windowsill.history.folds import Proposal
+from windowsill.history.view import Item, View
 from windowsill.strategies import Strategy
 from windowsill.strategies.sliding_window import SlidingWindow, fold_units, free_units
 
@@ -23,6 +24,8 @@ MOST_ROUNDS = 8
 """How often a strategy may plan for one request: each round must make progress, so this is only a backstop."""
 
 ROUNDS_WITHOUT_PROGRESS = 2
+
+Fallback: TypeAlias = Callable[[View, Budget], Proposal | None]
 
 
 class Reduction(msgspec.Struct):
@@ -39,19 +42,16 @@ def reduce(view: View, budget: Budget, strategy: Strategy, accept: Callable[[Pro
     """
     done = Reduction(notes=[])
     if over_limits(view, budget):
-        _media(view, budget, accept, done)
+        _try_each((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, accept, done)
+        if not _bytes_fit(view, budget):
+            raise _too_large(view, budget)
     if _total(view, budget) <= budget.high:
         return done
     if (proposal := cut_giants(view, budget)) is not None:
         accept(proposal)
     _by_strategy(view, budget, strategy, accept, done)
-    for fallback in FALLBACKS:
-        if _total(view, budget) <= budget.limit:
-            return done
-        if (proposal := fallback(view, budget)) is not None:
-            accept(proposal)
-            done.notes.append(f"{proposal.strategy}: {proposal.reason}")
-    if _total(view, budget) > budget.limit:
+    _try_each(FALLBACKS, _tokens_fit, view, budget, accept, done)
+    if not _tokens_fit(view, budget):
         raise _too_large(view, budget)
     return done
 
@@ -60,22 +60,43 @@ def _total(view: View, budget: Budget) -> int:
     return budget.fixed + view.tokens()
 
 
-def _media(view: View, budget: Budget, accept: Callable[[Proposal], None], done: Reduction) -> None:
-    if (proposal := drop_media(view, budget)) is not None:
-        accept(proposal)
-    most = budget.limits.bytes
-    if most is None or view.weight.bytes <= most:
-        return
+def _tokens_fit(view: View, budget: Budget) -> bool:
+    return _total(view, budget) <= budget.limit
+
+
+def _bytes_fit(view: View, budget: Budget) -> bool:
+    return not over_limits(view, budget)
+
+
+def _try_each(
+    fallbacks: Sequence[Fallback],
+    fits: Callable[[View, Budget], bool],
+    view: View,
+    budget: Budget,
+    accept: Callable[[Proposal], None],
+    done: Reduction,
+) -> None:
+    """One after the other, until it fits; each is looked for when the ones before did not suffice."""
+    for fallback in fallbacks:
+        if fits(view, budget):
+            return
+        if (proposal := fallback(view, budget)) is not None:
+            accept(proposal)
+            done.notes.append(f"{proposal.strategy}: {proposal.reason}")
+
+
+def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
+    """Hide the oldest until half of the bytes that are allowed remain."""
+    if budget.room_bytes is None or view.weight.bytes <= budget.room_bytes:
+        return None
     chosen, size = [], view.weight.bytes
     for unit in free_units(view, keep=1):
-        if size <= most // 2:
+        if size <= budget.room_bytes // 2:
             break
         chosen.append(unit)
         size -= unit.weight(view.items).bytes
-    reason = f"the request is larger than {most:,} bytes"
-    if (proposal := fold_units(view, chosen, strategy="composer", reason=reason, quote=0)) is not None:
-        accept(proposal)
-    done.notes.append(reason)
+    reason = f"the request is larger than {budget.limits.bytes:,} bytes"
+    return fold_units(view, chosen, strategy="composer", reason=reason, quote=0)
 
 
 def _by_strategy(
@@ -92,8 +113,10 @@ def _by_strategy(
             done.middle = plan.middle or done.middle
             done.notes.extend(plan.notes)
             for proposal in proposals:
-                check(view, proposal)
-                accept(proposal)
+                accept(checked(view, proposal))
+        except StoreError:
+            # A disk that fails is not the strategy's fault, and no other plan will mend it.
+            raise
         except WindowsillError as error:
             done.notes.append(f"strategy {strategy.name!r}: {error}")
         except Exception as error:  # noqa: BLE001 - a user's plug-in may raise anything, and must not cost the turn
@@ -105,7 +128,7 @@ def _by_strategy(
             return
 
 
-def _cut_keeping(keep: int) -> Callable[[View, Budget], Proposal | None]:
+def _cut_keeping(keep: int) -> Fallback:
     def cut(view: View, budget: Budget) -> Proposal | None:
         return next(iter(SlidingWindow(keep=keep, quote=0.0).plan(view, budget).proposals), None)
 
@@ -116,36 +139,20 @@ FALLBACKS = (_cut_keeping(SlidingWindow().keep), _cut_keeping(1), _cut_keeping(0
 """Each is tried when the ones before did not suffice. The second squeeze takes what the first could only estimate."""
 
 
-def check(view: View, proposal: Proposal) -> None:
-    """Refuse a fold that would split a unit, hide what must stay, or not make the view smaller."""
-    if len(proposal.spans) != len(proposal.stand_ins):
-        raise FoldError("a fold needs one stand-in for each span", remedy="give None where nothing stands in")
-    saves = sum_weights(span.saves for span in proposal.spans)
-    if view.tokens_of(view.weight - saves) >= view.tokens():
-        raise FoldError(f"{proposal.kind} does not make the view smaller", remedy="fold more, or write less")
-    starts = {unit.start for unit in units(view.items)}
-    task = view.task()
-    for span in proposal.spans:
-        if isinstance(span, Part):
-            continue
-        where = view.slice_of(span.first, span.last)
-        _check_run(view, span, where, starts, task)
-
-
-def _check_run(view: View, run: Run, where: slice, starts: set[int], task: int | None) -> None:
-    if where.start not in starts or (where.stop not in starts and where.stop != len(view.items)):
-        raise FoldError(
-            f"messages {run.first} to {run.last} split a tool call from its result",
-            remedy="cut only at the view's cut points (windowsill.history.units.cut_points)",
-        )
-    if task is not None and where.start <= task < where.stop:
-        raise FoldError("a fold may not hide the task", remedy="leave the first user message out of it")
-    if any(item.pinned for item in view.items[where]):
-        raise FoldError("a fold may not hide what is pinned", remedy="leave pinned messages out, or take the pin off")
-
-
 def _too_large(view: View, budget: Budget) -> BudgetError:
-    parts = {"system, tools and framing": budget.fixed, "messages that must stay": view.tokens()}
+    systems = view.items[: view.leading()]
+    parts = {"system, tools and framing": budget.fixed}
+    if systems:
+        parts["system messages"] = view.tokens(*systems)
+    parts["messages that must stay"] = view.tokens() - parts.get("system messages", 0)
+    if _tokens_fit(view, budget):
+        return BudgetError(
+            f"the request has {view.weight.bytes + budget.fixed_bytes:,} bytes and may have {budget.limits.bytes:,}",
+            wanted=view.weight.bytes + budget.fixed_bytes,
+            available=budget.limits.bytes or 0,
+            parts=parts,
+            remedy="take pins off, or send less",
+        )
     return BudgetError(
         f"the request needs {_total(view, budget):,} tokens and may have {budget.limit:,}: "
         + ", ".join(f"{name} {size:,}" for name, size in parts.items()),

@@ -59,7 +59,7 @@ class Rendering:
 
     def render(self, view: View) -> Rendered:
         """The view as it is now."""
-        if self._edits != view.edits or self._done > len(view.items):
+        if self._edits != view.edits or self._done == self._start:
             self._begin(view)
         settled = self._settled(view.items)
         if settled > self._done:
@@ -85,9 +85,7 @@ class Rendering:
         self._forget()
         self._edits = view.edits
         if self.format.rules.system_apart:
-            leading = 0
-            while leading < len(view.items) and view.items[leading].role == "system":
-                leading += 1
+            leading = view.leading()
             self._systems = tuple(view.read(item) for item in view.items[:leading])
             self._start = self._done = leading
 

@@ -18,26 +18,52 @@ STRATEGY = "composer"
 GIANT_SHARE = 0.5
 """A single message that takes more than half of what is left for messages is cut in the middle first."""
 
+GIANT_TARGET = 0.8
+"""Of that half, what a giant is cut to: well below, so that it is not a giant again when the next turn has less room."""
+
+BYTES_SAFETY = 0.8
+"""Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""
+
 LOWEST_CAP = 24
 """Tokens a block keeps in the last resort: enough for the line that says what was left out."""
 
 
-def cut_giants(view: View, budget: Budget, items: Iterable[Item] | None = None) -> Proposal | None:
+def cut_giants(view: View, budget: Budget) -> Proposal | None:
     """Cut messages that alone would fill the window."""
     most = int((budget.limit - budget.fixed) * GIANT_SHARE)
-    giants = [item for item in (view.items if items is None else items) if not item.fold and view.tokens(item) > most]
-    return _cut_to(view, giants, max(LOWEST_CAP, most), reason=f"one message is larger than {most:,} tokens")
+    giants = [item for item in _cuttable(view) if view.tokens(item) > most]
+    target = int(most * GIANT_TARGET)
+    return _cut_to(view, [(item, target) for item in giants], reason=f"one message is larger than {most:,} tokens")
 
 
 def squeeze(view: View, budget: Budget) -> Proposal | None:
     """The last resort: cut the largest blocks of what is left to one size at which everything fits."""
-    items = [item for item in view.items if not item.fold]
+    items = _cuttable(view)
     excess = budget.fixed + view.tokens() - budget.limit
     if excess <= 0 or not items:
         return None
     room = max(0, view.tokens(*items) - excess)
     cap = _level([view.tokens(item) for item in items], room)
-    return _cut_to(view, items, max(LOWEST_CAP, cap), reason="what must stay is larger than the window")
+    return _cut_to(view, [(item, cap) for item in items], reason="what must stay is larger than the window")
+
+
+def cut_bytes(view: View, budget: Budget) -> Proposal | None:
+    """Cut the largest messages so that the request has no more bytes on the wire than its provider takes."""
+    items = _cuttable(view)
+    excess = view.weight.bytes - (budget.room_bytes or 0)
+    if excess <= 0 or not items or budget.room_bytes is None:
+        return None
+    sizes = [item.weight.bytes for item in items]
+    cap = _level(sizes, max(0, sum(sizes) - excess))
+    # Tokens are what can be cut to: the share of the bytes that may stay is the share of the tokens.
+    caps = [(item, int(view.tokens(item) * cap * BYTES_SAFETY / item.weight.bytes)) for item in items]
+    heavy = [(item, most) for item, most in caps if item.weight.bytes > cap]
+    return _cut_to(view, heavy, reason=f"the request is larger than {budget.limits.bytes:,} bytes")
+
+
+def _cuttable(view: View) -> list[Item]:
+    """What may be cut when there is no other way: everything but system messages at the start and stand-ins."""
+    return [item for item in view.items[view.leading() :] if not item.fold]
 
 
 def _level(sizes: list[int], room: int) -> int:
@@ -51,12 +77,13 @@ def _level(sizes: list[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _cut_to(view: View, items: Iterable[Item], most: int, *, reason: str) -> Proposal | None:
+def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str) -> Proposal | None:
+    """Cut each item to about so many tokens."""
     scale = _scale(view)
     spans: list[Part] = []
     blocks: list[Block] = []
-    for item in items:
-        for number, original, shorter in _shorten(view.read(item), view.tokens(item), most, scale):
+    for item, most in caps:
+        for number, original, shorter in _shorten(view.read(item), view.tokens(item), max(LOWEST_CAP, most), scale):
             spans.append(replace_block(view, item, number, original, shorter))
             blocks.append(shorter)
     return _proposal("truncate", reason, spans, blocks)
@@ -88,7 +115,7 @@ def drop_media(view: View, budget: Budget) -> Proposal | None:
         for number, block in enumerate(view.read(item).blocks):
             media = list(_media(block))
             too_many = limits.media is not None and count > limits.media
-            too_heavy = limits.bytes is not None and size > limits.bytes
+            too_heavy = budget.room_bytes is not None and size > budget.room_bytes
             too_large = limits.media_bytes is not None and any(_bytes(each) > limits.media_bytes for each in media)
             if not media or not (too_many or too_heavy or too_large):
                 continue
@@ -104,7 +131,7 @@ def over_limits(view: View, budget: Budget) -> bool:
     """Whether bytes or media pass a provider's limit."""
     weight, limits = view.weight, budget.limits
     return bool(
-        (limits.bytes is not None and weight.bytes > limits.bytes)
+        (budget.room_bytes is not None and weight.bytes > budget.room_bytes)
         or (limits.media is not None and weight.media > limits.media)
         or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes and drop_media(view, budget))
     )

@@ -34,6 +34,7 @@ __all__ = [
     "read_usage",
     "render_request",
     "repair",
+    "shared_fields",
     "validate",
 ]
 
@@ -109,15 +110,19 @@ def render_request(request: Request, *, format: str | None = None) -> bytes:
         system=prompt,
         tools=[target.render_tool(tool) for tool in request.tools],
         model=request.model,
-        rest=request.rest if request.format == target.name else _shared(request, target),
+        rest=request.rest if request.format == target.name else _carried(request, target),
     )
 
 
-def _shared(request: Request, target: Format) -> dict[str, msgspec.Raw]:
-    rest = {key: request.rest[key] for key in SHARED_FIELDS if key in request.rest}
-    limit = request.rest.get("max_completion_tokens")
-    if limit is not None:
-        rest["max_tokens"] = limit
+def shared_fields(rest: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+    """The fields of a body that mean the same to another provider."""
+    shared = {key: rest[key] for key in SHARED_FIELDS if key in rest}
+    limit = rest.get("max_completion_tokens")
+    return shared if limit is None else {**shared, "max_tokens": limit}
+
+
+def _carried(request: Request, target: Format) -> dict[str, msgspec.Raw]:
+    rest = shared_fields(request.rest)
     if target.name == "anthropic":
         rest.setdefault("max_tokens", msgspec.Raw(str(DEFAULT_MAX_TOKENS).encode()))
     return rest

@@ -142,7 +142,7 @@ class Draft:
             results=tuple(result.tool_use_id for result in message.results),
             marks=tuple(sorted(message.marks)),
             sent=self._sent,
-            own=bool(own_words(message)),
+            own="windowsill" not in message.metadata and bool(own_words(message)),
             metadata=message.metadata,
         )
         self._sent = False

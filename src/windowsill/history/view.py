@@ -140,6 +140,10 @@ class View:
             return self.items[index]
         return None
 
+    def leading(self) -> int:
+        """How many system messages stand at the start: they are never cut."""
+        return next((index for index, item in enumerate(self.items) if item.role != "system"), len(self.items))
+
     def task(self) -> int | None:
         """The position of the first message that is the user's own: the task."""
         fallback = None

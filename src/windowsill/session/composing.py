@@ -16,7 +16,7 @@ from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
 from windowsill.config import Settings
-from windowsill.errors import BudgetError, InputError
+from windowsill.errors import BudgetError, FoldError, InputError
 from windowsill.history.folds import Proposal, Run
 from windowsill.history.history import Call
 from windowsill.history.view import Item, View, sum_weights
@@ -26,6 +26,9 @@ from windowsill.session.lens import Lens
 from windowsill.strategies import Strategy
 from windowsill.strategies.sliding_window import free_units
 from windowsill.tokens import Weight
+
+ENVELOPE = 1_024
+"""Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
 
 MOST_ATTEMPTS = 3
 """Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
@@ -51,6 +54,10 @@ class Fitted(msgspec.Struct):
     middle: tuple[Item, ...] = ()
     rendered: Rendered = Rendered((), [], [], (), 0)
 
+    def accept(self, fold: Callable[[Proposal], FoldMade]) -> Callable[[Proposal], None]:
+        """Fold, and note that it was done."""
+        return lambda proposal: self.folds.append(fold(proposal))
+
 
 class Composer:
     """Composes the requests of one session."""
@@ -64,6 +71,9 @@ class Composer:
         self._fixed: tuple[object, Fixed] | None = None
         self._before: list[bytes] = []
         self._total = 0
+        self._parts: tuple[str, ...] = ()
+        self.fixed_tokens = settings.overhead
+        """Tokens of the last request besides its messages."""
         self.last: tuple[Weight, object] | None = None
         """What the last request weighed, and what tells it apart from one that does not continue it."""
 
@@ -82,16 +92,22 @@ class Composer:
             raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
         weight = fixed.system_weight + fixed.tools_weight + scale.frame
-        tokens = scale.tokens(weight) + self.settings.overhead
-        budget = self.budget(tokens, max_output=max_output, anchored=anchored)
+        tokens = self.fixed_tokens = scale.tokens(weight) + self.settings.overhead
+        budget = msgspec.structs.replace(
+            self.budget(tokens, max_output=max_output, anchored=anchored), fixed_bytes=weight.bytes + ENVELOPE
+        )
         self._check_fixed(fixed, budget)
         done = self._fit(budget, format, max_output, anchored=anchored)
         rendered = done.rendered
         total = tokens + rendered.extra + view.tokens()
+        parts = tuple(id for id, _ in fixed.blobs.values())
+        if self._parts != parts:
+            # The system prompt and the tools stand at the start: after another one nothing is the same.
+            self._before, self._parts = [], parts
         common = same_start(self._before, rendered.chunks)
         stable = self._stable(tokens, rendered, common)
         self._before, self._total = rendered.chunks, total
-        self.last = (weight + view.weight, (view.edits, tuple(id for id, _ in fixed.blobs.values())))
+        self.last = (weight + view.weight, (view.edits, parts))
         task = view.task()
         breakpoints = Breakpoints(
             minimum=self.lens.model.cache_minimum,
@@ -133,7 +149,12 @@ class Composer:
         for _ in range(MOST_ATTEMPTS):
             if budget.fixed + extra + view.tokens() > budget.high or _limited(view, budget):
                 tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
-                reduced = reduce(view, tighter, self.strategy, lambda proposal: done.folds.append(self._fold(proposal)))
+                try:
+                    reduced = reduce(view, tighter, self.strategy, done.accept(self._fold))
+                except FoldError as error:
+                    # Somebody else folded the same messages first: what they left is read by now, and planned anew.
+                    done.notes.append(str(error))
+                    continue
                 done.notes += reduced.notes
                 done.middle = reduced.middle or done.middle
             self.ledger.journal.load(view)
@@ -169,7 +190,7 @@ class Composer:
         held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
         floor = fixed + (view.tokens(*held) if held else 0)
         marks = self.budget(min(floor, budget.limit), max_output=max_output, anchored=anchored)
-        return msgspec.structs.replace(marks, fixed=fixed)
+        return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
 
     def fix(self, system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> Fixed:
         """Read and weigh the parts that are never cut; the same parts are weighed once."""
@@ -182,17 +203,15 @@ class Composer:
             tool if isinstance(tool, Tool) else formats.read_tool(tool, where=f"tools[{index}]")
             for index, tool in enumerate(tools)
         )
-        parts = {"system": key[1], "tools": b"\n".join(key[2]), "rest": key[3]}
-        blobs = {
-            name: (hashlib.sha256(data).hexdigest()[:32], data)
-            for name, data in parts.items()
-            if data not in (b"null", b"", b"{}")
-        }
+        fields = {name: msgspec.Raw(_encoded(value)) for name, value in rest.items()}
+        parts = {"system": message, "tools": read, "rest": fields}
+        encoded = {name: msgspec.json.encode(part) for name, part in parts.items() if part}
+        blobs = {name: (hashlib.sha256(data).hexdigest()[:32], data) for name, data in encoded.items()}
         scale = self.lens.scale
         fixed = Fixed(
             system=message,
             tools=read,
-            rest={name: msgspec.Raw(_encoded(value)) for name, value in rest.items()},
+            rest=fields,
             system_weight=scale.weigh(message) if message is not None else Weight(),
             tools_weight=scale.weigh_tools(read),
             blobs=blobs,
@@ -295,7 +314,7 @@ def _encoded(value: Any) -> bytes:
 def _limited(view: View, budget: Budget) -> bool:
     weight, limits = view.weight, budget.limits
     return bool(
-        (limits.bytes is not None and weight.bytes > limits.bytes)
+        (budget.room_bytes is not None and weight.bytes > budget.room_bytes)
         or (limits.media is not None and weight.media > limits.media)
         or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
     )

@@ -38,13 +38,15 @@ def fit(
     What fits comes back unchanged. `payload.messages` is the list in the format it came in, `payload.to(...)` any
     other, `payload.report` what was done. Without a model, state a budget or a window.
     """
-    if model is None and budget is None and window is None:
-        raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")
     request = formats.read_request(messages, format=format)
+    if model is None and budget is None and window is None:
+        model = request.model
+        if model is None:
+            raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")
     ticks = itertools.count(1)
     with Session.open(
         "fit",
-        model=model or request.model if budget is None and window is None else model,
+        model=model,
         window=window,
         budget=budget,
         high=FULL,

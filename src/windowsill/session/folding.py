@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from windowsill.compose.reduce import check
+from windowsill.compose.checking import checked
 from windowsill.compose.squeeze import replace_block
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Run, Span, StandIn
@@ -21,7 +21,7 @@ BY_HAND = "by hand"
 def commit_fold(ledger: Ledger, proposal: Proposal) -> str:
     """Check a proposal, write it, apply it; the id of the fold."""
     view = ledger.view
-    check(view, proposal)
+    proposal = checked(view, proposal)
     after = view.tokens_of(view.weight - sum_weights(span.saves for span in proposal.spans))
     return ledger.commit(lambda draft: draft.fold(proposal, view.tokens(), after)).id
 

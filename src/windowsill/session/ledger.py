@@ -141,15 +141,15 @@ class Ledger:
         history.view = self.dress(view)
         self.history = history
         self.journal.keep_only(view.items)
+        self._recount(view.items)
 
     def _reload(self) -> None:
         found = self.store.info(self.session)
         self._adopt(self.journal.at(found.version if found else 0))
-        self._recount(self.view.items)
 
     def _recount(self, items: Iterable[Item]) -> None:
         """Weigh again what was counted with another vocabulary; in memory only, the journal stays as it is."""
-        stale = {item.seq for item in items if item.counter != self.scale.counter.name}
+        stale = {item.seq for item in items if item.counter != self.scale.name}
         if not stale:
             return
         view = self.view
@@ -157,5 +157,5 @@ class Ledger:
         for index, item in enumerate(view.items):
             if item.seq in stale:
                 weight = self.scale.weigh(self.journal.show(item))
-                view.items[index] = msgspec.structs.replace(item, weight=weight, counter=self.scale.counter.name)
+                view.items[index] = msgspec.structs.replace(item, weight=weight, counter=self.scale.name)
         view.weight = View(view.items).weight

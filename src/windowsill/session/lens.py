@@ -41,12 +41,16 @@ class Lens:
 
     def _find(self) -> Model:
         settings = self.settings
-        learned = self.store.recall(self._window_key(settings.model)) if settings.model else None
-        window = settings.window or (int(learned) if learned else None)
+        window = settings.window or self._learned_window()
         if settings.model is None:
             stated = window or (settings.budget if isinstance(settings.budget, int) else None)
             return models.find("unknown", window=stated)
         return models.find(settings.model, window=window, overrides=settings.models)
+
+    def _learned_window(self) -> int | None:
+        learned = self.store.recall(self._window_key(self.settings.model)) if self.settings.model else None
+        # What a damaged store remembers is not worth refusing to open for: the table still knows a window.
+        return int(learned) if learned is not None and learned.isdigit() and int(learned) > 0 else None
 
     @staticmethod
     def _window_key(model: str) -> str:
@@ -68,13 +72,10 @@ class Lens:
 
     def observe(self, counted: Weight, usage: Usage, shape: object) -> None:
         """Learn from a reported usage. `shape` tells requests apart that do not just continue each other."""
-        seen, self._seen = self._seen, (counted, usage.prompt, shape)
-        if not usage.prompt:
-            return
+        reported = usage.prompt - self.settings.overhead
+        seen, self._seen = self._seen, (counted, reported, shape)
         if seen is not None and seen[2] == shape:
-            counted, reported = counted - seen[0], usage.prompt - seen[1]
-        else:
-            reported = usage.prompt
+            counted, reported = counted - seen[0], reported - seen[1]
         learned = self.scale.calibration.observe(counted, reported)
         if learned is not self.scale.calibration:
             self.scale.calibration = learned

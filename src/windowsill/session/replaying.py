@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from windowsill import formats
@@ -12,6 +10,7 @@ from windowsill.compose.payload import build_body
 from windowsill.compose.rendering import Rendering
 from windowsill.errors import DamagedError
 from windowsill.history.history import Call
+from windowsill.messages import Message, Tool
 from windowsill.session.ledger import Ledger
 
 
@@ -19,15 +18,15 @@ def request_of(ledger: Ledger, call: Call) -> bytes:
     """The body of the request that was composed then: same view, same parts, same bytes."""
     format = formats.get(call.format)
     system = _part(ledger, call, "system")
-    tools = [formats.read_tool(raw, where="tools") for raw in (_part(ledger, call, "tools") or b"").splitlines() if raw]
-    rest: dict[str, Any] = msgspec.json.decode(_part(ledger, call, "rest") or b"{}", type=dict[str, msgspec.Raw])
+    tools = _part(ledger, call, "tools")
+    rest = _part(ledger, call, "rest")
     view = ledger.dress(ledger.journal.at(call.at).view)
     return build_body(
         format,
         Rendering(format).render(view),
-        system=format.read_system(msgspec.json.decode(system)) if system is not None else None,
-        tools=tools,
-        rest=rest,
+        system=msgspec.json.decode(system, type=Message) if system is not None else None,
+        tools=msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
+        rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},
         model=call.model,
         breakpoints=Breakpoints(**call.breakpoints),
     )

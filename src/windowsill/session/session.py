@@ -13,7 +13,7 @@ import msgspec
 from windowsill import formats, strategies
 from windowsill.budget import Size
 from windowsill.compose.payload import Payload
-from windowsill.config import Settings, changed
+from windowsill.config import Settings, changed, read_settings
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.entries import Entry
 from windowsill.history.folds import FoldKind
@@ -48,6 +48,8 @@ class Session:
         self._store = store
         self._owned = owned
         self._clock = clock
+        if settings.format is not None:
+            formats.get(settings.format)
         self._strategy = strategies.get(settings.strategy)
         self._lens = Lens(settings, store)
         self._ledger = Ledger(store, id, self._lens.scale, clock)
@@ -106,15 +108,14 @@ class Session:
         owned: bool,
     ) -> Session:
         known = store.info(id)
-        before = msgspec.json.decode(known.settings, type=Settings) if known else Settings()
+        before = read_settings(known.settings, id) if known else Settings()
         after = changed(before, stated)
-        session_settings = msgspec.json.encode(after)
-        Lens(after, store)  # an unknown model is refused before anything is written
-        if known is None:
-            store.create(id, at=clock(), settings=session_settings)
-        elif after != before:
-            store.set_settings(id, session_settings)
+        # An unknown model, strategy or format is refused here, before anything is written.
         session = cls(id, store=store, settings=after, clock=clock, owned=owned)
+        if known is None:
+            store.create(id, at=clock(), settings=msgspec.json.encode(after))
+        elif after != before:
+            store.set_settings(id, msgspec.json.encode(after))
         if plug_in is not None:
             session._strategy = session._composer.strategy = plug_in
         return session
@@ -190,7 +191,7 @@ class Session:
 
             def make(draft: Draft) -> list[Entry]:
                 written = [
-                    draft.message(message, weight, scale.counter.name)
+                    draft.message(message, weight, scale.name)
                     for message, weight in zip(messages, weights, strict=True)
                 ]
                 if usage is not None:
@@ -325,29 +326,34 @@ class Session:
     @property
     def folds(self) -> list[FoldRecord]:
         """Every fold of the current branch: what was hidden, why, what it saved, whether it still applies."""
-        return telling.folds(self._ledger)
+        with self._ledger.lock:
+            return telling.folds(self._ledger)
 
     @property
     def calls(self) -> list[CallRecord]:
         """Every request that was composed on the current branch and written down."""
-        self._ledger.flush()
-        return telling.calls(self._ledger)
+        with self._ledger.lock:
+            self._ledger.flush()
+            return telling.calls(self._ledger)
 
     @property
     def audit(self) -> list[Event]:
         """Everything that changed what the model sees: what, when, by which strategy, why."""
-        return telling.audit(self._ledger)
+        with self._ledger.lock:
+            return telling.audit(self._ledger)
 
     @property
     def branches(self) -> list[Branch]:
         """Every end of the history: the current one, and those that were left."""
-        return undo.branches(self._ledger)
+        with self._ledger.lock:
+            return undo.branches(self._ledger)
 
     def request(self, call_id: str) -> bytes:
         """The exact body of a past request."""
-        self._ledger.flush()
-        entry = self._ledger.journal.find(call_id, "call")
-        return request_of(self._ledger, msgspec.msgpack.decode(entry.meta, type=Call))
+        with self._ledger.lock:
+            self._ledger.flush()
+            entry = self._ledger.journal.find(call_id, "call")
+            return request_of(self._ledger, msgspec.msgpack.decode(entry.meta, type=Call))
 
     def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
         """Why a message is, or is not, in the window now, or in that of a past call."""
@@ -367,7 +373,7 @@ class Session:
         with self._ledger.lock:
             self._ledger.refresh()
             if fit:
-                budget = self._composer.budget(self.settings.overhead)
+                budget = self._composer.budget(self._composer.fixed_tokens)
                 return undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
             return undo.unfold(self._ledger, fold_id, span, reason)
 

@@ -16,7 +16,7 @@ from windowsill.history.units import units
 from windowsill.history.view import View, build, fold_meta, message_meta, sum_weights, unfold_meta
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import Branch
-from windowsill.strategies.sliding_window import fold_units
+from windowsill.strategies.sliding_window import MARKER_TOKENS, fold_units
 
 
 def unfold(ledger: Ledger, fold_id: str, span: int | None = None, reason: str = "") -> str:
@@ -98,6 +98,7 @@ def unfold_what_fits(ledger: Ledger, fold_id: str, budget: Budget, reason: str =
     ]
     hide = []
     room = budget.fixed + trial.view.tokens() - budget.high
+    room += MARKER_TOKENS if room > 0 else 0
     for unit in inside:
         if room <= 0:
             break
@@ -121,7 +122,7 @@ def unfold_what_fits(ledger: Ledger, fold_id: str, budget: Budget, reason: str =
 
 def move(ledger: Ledger, to: int, reason: str = "") -> str:
     """Set the head on another entry; the way it came from stays readable."""
-    left = ledger.history.version
+    ledger.flush()
     hash = ledger.journal.entry(to).hash if to != ROOT else ROOT_HASH
 
     def reshape(entries: list[Entry]) -> History:
@@ -132,7 +133,7 @@ def move(ledger: Ledger, to: int, reason: str = "") -> str:
         return after
 
     def make(draft: Draft) -> Entry:
-        return draft.rewind(to, hash, left, reason)
+        return draft.rewind(to, hash, ledger.history.version, reason)
 
     return ledger.commit(make, reshape=reshape).id
 

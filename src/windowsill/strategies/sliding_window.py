@@ -70,7 +70,7 @@ def free_units(view: View, keep: int) -> list[Unit]:
     """The units that may go: not the system messages that lead, the task, pins, running calls, or the latest `keep`."""
     items = view.items
     task = view.task()
-    leading = next((index for index, item in enumerate(items) if item.role != "system"), len(items))
+    leading = view.leading()
     return [
         unit
         for unit in units(items)
@@ -96,6 +96,8 @@ def fold_units(view: View, chosen: Sequence[Unit], *, strategy: str, reason: str
         stand_in = marker(facts)
         weight = view.weigh(stand_in)
         hidden = sum_weights(item.weight for item in items)
+        if view.tokens_of(hidden) <= view.tokens_of(weight):
+            continue
         spans.append(
             Run(
                 first=items[0].first,

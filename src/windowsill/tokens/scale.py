@@ -36,6 +36,8 @@ class Scale:
         self.framing = framing
         self.images = images
         self.calibration = calibration or Calibration.exact()
+        self.name = f"{counter.name}/{framing.name}/{images.name}"
+        """What a weight depends on: two scales of one name weigh alike."""
         self.frame = Weight(overhead=framing.reply)
         """What a request weighs before its first message."""
 
