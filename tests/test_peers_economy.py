@@ -190,7 +190,7 @@ def test_a_system_prompt_is_stored_once():
     """A request can be built again without keeping a copy of each one."""
     tools = [{"name": "read", "description": "word " * 2_000, "input_schema": {}}]
     wrote, _ = per_stretch(40, 20, budget=1_000_000, tools=tools)
-    assert 10_000 < wrote[0] - wrote[1] < 11_000
+    assert wrote[1] < 20_000 < wrote[0]
 
 
 def test_the_marker_does_not_grow_with_what_it_stands_for():

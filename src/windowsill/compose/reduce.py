@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
-from windowsill.compose.squeeze import cut_bytes, cut_giants, drop_media, over_limits, squeeze
+from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
@@ -47,8 +47,6 @@ def reduce(view: View, budget: Budget, strategy: Strategy, accept: Callable[[Pro
             raise _too_large(view, budget)
     if _total(view, budget) <= budget.high:
         return done
-    if (proposal := cut_giants(view, budget)) is not None:
-        accept(proposal)
     _by_strategy(view, budget, strategy, accept, done)
     _try_each(FALLBACKS, _tokens_fit, view, budget, accept, done)
     if not _tokens_fit(view, budget):

@@ -19,7 +19,7 @@ GIANT_SHARE = 0.5
 """A single message that takes more than half of what is left for messages is cut in the middle first."""
 
 GIANT_TARGET = 0.8
-"""Of that half, what a giant is cut to: well below, so that it is not a giant again when the next turn has less room."""
+"""Of that half, what a giant is cut to: well below, so that it is no giant again when there is a little less room."""
 
 BYTES_SAFETY = 0.8
 """Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""

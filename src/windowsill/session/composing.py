@@ -15,6 +15,7 @@ from windowsill.compose.payload import FoldMade, Payload, Report, weigh_item
 from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
+from windowsill.compose.squeeze import cut_giants
 from windowsill.config import Settings
 from windowsill.errors import BudgetError, FoldError, InputError
 from windowsill.history.folds import Proposal, Run
@@ -148,9 +149,13 @@ class Composer:
         extra = 0
         for _ in range(MOST_ATTEMPTS):
             if budget.fixed + extra + view.tokens() > budget.high or _limited(view, budget):
-                tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
+                accept = done.accept(self._fold)
                 try:
-                    reduced = reduce(view, tighter, self.strategy, done.accept(self._fold))
+                    # Giants first: what always stays is smaller then, and the marks follow from what always stays.
+                    if (giants := cut_giants(view, budget)) is not None:
+                        accept(giants)
+                    tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
+                    reduced = reduce(view, tighter, self.strategy, accept)
                 except FoldError as error:
                     # Somebody else folded the same messages first: what they left is read by now, and planned anew.
                     done.notes.append(str(error))
