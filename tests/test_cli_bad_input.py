@@ -140,7 +140,7 @@ def test_budget_smaller_than_the_system_prompt(tmp_path):
 def test_answer_as_long_as_the_window(tmp_path):
     """A body that leaves no room for itself is told, not crashed on."""
     body = {"model": "m", "max_tokens": 5_000, "messages": anthropic_turns(1)}
-    assert_one_line(call("fit", saved(tmp_path / "x.json", body), "--window", "5000"), 1)
+    assert_one_line(call("fit", saved(tmp_path / "x.json", body), "--window", "5000"), 2, "max_output")
 
 
 def test_report_that_cannot_be_written(tmp_path):
@@ -221,4 +221,4 @@ def test_damaged_settings(tmp_path):
     assert call("sessions", "list", "--store", tmp_path / "x.db").code == 0
     done = call("sessions", "verify", "--store", tmp_path / "x.db")
     assert (done.code, "its settings cannot be read" in done.out) == (1, True)
-    assert_one_line(call("sessions", "show", "s", "--store", tmp_path / "x.db"), 1, "session 's' cannot be read")
+    assert_one_line(call("sessions", "show", "s", "--store", tmp_path / "x.db"), 1, "settings of session 's' are damaged")

@@ -47,8 +47,10 @@ def test_trimming_never_breaks_a_tool_pair(seed, budget):
     payload = fit(trace(seed), budget=budget, tokenizer="o200k_base", format="anthropic")
     calls, results = pairs(payload.to())
     assert sorted(calls) == sorted(results)
-    assert problems(payload) == []
-    assert problems(fit(as_openai(trace(seed)), budget=budget, tokenizer="o200k_base"), "openai") == []
+    other = fit(as_openai(trace(seed)), budget=budget, tokenizer="o200k_base")
+    assert (problems(payload), problems(other, "openai")) == ([], [])
+    # Nothing had to be mended afterwards: the cut itself was sound.
+    assert (payload.report.repairs, other.report.repairs) == ((), ())
 
 
 @pytest.mark.parametrize("keep", range(8))
@@ -69,6 +71,7 @@ def test_many_parallel_calls_are_one_unit():
         messages += [tool(id, "word " * 10) for id in ids]
     payload = fit(messages, budget=1_500, tokenizer="o200k_base", format="openai")
     assert payload.report.folds
+    assert payload.report.repairs == ()
     assert problems(payload, "openai") == []
     assert sum(message["role"] == "tool" for message in payload.messages) % 15 == 0
 
@@ -96,12 +99,14 @@ def test_a_repair_is_the_same_every_time():
 def test_a_running_call_is_not_compacted_away():
     """Peers compact in the middle of a tool call or with an approval pending, and its result arrives as an orphan."""
     session = opened(strategy="sliding-window:keep=0")
-    talk(session, 60)
+    talk(session, 30)
     session.add({"role": "assistant", "content": [text_block("May I?"), use("pending", "deploy")]})
+    for number in range(6):
+        session.add({"role": "user", "content": f"note {number} " + "word " * 180})
     assert session.compose_sync().report.folds
+    assert [item.calls for item in session.items() if not item.fold and item.calls] == [("pending",)]
     session.add({"role": "user", "content": [result("pending", "approved")]})
     payload = session.compose_sync()
-    assert "pending" in pairs(payload.to())[0]
     assert "approved" in json.dumps(payload.messages[-1])
     assert problems(payload) == []
 
@@ -303,6 +308,19 @@ def test_a_second_fold_frees_tokens_too():
     hidden = [sum(span.messages for span in fold.spans) for fold in folds]
     assert all(later > earlier + 4 for earlier, later in itertools.pairwise(hidden))
     assert sum(bool(item.fold) for item in session.items()) == 1
+
+
+def test_a_fold_never_hides_a_marker_alone():
+    """A peer's second cut hides the summary of its first one, and nothing else."""
+    session = opened(budget=2_500)
+    talk(session, 12)
+    session.pin("m20")
+    for number in range(12, 150):
+        talk(session, 1, start=number)
+        session.compose_sync()
+    spans = [(span.first, span.last) for fold in session.folds for span in fold.spans]
+    assert len(session.folds) >= 4
+    assert len(spans) == len(set(spans))
 
 
 # Nothing lost, everything told

@@ -153,15 +153,27 @@ def test_what_does_not_fit_is_made_to_fit_and_stays_valid(format, messages, budg
     assert payload.messages[-1] == messages[-1]
 
 
-@given(
-    st.one_of(broken_anthropic.map(lambda each: ("anthropic", each)), broken_openai.map(lambda each: ("openai", each)))
-)
+def is_said(case):
+    """Whether anybody but the system speaks."""
+    return any(message["role"] not in ("system", "developer") for message in case[1])
+
+
+broken = st.one_of(st.tuples(st.just("anthropic"), broken_anthropic), st.tuples(st.just("openai"), broken_openai))
+
+
+@given(broken.filter(is_said))
 def test_a_broken_conversation_is_fitted_too(case):
     """Whatever it holds, what comes out is valid and within the budget."""
     format, messages = case
     payload = fit(messages, budget=300, format=format, **COUNTING)
     assert payload.tokens <= 300
     assert windowsill.validate({"model": "m", "max_tokens": 5, **payload.to()}, format) == []
+
+
+def test_a_system_prompt_alone_is_nothing_to_send():
+    """A provider that keeps it apart would get no message at all."""
+    with pytest.raises(InputError, match="nothing to send"):
+        fit([{"role": "system", "content": "You mend."}], budget=300, format="anthropic", **COUNTING)
 
 
 def test_the_input_is_not_changed():

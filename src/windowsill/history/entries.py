@@ -7,9 +7,12 @@ rewound. The head is always the last entry, so there is no pointer that could be
 from __future__ import annotations
 
 import hashlib
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
+
+from windowsill.errors import DamagedError
 
 Kind: TypeAlias = Literal["message", "fold", "unfold", "mark", "call", "usage", "rewind", "label"]
 
@@ -39,6 +42,25 @@ class Entry(msgspec.Struct, frozen=True):
     hash: bytes
     body_hash: bytes
     """The hash of `body`, so that the chain can be checked without reading every body."""
+
+
+T = TypeVar("T")
+
+
+def reader(type: type[T]) -> Callable[[bytes], T]:
+    """Reads what an entry says; `DamagedError` when it is not what was written."""
+    decode = msgspec.msgpack.Decoder(type).decode
+
+    def read(data: bytes) -> T:
+        try:
+            return decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DamagedError(
+                f"an entry of the journal is damaged: {error}",
+                remedy="`windowsill sessions verify` says which; restore a backup",
+            ) from None
+
+    return read
 
 
 def seal(

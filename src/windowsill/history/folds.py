@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from windowsill.history.entries import reader
 from windowsill.messages import Block, Message, Role
 from windowsill.tokens import Weight
 
@@ -80,7 +81,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_stand_ins: msgspec.msgpack.Decoder[tuple[Message | None, ...]] = msgspec.msgpack.Decoder(tuple[Message | None, ...])
+_stand_ins = reader(tuple[Message | None, ...])
 
 
 def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
@@ -95,4 +96,4 @@ def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
 
 def unpack_stand_in(body: bytes, span: int) -> Message | None:
     """The stand-in of one span; for a `Part`, a message that holds just the block."""
-    return _stand_ins.decode(body)[span]
+    return _stand_ins(body)[span]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from windowsill.history.chain import chain
-from windowsill.history.entries import ROOT_HASH, Entry, Kind, seal
+from windowsill.history.entries import ROOT_HASH, Entry, Kind, reader, seal
 from windowsill.history.folds import Fold, Proposal, Unfold, pack_stand_ins
 from windowsill.history.view import (
     Item,
@@ -69,6 +69,10 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     items: list[Item]
     chain: bytes
     sent: bool = False
+
+
+call_meta = reader(Call)
+rewind_meta = reader(Rewind)
 
 
 class History:
@@ -207,6 +211,3 @@ class Draft:
 def pack_message(message: Message) -> bytes:
     """A message that has no bytes of its own, as a body."""
     return msgspec.json.encode(msgspec.structs.replace(message, id="", at=0.0, marks=frozenset(), metadata={}))
-
-
-__all__ = ["Call", "Draft", "History", "Rewind", "Snapshot", "pack_message"]

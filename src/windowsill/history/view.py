@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.errors import FoldError, WindowsillError
 from windowsill.history.chain import START
-from windowsill.history.entries import ROOT, Entry
+from windowsill.history.entries import ROOT, Entry, reader
 from windowsill.history.folds import Fold, Part, Run, Span, Unfold
 from windowsill.messages import Mark, Message, Role
 from windowsill.tokens import Scale, Weight
@@ -284,10 +284,10 @@ def item_of(entry: Entry, meta: MessageMeta) -> Item:
     )
 
 
-message_meta = msgspec.msgpack.Decoder(MessageMeta).decode
-fold_meta = msgspec.msgpack.Decoder(Fold).decode
-unfold_meta = msgspec.msgpack.Decoder(Unfold).decode
-marking_meta = msgspec.msgpack.Decoder(Marking).decode
+message_meta = reader(MessageMeta)
+fold_meta = reader(Fold)
+unfold_meta = reader(Unfold)
+marking_meta = reader(Marking)
 
 
 def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = None) -> View:

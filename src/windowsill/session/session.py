@@ -17,7 +17,7 @@ from windowsill.config import Settings, changed, read_settings
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.entries import Entry
 from windowsill.history.folds import FoldKind
-from windowsill.history.history import Call, Draft
+from windowsill.history.history import Draft, call_meta
 from windowsill.history.view import Item, Marking, View
 from windowsill.messages import Mark, Message, Usage
 from windowsill.models import Model
@@ -353,7 +353,7 @@ class Session:
         with self._ledger.lock:
             self._ledger.flush()
             entry = self._ledger.journal.find(call_id, "call")
-            return request_of(self._ledger, msgspec.msgpack.decode(entry.meta, type=Call))
+            return request_of(self._ledger, call_meta(entry.meta))
 
     def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
         """Why a message is, or is not, in the window now, or in that of a past call."""

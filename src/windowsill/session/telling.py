@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from windowsill.history.entries import Entry, Kind
 from windowsill.history.folds import Fold, Part, Run, unpack_stand_in
-from windowsill.history.history import Call, Rewind
+from windowsill.history.history import call_meta, rewind_meta
 from windowsill.history.path import on_path
 from windowsill.history.view import fold_meta, marking_meta, unfold_meta
 from windowsill.messages import Message
@@ -74,7 +72,7 @@ def calls(ledger: Ledger) -> list[CallRecord]:
     path = ledger.journal.path(ledger.history.version)
     found = []
     for entry in ledger.journal.walk(path, kinds=("call",)):
-        call = msgspec.msgpack.decode(entry.meta, type=Call)
+        call = call_meta(entry.meta)
         found.append(
             CallRecord(
                 id=entry.id,
@@ -107,7 +105,7 @@ def _event(entry: Entry) -> Event:
         signs = [f"+{mark}" for mark in marking.add] + [f"-{mark}" for mark in marking.remove]
         what = f"marked {marking.message_id}: {', '.join(signs)}"
     else:
-        rewind = msgspec.msgpack.decode(entry.meta, type=Rewind)
+        rewind = rewind_meta(entry.meta)
         what = f"went from entry {rewind.left} to entry {rewind.to}" + (f": {rewind.reason}" if rewind.reason else "")
     return Event(id=entry.id, at=entry.at, kind=entry.kind, what=what)
 
@@ -119,7 +117,7 @@ def explain(ledger: Ledger, message_id: str, call_id: str | None = None) -> Expl
     head = ledger.history.version
     view = ledger.view
     if call_id is not None:
-        head = msgspec.msgpack.decode(journal.find(call_id, "call").meta, type=Call).at
+        head = call_meta(journal.find(call_id, "call").meta).at
         view = ledger.dress(journal.at(head).view)
     path = journal.path(head)
     if not on_path(path, message.seq):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from windowsill.budget import Budget
 from windowsill.errors import FoldError, InputError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry
 from windowsill.history.folds import Fold, Part, Run
-from windowsill.history.history import Draft, History, Rewind
+from windowsill.history.history import Draft, History, rewind_meta
 from windowsill.history.path import on_path, within
 from windowsill.history.units import units
 from windowsill.history.view import View, build, fold_meta, message_meta, sum_weights, unfold_meta
@@ -166,7 +164,7 @@ def place_of_time(ledger: Ledger, at: float) -> int:
 def branches(ledger: Ledger) -> list[Branch]:
     """Every end of the history, the current one first."""
     rewinds = ledger.journal.walk([(1, ledger.history.version)], kinds=("rewind",))
-    left = (msgspec.msgpack.decode(entry.meta, type=Rewind).left for entry in rewinds)
+    left = (rewind_meta(entry.meta).left for entry in rewinds)
     heads = [ledger.history.version, *left]
     found = []
     for head in dict.fromkeys(heads):

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import msgspec
 
-from windowsill.errors import DamagedError, NotFoundError, StoreError
+from windowsill.errors import NotFoundError, StoreError
 from windowsill.session import Session
 from windowsill.store import SessionInfo, Store, open_store
 from windowsill.store.locate import database_file
@@ -42,13 +41,7 @@ def opened_session(place: str | None, id: str) -> Iterator[tuple[Session, Store]
     """An existing session, and the store it is in."""
     with opened(place) as store:
         known(store, id)
-        try:
-            session = Session.open(id, store=store)
-        except msgspec.MsgspecError as error:
-            raise DamagedError(
-                f"session {id!r} cannot be read ({error})", remedy="`windowsill sessions verify` says what is wrong"
-            ) from None
-        with session:
+        with Session.open(id, store=store) as session:
             yield session, store
 
 
