@@ -190,8 +190,8 @@ def test_several_messages_are_masked_by_one_fold():
 def test_a_message_without_output_has_nothing_to_mask():
     """Nor has none at all."""
     session = roomy()
-    refused(session, lambda: session.mask("m1", "m2"), "hold no tool output")
-    refused(session, session.mask, "hold no tool output")
+    refused(session, lambda: session.mask("m1", "m2"), "holds no tool output")
+    refused(session, session.mask, "does not make the view smaller")
 
 
 def test_a_mask_never_grows_the_text():

@@ -81,6 +81,7 @@ def test_a_dotted_path_is_a_strategy(path):
 def test_a_strategy_of_ones_own_may_be_a_value():
     """Its settings are read as the built-in ones are."""
     assert strategies.get("test_strategies:Sized", {"size": "8"}) == Sized(size=8)
+    assert strategies.get("test_strategies:Sized:size=8,label=y") == Sized(size=8, label="y")
 
 
 def test_an_object_is_given_back():

@@ -30,8 +30,8 @@ def checked(view: View, proposal: Proposal) -> Proposal:
     runs = [span for span in spans if isinstance(span, Run)]
     if runs:
         _check_runs(view, runs)
-    saves = sum_weights(span.saves for span in spans)
-    if view.tokens_of(view.weight - saves) >= view.tokens() and saves.bytes <= 0:
+    after = view.after(spans)
+    if view.tokens_of(after) >= view.tokens() and after.bytes >= view.weight.bytes:
         raise FoldError(f"{proposal.kind} does not make the view smaller", remedy="fold more, or write less")
     return msgspec.structs.replace(proposal, spans=spans)
 
@@ -65,6 +65,8 @@ def _part(view: View, part: Part, stand_in: StandIn) -> Part:
     if index is None:
         raise FoldError(f"message {part.message} is not visible", remedy="fold what the view shows")
     item = view.items[index]
+    if item.pinned:
+        raise FoldError("a fold may not hide what is pinned", remedy="leave it out, or take the pin off")
     blocks = view.read(item).blocks
     if not 0 <= part.block < len(blocks):
         raise FoldError(f"message {item.id!r} has no block {part.block}", remedy=f"give 0 to {len(blocks) - 1}")
@@ -100,10 +102,13 @@ def _check_apart(spans: tuple[Span, ...]) -> None:
 
 
 def _check_runs(view: View, runs: list[Run]) -> None:
-    starts = {unit.start for unit in units(view.items)}
+    found = units(view.items)
+    starts = {unit.start for unit in found}
     task = view.task()
     for run in runs:
         where = view.slice_of(run.first, run.last)
+        if any(unit.open and where.start < unit.stop and unit.start < where.stop for unit in found):
+            raise FoldError("a fold may not hide a call that is still running", remedy="wait for its result")
         if where.start not in starts or (where.stop not in starts and where.stop != len(view.items)):
             raise FoldError(
                 f"messages {run.first} to {run.last} split a tool call from its result",

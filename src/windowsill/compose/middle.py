@@ -18,7 +18,7 @@ SAFETY = 0.95
 SHORTEST = 16
 """Tokens below which nothing useful is left of a text: a note of what it was stands there instead."""
 
-SMALLEST_STRING = 200
+SMALLEST_STRING = 120
 """Characters below which an argument of a call is left alone: ids, paths and flags stay whole."""
 
 DEEPEST = 50
@@ -103,12 +103,11 @@ def _cut_result(block: ToolResult, most: int, scale: Scale) -> ToolResult:
     content = list(block.content)
     # The largest pieces give way first, so that a short exit status beside a long log survives.
     for index in sorted(range(len(content)), key=lambda each: -weigh(content[each], scale)):
-        others = sum(weigh(piece, scale) for place, piece in enumerate(content) if place != index)
         excess = weigh(_with(block, content), scale) - most
         if excess <= 0:
             break
-        room = max(1, weigh(content[index], scale) - excess) if others else most
-        content[index] = cut_block(content[index], max(1, room), scale) or content[index]
+        room = max(1, weigh(content[index], scale) - excess)
+        content[index] = cut_block(content[index], room, scale) or content[index]
     return _with(block, content)
 
 
@@ -122,16 +121,40 @@ def _cut_call(block: ToolUse, most: int, scale: Scale) -> ToolUse:
     for _ in range(TRIES):
         size = weigh(shorter, scale)
         if size <= most:
-            break
+            return shorter
         share *= most / size * SAFETY
-        arguments = msgspec.json.encode(_cut_strings(block.input, share)).decode()
-        shorter = ToolUse(id=block.id, name=block.name, arguments=arguments)
-    return shorter
+        shorter = _call(block, {key: _cut_value(value, share) for key, value in block.input.items()})
+    return (
+        shorter if weigh(shorter, scale) <= most else _call(block, {"_omitted": f"{len(block.arguments):,} characters"})
+    )
+
+
+def _call(block: ToolUse, input: dict[str, Any]) -> ToolUse:
+    return ToolUse(id=block.id, name=block.name, arguments=msgspec.json.encode(input).decode())
+
+
+def _cut_value(value: Any, share: float) -> Any:
+    """An argument within a share of its length: strings are cut wherever they stand, anything else as JSON text."""
+    if isinstance(value, str):
+        return _cut_string(value, share)
+    try:
+        text = msgspec.json.encode(value).decode()
+    except RecursionError:
+        return "[omitted: nested too deeply]"
+    limit = max(SMALLEST_STRING, int(len(text) * share))
+    if len(text) <= limit:
+        return value
+    smaller = _cut_strings(value, share)
+    return smaller if len(msgspec.json.encode(smaller)) <= limit else keep_ends(text, limit)
+
+
+def _cut_string(text: str, share: float) -> str:
+    return keep_ends(text, max(SMALLEST_STRING, int(len(text) * share))) if len(text) > SMALLEST_STRING else text
 
 
 def _cut_strings(value: Any, share: float, depth: int = 0) -> Any:
-    if isinstance(value, str) and len(value) > SMALLEST_STRING:
-        return keep_ends(value, max(SMALLEST_STRING, int(len(value) * share)))
+    if isinstance(value, str):
+        return _cut_string(value, share)
     if depth >= DEEPEST:
         return value
     if isinstance(value, dict):

@@ -133,8 +133,9 @@ def _cut_keeping(keep: int) -> Fallback:
     return cut
 
 
-FALLBACKS = (_cut_keeping(SlidingWindow().keep), _cut_keeping(1), _cut_keeping(0), squeeze, squeeze)
-"""Each is tried when the ones before did not suffice. The second squeeze takes what the first could only estimate."""
+FALLBACKS = (_cut_keeping(SlidingWindow().keep), _cut_keeping(1), squeeze, squeeze, squeeze, squeeze)
+"""Each is tried when the ones before did not suffice. A squeeze can only estimate what a cut will weigh, so the next
+one takes what is left over."""
 
 
 def _too_large(view: View, budget: Budget) -> BudgetError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -24,8 +24,18 @@ GIANT_TARGET = 0.8
 BYTES_SAFETY = 0.8
 """Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""
 
-LOWEST_CAP = 24
-"""Tokens a block keeps in the last resort: enough for the line that says what was left out."""
+SQUEEZES = 6
+"""How often the level is lowered for those that still give way."""
+
+SLACK = 3
+"""Tokens that a cut may miss its aim by."""
+
+KEPT_OF_PINS = 40
+"""Tokens that a pin and the task keep at least: cut in the middle they still say what they are about, less would be a
+promise broken in silence. Where even that does not fit, it is an error."""
+
+LOWEST_CAP = 12
+"""Tokens a block keeps in the last resort: enough for a line that says how much was left out."""
 
 
 def cut_giants(view: View, budget: Budget) -> Proposal | None:
@@ -37,14 +47,43 @@ def cut_giants(view: View, budget: Budget) -> Proposal | None:
 
 
 def squeeze(view: View, budget: Budget) -> Proposal | None:
-    """The last resort: cut the largest blocks of what is left to one size at which everything fits."""
+    """The last resort: cut the largest blocks of what is left to one size at which everything fits.
+
+    What turns out not to give way so far is taken as it is, and the others give way further.
+    """
     items = _cuttable(view)
     excess = budget.fixed + view.tokens() - budget.limit
     if excess <= 0 or not items:
         return None
     room = max(0, view.tokens(*items) - excess)
-    cap = _level([view.tokens(item) for item in items], room)
-    return _cut_to(view, [(item, cap) for item in items], reason="what must stay is larger than the window")
+    task = view.task_seq()
+    caps: dict[int, int] = {}
+    proposal = None
+    for _ in range(SQUEEZES):
+        held = sum(caps.values())
+        free = [item for item in items if item.seq not in caps]
+        cap = _level([view.tokens(item) for item in free], max(0, room - held))
+        wanted = [
+            (item, max(caps.get(item.seq, cap), KEPT_OF_PINS if item.pinned or item.seq == task else 0))
+            for item in items
+        ]
+        proposal = _cut_to(view, wanted, reason="what must stay is larger than the window")
+        left = _left(view, free, proposal)
+        stubborn = {seq: tokens for seq, tokens in left.items() if tokens > max(cap, LOWEST_CAP) + SLACK}
+        if not stubborn or sum(left.values()) + held <= room:
+            break
+        caps |= stubborn
+    return proposal
+
+
+def _left(view: View, items: Sequence[Item], proposal: Proposal | None) -> dict[int, int]:
+    """What each item would weigh after a proposal."""
+    saved: dict[int, int] = {}
+    for span in proposal.spans if proposal is not None else ():
+        if isinstance(span, Part):
+            gone = view.weight - view.after([span])
+            saved[span.message] = saved.get(span.message, 0) + view.tokens_of(gone)
+    return {item.seq: view.tokens(item) - saved.get(item.seq, 0) for item in items}
 
 
 def cut_bytes(view: View, budget: Budget) -> Proposal | None:
@@ -83,24 +122,27 @@ def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str) -> Pro
     spans: list[Part] = []
     blocks: list[Block] = []
     for item, most in caps:
-        for number, original, shorter in _shorten(view.read(item), view.tokens(item), max(LOWEST_CAP, most), scale):
-            spans.append(replace_block(view, item, number, original, shorter))
+        shown, whole = view.read(item).blocks, view.whole(item).blocks
+        for number, shorter in _shorten(shown, whole, view.tokens(item) - max(LOWEST_CAP, most), scale):
+            spans.append(replace_block(view, item, number, shown[number], shorter))
             blocks.append(shorter)
     return _proposal("truncate", reason, spans, blocks)
 
 
-def _shorten(message: Message, tokens: int, most: int, scale: Scale) -> Iterator[tuple[int, Block, Block]]:
-    """The blocks to replace so that the message has about `most` tokens, largest first."""
-    sizes = {number: weigh(block, scale) for number, block in enumerate(message.blocks)}
-    excess = tokens - most
+def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale: Scale) -> Iterator[tuple[int, Block]]:
+    """The blocks to replace so that `excess` tokens are gone, largest first.
+
+    What was cut before is cut anew from the whole, so that no cut is cut again.
+    """
+    sizes = {number: weigh(block, scale) for number, block in enumerate(shown)}
     for number in sorted(sizes, key=lambda each: -sizes[each]):
         if excess <= 0:
             return
-        block = message.blocks[number]
-        shorter = cut_block(block, max(LOWEST_CAP, sizes[number] - excess), scale)
-        if shorter is not None:
-            yield number, block, shorter
-            excess -= sizes[number] - weigh(shorter, scale)
+        shorter = cut_block(whole[number], max(LOWEST_CAP, sizes[number] - excess), scale)
+        saved = sizes[number] - weigh(shorter, scale) if shorter is not None else 0
+        if shorter is not None and saved > 0:
+            yield number, shorter
+            excess -= saved
 
 
 def drop_media(view: View, budget: Budget) -> Proposal | None:

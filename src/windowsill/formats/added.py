@@ -10,7 +10,7 @@ import msgspec
 from windowsill.errors import FormatError
 from windowsill.formats.detect import AMBIGUOUS, detect
 from windowsill.formats.format import Format
-from windowsill.formats.wire import any_decoder, decode, encode, plain, to_bytes
+from windowsill.formats.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
 from windowsill.messages import Message, Usage, text_message
 
 
@@ -31,7 +31,7 @@ def take(source: Any, format: str | None, get: Callable[[str], Format], default:
         encode(source)
         return Added([text_message("user", source)])
     if isinstance(source, bytes | bytearray | memoryview):
-        return take(decode(any_decoder, to_bytes(source)), format, get, default)
+        return _from_bytes(to_bytes(source), format, get, default)
     if isinstance(source, list | tuple):
         return _together([take(each, format, get, default) for each in source])
     if not isinstance(source, Mapping):
@@ -39,6 +39,16 @@ def take(source: Any, format: str | None, get: Callable[[str], Format], default:
         source = _object(source)
     body = encode(dict(source))
     value = decode(any_decoder, body)
+    return _read(value, body, get(format or detect(value, default)))
+
+
+def _from_bytes(body: bytes, format: str | None, get: Callable[[str], Format], default: str) -> Added:
+    """JSON as it came: its own bytes are kept."""
+    if body.lstrip()[:1] == b"[":
+        return _together([_from_bytes(bytes(each), format, get, default) for each in decode(items_decoder, body)])
+    value = decode(any_decoder, body)
+    if not isinstance(value, dict):
+        return take(value, format, get, default)
     return _read(value, body, get(format or detect(value, default)))
 
 

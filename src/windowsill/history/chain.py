@@ -36,22 +36,25 @@ def _content(block: Block) -> list[Any]:
         case Image():
             return ["image", block.media_type, block.data, block.url]
         case Document():
-            return ["document", block.media_type, block.data, block.url, block.text]
+            return ["document", block.media_type, block.data, block.url, block.text, block.title]
         case _:
-            return ["unknown", block.type, _plain((block.raw or b"").decode())]
+            value = _plain((block.raw or b"").decode())
+            if isinstance(value, dict):
+                value.pop("cache_control", None)
+            return ["unknown", block.type, value]
 
 
 def _plain(text: str) -> Any:
     """JSON text as a value, keys in order, so that its spelling does not count."""
     try:
-        return _without_markers(msgspec.json.decode(text.encode()))
+        return _ordered(msgspec.json.decode(text.encode()))
     except (msgspec.DecodeError, RecursionError):
         return text
 
 
-def _without_markers(value: Any) -> Any:
+def _ordered(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_markers(value[key]) for key in sorted(value) if key != "cache_control"}
+        return {key: _ordered(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [_without_markers(item) for item in value]
+        return [_ordered(item) for item in value]
     return value

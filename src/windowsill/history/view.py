@@ -140,6 +140,10 @@ class View:
             return self.items[index]
         return None
 
+    def whole(self, item: Item) -> Message:
+        """The message of an item without any cuts."""
+        return self.read(msgspec.structs.replace(item, cuts=()) if item.cuts else item)
+
     def leading(self) -> int:
         """How many system messages stand at the start: they are never cut."""
         return next((index for index, item in enumerate(self.items) if item.role != "system"), len(self.items))
@@ -232,6 +236,19 @@ class View:
         """Show what another view shows, and stay the object that others hold."""
         self.items, self.weight, self.at, self.chain = other.items, other.weight, other.at, other.chain
         self.edits += 1
+
+    def after(self, spans: Iterable[Span]) -> Weight:
+        """What the view would weigh with these spans applied."""
+        weight = self.weight
+        for span in spans:
+            weight = weight - span.saves
+            index = self.position(span.message) if isinstance(span, Part) else None
+            if index is not None and isinstance(span, Part):
+                # What an earlier cut of the same block saved is in the weight already.
+                weight = sum_weights(
+                    [weight, *(cut.saves for cut in self.items[index].cuts if cut.block == span.block)]
+                )
+        return weight
 
     def splice(self, first: int, last: int, shown: View) -> None:
         """Show `shown` where messages `first` to `last` were covered."""

@@ -20,7 +20,7 @@ from windowsill.config import Settings
 from windowsill.errors import BudgetError, FoldError, InputError
 from windowsill.history.folds import Proposal, Run
 from windowsill.history.history import Call
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.history.view import Item, View
 from windowsill.messages import Message, Tool
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
@@ -89,7 +89,7 @@ class Composer:
     ) -> Payload:
         """Reduce what is too large, render, and report."""
         view = self.ledger.view
-        if not view.items:
+        if view.leading() == len(view.items):
             raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
         weight = fixed.system_weight + fixed.tools_weight + scale.frame
@@ -156,12 +156,17 @@ class Composer:
                         accept(giants)
                     tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
                     reduced = reduce(view, tighter, self.strategy, accept)
+                except BudgetError:
+                    # What the repairs took was counted before the folds: with less to repair it may fit all the same.
+                    if not extra:
+                        raise
                 except FoldError as error:
                     # Somebody else folded the same messages first: what they left is read by now, and planned anew.
                     done.notes.append(str(error))
                     continue
-                done.notes += reduced.notes
-                done.middle = reduced.middle or done.middle
+                else:
+                    done.notes += reduced.notes
+                    done.middle = reduced.middle or done.middle
             self.ledger.journal.load(view)
             done.rendered = self._rendering(format).render(view)
             if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
@@ -247,7 +252,7 @@ class Composer:
     def _fold(self, proposal: Proposal) -> FoldMade:
         view = self.ledger.view
         before = view.tokens()
-        after = view.tokens_of(view.weight - sum_weights(span.saves for span in proposal.spans))
+        after = view.tokens_of(view.after(proposal.spans))
         entry = self.ledger.commit(lambda draft: draft.fold(proposal, before, after))
         return FoldMade(
             id=entry.id,

@@ -39,14 +39,13 @@ def fit(
     other, `payload.report` what was done. Without a model, state a budget or a window.
     """
     request = formats.read_request(messages, format=format)
-    if model is None and budget is None and window is None:
-        model = request.model
-        if model is None:
-            raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")
+    named = model or request.model
+    if named is None and budget is None and window is None:
+        raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")
     ticks = itertools.count(1)
     with Session.open(
         "fit",
-        model=model,
+        model=named,
         window=window,
         budget=budget,
         high=FULL,
@@ -65,5 +64,5 @@ def fit(
             tools=tuple(tools) or request.tools,
             params=request.rest,
             max_output=max_output,
-            model=model or request.model,
+            model=named,
         )

@@ -17,12 +17,14 @@ from windowsill.session.ledger import Ledger
 
 BY_HAND = "by hand"
 
+PLACEHOLDER = "[tool output hidden]"
+
 
 def commit_fold(ledger: Ledger, proposal: Proposal) -> str:
     """Check a proposal, write it, apply it; the id of the fold."""
     view = ledger.view
     proposal = checked(view, proposal)
-    after = view.tokens_of(view.weight - sum_weights(span.saves for span in proposal.spans))
+    after = view.tokens_of(view.after(proposal.spans))
     return ledger.commit(lambda draft: draft.fold(proposal, view.tokens(), after)).id
 
 
@@ -54,13 +56,19 @@ def mask_results(ledger: Ledger, message_ids: Sequence[str], text: str | None, r
     blocks: list[StandIn] = []
     for id in message_ids:
         item = view.items[_place(ledger, id)]
-        for number, block in enumerate(view.read(item).blocks):
-            if isinstance(block, ToolResult):
-                shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=text or "[tool output hidden]"),))
-                spans.append(replace_block(view, item, number, block, shorter))
+        found = [
+            (number, block) for number, block in enumerate(view.read(item).blocks) if isinstance(block, ToolResult)
+        ]
+        if not found:
+            raise FoldError(f"message {id!r} holds no tool output", remedy="name messages with tool results")
+        for number, block in found:
+            shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=text or PLACEHOLDER),))
+            part = replace_block(view, item, number, block, shorter)
+            if view.tokens_of(view.after([part])) < view.tokens():
+                spans.append(part)
                 blocks.append(shorter)
     if not spans:
-        raise FoldError("these messages hold no tool output", remedy="name messages with tool results")
+        raise FoldError("a mask does not make the view smaller", remedy="name longer outputs, or a shorter text")
     return commit_fold(ledger, _proposal("mask", reason, tuple(spans), tuple(blocks)))
 
 

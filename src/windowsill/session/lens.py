@@ -8,6 +8,7 @@ import msgspec
 
 from windowsill import models, tokens
 from windowsill.config import Settings
+from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
 from windowsill.models import Model
 from windowsill.models.overflow import learn_window
@@ -42,10 +43,16 @@ class Lens:
     def _find(self) -> Model:
         settings = self.settings
         window = settings.window or self._learned_window()
+        stated = settings.budget if isinstance(settings.budget, int) else None
         if settings.model is None:
-            stated = window or (settings.budget if isinstance(settings.budget, int) else None)
-            return models.find("unknown", window=stated)
-        return models.find(settings.model, window=window, overrides=settings.models)
+            return models.find("unknown", window=window or stated)
+        try:
+            return models.find(settings.model, window=window, overrides=settings.models)
+        except UnknownModelError:
+            if window is not None or stated is None:
+                raise
+            # A budget in tokens says how much room there is: more need not be known of a model.
+            return models.find(settings.model, window=stated, overrides=settings.models)
 
     def _learned_window(self) -> int | None:
         learned = self.store.recall(self._window_key(self.settings.model)) if self.settings.model else None

@@ -11,7 +11,7 @@ from windowsill.history.folds import Fold, Part, Run
 from windowsill.history.history import Draft, History, rewind_meta
 from windowsill.history.path import on_path, within
 from windowsill.history.units import units
-from windowsill.history.view import View, build, fold_meta, message_meta, sum_weights, unfold_meta
+from windowsill.history.view import View, build, fold_meta, message_meta, unfold_meta
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import Branch
 from windowsill.strategies.sliding_window import MARKER_TOKENS, fold_units
@@ -111,8 +111,7 @@ def unfold_what_fits(ledger: Ledger, fold_id: str, budget: Budget, reason: str =
     def make(draft: Draft) -> Entry:
         written = draft.unfold(entry.seq, fold_id, numbers, reason)
         if rest is not None:
-            saves = sum_weights(span.saves for span in rest.spans)
-            draft.fold(rest, trial.view.tokens(), trial.view.tokens_of(trial.view.weight - saves))
+            draft.fold(rest, trial.view.tokens(), trial.view.tokens_of(trial.view.after(rest.spans)))
         return written
 
     return ledger.commit(make, reshape=lambda entries: _shown_again(ledger, entry, fold, numbers, entries)).id

@@ -45,11 +45,16 @@ def names() -> tuple[str, ...]:
 
 
 def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
-    """A strategy by name or dotted path (`package.module:Class`), with its settings; an object is given back."""
+    """A strategy by name or dotted path (`package.module:Class`), with its settings; an object is given back.
+
+    Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`.
+    """
     if isinstance(strategy, Strategy) and not isinstance(strategy, (str, type)):
         return strategy
-    name = str(strategy or DEFAULT)
-    name, _, inline = name.partition(":") if name.partition(":")[0] in _BUILT_IN else (name, "", "")
+    name, inline = str(strategy or DEFAULT), ""
+    head, _, last = name.rpartition(":")
+    if head and ("=" in last or head in _BUILT_IN):
+        name, inline = head, last
     made = _factory(name)
     values = {**_parse(inline), **(settings or {})}
     try:
@@ -78,7 +83,12 @@ def _factory(name: str) -> Any:
     module, _, attribute = path.replace(":", ".").rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError):
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        missing = getattr(error, "name", None)
+        if isinstance(error, ImportError) and missing is not None and not f"{module}.".startswith(f"{missing}."):
+            raise InputError(
+                f"strategy {name!r} cannot be loaded: {error}", remedy=f"install what {module!r} imports", strategy=name
+            ) from error
         known = ", ".join(names())
         raise NotFoundError(
             f"there is no strategy {name!r}", remedy=f"use one of {known}, or a dotted path to your own", strategy=name

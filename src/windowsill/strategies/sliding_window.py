@@ -67,7 +67,10 @@ class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def free_units(view: View, keep: int) -> list[Unit]:
-    """The units that may go: not the system messages that lead, the task, pins, running calls, or the latest `keep`."""
+    """The units that may go: not the system messages that lead, the task, pins, running calls, or the latest `keep`.
+
+    The last unit always stays: a request without it would ask for nothing.
+    """
     items = view.items
     task = view.task()
     leading = view.leading()
@@ -76,7 +79,7 @@ def free_units(view: View, keep: int) -> list[Unit]:
         for unit in units(items)
         if not unit.open
         and unit.start >= leading
-        and unit.stop <= len(items) - keep
+        and unit.stop <= len(items) - max(keep, 1)
         and not (task is not None and unit.start <= task < unit.stop)
         and not any(item.pinned for item in items[unit.start : unit.stop])
     ]
