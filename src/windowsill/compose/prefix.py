@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 
-def same_start(before: Sequence[bytes], now: Sequence[bytes]) -> int:
-    """How many messages at the start are the same."""
-    count = 0
-    for old, new in zip(before, now, strict=False):
+def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) -> int:
+    """How many messages at the start are the same; `known` of them need no look."""
+    count = known
+    for index in range(known, min(len(before), len(now))):
+        old, new = before[index], now[index]
         if old is not new and old != new:
             break
         count += 1

@@ -24,6 +24,9 @@ class Rendered(msgspec.Struct, frozen=True):
     repairs: tuple[Repair, ...]
     extra: int
     """Tokens that repairs added to, or took from, what the view weighs."""
+    settled: int = 0
+    """How many chunks at the start will be the same until the view is edited."""
+    edits: int = -1
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -61,9 +64,12 @@ class Rendering:
         """The view as it is now."""
         if self._edits != view.edits or self._done == self._start:
             self._begin(view)
-        settled = self._settled(view.items)
-        if settled > self._done:
-            self._settle(self._part(view, self._done, settled))
+        boundaries = self._boundaries(view.items)
+        if self._done == self._start and len(boundaries) > 1:
+            # The head holds markers, which are joined to the task: alone it is mended, all after it looked through.
+            self._settle(self._part(view, self._done, boundaries[0]))
+        if boundaries:
+            self._settle(self._part(view, self._done, boundaries[-1]))
         tail = self._tail = self._part(view, self._done, len(view.items))
         return Rendered(
             systems=self._systems,
@@ -71,6 +77,8 @@ class Rendering:
             tokens=self._tokens + tail.tokens,
             repairs=(*self._repairs, *tail.repairs),
             extra=self._extra + tail.extra,
+            settled=len(self._chunks),
+            edits=view.edits,
         )
 
     def _settle(self, part: _Part) -> None:
@@ -89,18 +97,18 @@ class Rendering:
             self._systems = tuple(view.read(item) for item in view.items[:leading])
             self._start = self._done = leading
 
-    def _settled(self, items: list[Item]) -> int:
-        """The last boundary after which nothing before it can change."""
+    def _boundaries(self, items: list[Item]) -> list[int]:
+        """Where nothing before can change any more: every call is answered and the assistant speaks next."""
         waiting: set[str] = set()
-        boundary = self._done
+        found: list[int] = []
         for index in range(self._done, len(items)):
             item = items[index]
             before = items[index - 1] if index > self._done else None
             if item.role == "assistant" and not waiting and before is not None and before.role != "assistant":
-                boundary = index
+                found.append(index)
             waiting.difference_update(item.results)
             waiting.update(item.calls)
-        return boundary
+        return found
 
     def _part(self, view: View, start: int, stop: int) -> _Part:
         if start == self._tail.start and stop == self._tail.stop:

@@ -38,8 +38,18 @@ def take(source: Any, format: str | None, get: Callable[[str], Format], default:
         format = format or _sdk(source)
         source = _object(source)
     body = encode(dict(source))
-    value = decode(any_decoder, body)
+    value = source if _is_plain(source) else decode(any_decoder, body)
     return _read(value, body, get(format or detect(value, default)))
+
+
+def _is_plain(source: Any) -> bool:
+    """Whether a message holds no objects of an SDK, so that it can be looked at as it is."""
+    content = source.get("content")
+    return (
+        type(source) is dict
+        and "tool_calls" not in source
+        and (isinstance(content, str) or (type(content) is list and all(type(each) is dict for each in content)))
+    )
 
 
 def _from_bytes(body: bytes, format: str | None, get: Callable[[str], Format], default: str) -> Added:

@@ -89,11 +89,11 @@ class History:
         """Begin a batch of entries that builds on this head."""
         return Draft(self, at)
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: Entry, meta: MessageMeta | None = None) -> None:
         """Take in an entry that was written; not for `unfold` and `rewind`, which need entries from the past."""
         view = self.view
         if entry.kind == "message":
-            meta = message_meta(entry.meta)
+            meta = meta if meta is not None else message_meta(entry.meta)
             view.add(item_of(entry, meta))
             view.chain = meta.chain
             self.sent = False
@@ -124,6 +124,8 @@ class Draft:
 
     def __init__(self, history: History, at: float) -> None:
         self.entries: list[Entry] = []
+        self.metas: dict[int, MessageMeta] = {}
+        """What the messages of this draft say, by entry number, so that it need not be read again."""
         self.at = at
         self._seq = history.version
         self._parent = history.version
@@ -135,11 +137,13 @@ class Draft:
         """A message was added."""
         self._chain = chain(self._chain, message)
         calls = message.calls
+        intact = message.raw is not None and not message.edited
+        body = message.raw if message.raw is not None and intact else pack_message(message)
         meta = MessageMeta(
             role=message.role,
             weight=weight,
             counter=counter,
-            format=message.format,
+            format=message.format if intact else NEUTRAL,
             chain=self._chain,
             calls=tuple(call.id for call in calls),
             tools=tuple(call.name for call in calls),
@@ -150,10 +154,9 @@ class Draft:
             metadata=message.metadata,
         )
         self._sent = False
-        body = message.raw if message.raw is not None and not message.edited else pack_message(message)
-        if message.raw is None or message.edited:
-            meta = msgspec.structs.replace(meta, format=NEUTRAL)
-        return self._seal("message", _pack(meta), body, id=message.id, at=message.at)
+        entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
+        self.metas[entry.seq] = meta
+        return entry
 
     def fold(self, proposal: Proposal, before: int, after: int) -> Entry:
         """Messages, or parts of them, were hidden."""

@@ -70,7 +70,7 @@ class Composer:
         self.strategy = strategy
         self._renderings: dict[str, Rendering] = {}
         self._fixed: tuple[object, Fixed] | None = None
-        self._before: list[bytes] = []
+        self._before: Rendered | None = None
         self._total = 0
         self._parts: tuple[str, ...] = ()
         self.fixed_tokens = settings.overhead
@@ -104,10 +104,12 @@ class Composer:
         parts = tuple(id for id, _ in fixed.blobs.values())
         if self._parts != parts:
             # The system prompt and the tools stand at the start: after another one nothing is the same.
-            self._before, self._parts = [], parts
-        common = same_start(self._before, rendered.chunks)
+            self._before, self._parts = None, parts
+        before = self._before
+        known = before.settled if before is not None and before.edits == rendered.edits else 0
+        common = same_start(before.chunks, rendered.chunks, known) if before is not None else 0
         stable = self._stable(tokens, rendered, common)
-        self._before, self._total = rendered.chunks, total
+        self._before, self._total = rendered, total
         self.last = (weight + view.weight, (view.edits, parts))
         task = view.task()
         breakpoints = Breakpoints(
@@ -266,11 +268,11 @@ class Composer:
 
     def _stable(self, fixed: int, rendered: Rendered, common: int) -> int:
         """Tokens at the start that equal the request before; of the first message that differs, the same blocks."""
-        if not self._before:
+        if self._before is None:
             return 0
         stable = fixed + sum(rendered.tokens[:common])
-        if common < min(len(self._before), len(rendered.chunks)):
-            share = same_blocks(self._before[common], rendered.chunks[common])
+        if common < min(len(self._before.chunks), len(rendered.chunks)):
+            share = same_blocks(self._before.chunks[common], rendered.chunks[common])
             stable += int(rendered.tokens[common] * share)
         return min(stable, self._total)
 

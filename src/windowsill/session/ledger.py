@@ -89,7 +89,7 @@ class Ledger:
                 draft.call(call)
             result = make(draft)
             try:
-                self._append(draft.entries, reshape, [*blobs, *self._blobs.items()])
+                self._append(draft, reshape, [*blobs, *self._blobs.items()])
             except ConflictError:
                 if attempt == RETRIES:
                     raise
@@ -102,13 +102,13 @@ class Ledger:
         raise AssertionError  # pragma: no cover - the loop returns or raises
 
     def _append(
-        self, entries: list[Entry], reshape: Callable[[list[Entry]], History] | None, blobs: list[tuple[str, bytes]]
+        self, draft: Draft, reshape: Callable[[list[Entry]], History] | None, blobs: list[tuple[str, bytes]]
     ) -> None:
-        version = self.history.version
+        version, entries = self.history.version, draft.entries
         if not any(entry.kind in RESHAPES for entry in entries):
             self.store.append(self.session, version, entries, blobs=blobs)
             for entry in entries:
-                self.history.apply(entry)
+                self.history.apply(entry, draft.metas.get(entry.seq))
             return
         after = reshape(entries) if reshape is not None else self._after(entries)
         self.store.append(self.session, version, entries, snapshots=[(entries[-1].seq, after.snapshot())], blobs=blobs)
