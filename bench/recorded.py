@@ -34,8 +34,10 @@ def _replay(file: Path, window: int, options: list[str]) -> None:
         command = [str(Path(sys.executable).with_name("windowsill")), "replay", str(file), "--window", str(window)]
         command += ["--tokenizer", "o200k_base", "--report", str(report), *options]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        total = json.loads(report.read_text())["total"]
-    bad = total["invalid"] + total["over"] + total["lost"]
+        told = json.loads(report.read_text())
+    total = told["total"]
+    failed = sum(1 for session in told["sessions"] if session["error"]) + len(told["broken"])
+    bad = total["invalid"] + total["over"] + total["lost"] + failed
     show(
         f"{file.name.split('.')[0]} at {window:,}: {total['calls']:,} requests",
         f"{bad} bad",

@@ -290,3 +290,9 @@ def test_a_system_prompt_that_does_not_fit_is_an_error_with_its_size():
     """It is never cut."""
     with pytest.raises(BudgetError, match="system prompt"):
         fit(anthropic_list(1), budget=200, system="rule " * 500, format="anthropic", **COUNTING)
+
+
+def test_a_system_prompt_alone_is_a_request_where_it_is_a_message():
+    """OpenAI's format takes it: recorded service agents begin so."""
+    messages = [{"role": "system", "content": "You help."}]
+    assert fit(messages, budget=300, format="openai", **COUNTING).messages == messages

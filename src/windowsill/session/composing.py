@@ -89,7 +89,7 @@ class Composer:
     ) -> Payload:
         """Reduce what is too large, render, and report."""
         view = self.ledger.view
-        if view.leading() == len(view.items):
+        if len(view.items) == (view.leading() if formats.get(format).rules.system_apart else 0):
             raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
         weight = fixed.system_weight + fixed.tools_weight + scale.frame
