@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from windowsill.errors import BudgetError, FoldError, InputError
 from windowsill.history.folds import Proposal, Run
 from windowsill.history.history import Call
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Tool
+from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.strategies import Strategy
@@ -33,18 +32,6 @@ ENVELOPE = 1_024
 
 MOST_ATTEMPTS = 3
 """Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
-
-
-class Fixed(msgspec.Struct, frozen=True):
-    """The parts of a request that are never cut."""
-
-    system: Message | None
-    tools: tuple[Tool, ...]
-    rest: dict[str, msgspec.Raw]
-    system_weight: Weight
-    tools_weight: Weight
-    blobs: dict[str, tuple[str, bytes]]
-    """Name of the part -> (blob id, bytes), so that the request can be built again."""
 
 
 class Fitted(msgspec.Struct):
@@ -148,6 +135,7 @@ class Composer:
         """Fold until the rendered request, repairs included, is within its budget."""
         view = self.ledger.view
         done = Fitted(folds=[], notes=[])
+        overtaken: FoldError | None = None
         extra = 0
         for _ in range(MOST_ATTEMPTS):
             if budget.fixed + extra + view.tokens() > budget.high or _limited(view, budget):
@@ -164,7 +152,7 @@ class Composer:
                         raise
                 except FoldError as error:
                     # Somebody else folded the same messages first: what they left is read by now, and planned anew.
-                    done.notes.append(str(error))
+                    overtaken = error
                     continue
                 else:
                     done.notes += reduced.notes
@@ -174,6 +162,8 @@ class Composer:
             if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
                 return done
             extra = max(extra, done.rendered.extra) + 1
+        if overtaken is not None:
+            raise overtaken
         parts = {"system, tools and framing": budget.fixed, "messages": view.tokens(), "repairs": done.rendered.extra}
         raise BudgetError(
             f"repairs need {done.rendered.extra:,} tokens more than the {budget.limit:,} there are",
@@ -206,30 +196,10 @@ class Composer:
 
     def fix(self, system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> Fixed:
         """Read and weigh the parts that are never cut; the same parts are weighed once."""
-        key = (format, _encoded(system), tuple(_encoded(tool) for tool in tools), _encoded(dict(rest)))
-        if self._fixed is not None and self._fixed[0] == key:
-            return self._fixed[1]
-        wire = formats.get(format)
-        message = system if isinstance(system, Message) else wire.read_system(system) if system is not None else None
-        read = tuple(
-            tool if isinstance(tool, Tool) else formats.read_tool(tool, where=f"tools[{index}]")
-            for index, tool in enumerate(tools)
-        )
-        fields = {name: msgspec.Raw(_encoded(value)) for name, value in rest.items()}
-        parts = {"system": message, "tools": read, "rest": fields}
-        encoded = {name: msgspec.json.encode(part) for name, part in parts.items() if part}
-        blobs = {name: (hashlib.sha256(data).hexdigest()[:32], data) for name, data in encoded.items()}
-        scale = self.lens.scale
-        fixed = Fixed(
-            system=message,
-            tools=read,
-            rest=fields,
-            system_weight=scale.weigh(message) if message is not None else Weight(),
-            tools_weight=scale.weigh_tools(read),
-            blobs=blobs,
-        )
-        self._fixed = (key, fixed)
-        return fixed
+        key = key_of(system, tools, rest, format)
+        if self._fixed is None or self._fixed[0] != key:
+            self._fixed = (key, read_fixed(system, tools, rest, formats.get(format), self.lens.scale))
+        return self._fixed[1]
 
     def _check_fixed(self, fixed: Fixed, budget: Budget) -> None:
         if budget.fixed < budget.limit:
@@ -313,14 +283,6 @@ class Composer:
             error=round(calibration.error, 2) if calibration.observations else None,
             exact=self.lens.exact,
         )
-
-
-def _encoded(value: Any) -> bytes:
-    if isinstance(value, Message):
-        return value.raw if value.raw is not None else msgspec.json.encode(value)
-    if isinstance(value, Tool):
-        return value.raw if value.raw is not None else msgspec.json.encode(value)
-    return formats.encode(value)
 
 
 def _limited(view: View, budget: Budget) -> bool:

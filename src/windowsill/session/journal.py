@@ -33,10 +33,6 @@ class Journal:
         self._shown: dict[tuple[object, ...], Message] = {}
         self._loaded = (-1, 0)
 
-    def head(self, version: int) -> History:
-        """The session at its last entry."""
-        return self.at(version)
-
     def at(self, seq: int) -> History:
         """The session as it was at any entry: the nearest snapshot on its path, and what came after."""
         if seq == ROOT:

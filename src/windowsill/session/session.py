@@ -15,13 +15,13 @@ from windowsill.budget import Size
 from windowsill.compose.payload import Payload
 from windowsill.config import Settings, changed, read_settings
 from windowsill.errors import InputError, NotFoundError
-from windowsill.history.entries import Entry
 from windowsill.history.folds import FoldKind
-from windowsill.history.history import Draft, call_meta
+from windowsill.history.history import call_meta
 from windowsill.history.view import Item, Marking, View
 from windowsill.messages import Mark, Message, Usage
 from windowsill.models import Model
 from windowsill.session import folding, telling, undo
+from windowsill.session.adding import write
 from windowsill.session.composing import Composer
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
@@ -182,42 +182,21 @@ class Session:
         return formats.read_added(value, format=stated, default=stated or self.format)
 
     def _write(self, messages: Sequence[Message], usage: Usage | None) -> list[str]:
-        if not messages:
-            return []
-        scale = self._lens.scale
-        weights = [scale.weigh(message) for message in messages]
         with self._ledger.lock:
-            self._refuse_known_ids(messages)
+            ids = write(self._ledger, messages, usage)
+            self._learn(usage)
+            return ids
 
-            def make(draft: Draft) -> list[Entry]:
-                written = [
-                    draft.message(message, weight, scale.name)
-                    for message, weight in zip(messages, weights, strict=True)
-                ]
-                if usage is not None:
-                    draft.record("usage", usage)
-                return written
-
-            entries = self._ledger.commit(make)
-            for entry, message in zip(entries, messages, strict=True):
-                self._ledger.journal.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
-            if usage is not None and self._composer.last is not None:
-                self._lens.observe(self._composer.last[0], usage, self._composer.last[1])
-            return [entry.id for entry in entries]
-
-    def _refuse_known_ids(self, messages: Sequence[Message]) -> None:
-        stated = [message.id for message in messages if message.id]
-        for place, id in enumerate(stated):
-            if id in stated[:place] or self._store.find(self.id, id) is not None:
-                raise InputError(f"session {self.id!r} has a message {id!r} already", remedy="give another id, or none")
+    def _learn(self, usage: Usage | None) -> None:
+        if usage is not None and self._composer.last is not None:
+            self._lens.observe(self._composer.last[0], usage, self._composer.last[1])
 
     def observe(self, usage: Usage | Mapping[str, Any]) -> None:
         """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
         seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
         with self._ledger.lock:
             self._ledger.commit(lambda draft: draft.record("usage", seen))
-            if self._composer.last is not None:
-                self._lens.observe(self._composer.last[0], seen, self._composer.last[1])
+            self._learn(seen)
 
     def overflowed(self, error: BaseException | str) -> int | None:
         """Learn a lower window from a provider's overflow error; the window from now on, when the error says one."""

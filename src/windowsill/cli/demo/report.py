@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -99,9 +102,18 @@ def _telling(folds: Sequence[FoldMade]) -> list[FoldMade]:
 
 def closer(session: str, place: str, fold: str | None) -> list[str]:
     """The commands that show more of the session."""
+    program = _program()
     where = f"{shlex.quote(session)} --store {shlex.quote(place)}"
-    unfold = [f"windowsill sessions unfold {shlex.quote(session)} {fold} --store {shlex.quote(place)}"] if fold else []
-    return [f"windowsill sessions show {where}", f"windowsill sessions verify {where}", *unfold]
+    unfold = [f"{program} sessions unfold {shlex.quote(session)} {fold} --store {shlex.quote(place)}"] if fold else []
+    return [f"{program} sessions show {where}", f"{program} sessions verify {where}", *unfold]
+
+
+def _program() -> str:
+    """How this program is called from here: by its name when it is found, else by where it lies."""
+    called = Path(sys.argv[0])
+    if shutil.which("windowsill") is not None or called.name != "windowsill":
+        return "windowsill"
+    return shlex.quote(str(called))
 
 
 def _heading(console: Console, words: str) -> None:

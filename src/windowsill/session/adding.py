@@ -1,0 +1,44 @@
+"""Writes messages: weighed once, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill.errors import InputError
+from windowsill.history.entries import Entry
+from windowsill.history.history import Draft
+from windowsill.messages import Message, Usage
+from windowsill.session.ledger import Ledger
+
+
+def write(ledger: Ledger, messages: Sequence[Message], usage: Usage | None) -> list[str]:
+    """Append messages, and what was reported for the last request, in one commit; the ids of the messages."""
+    if not messages:
+        return []
+    _refuse_known_ids(ledger, messages)
+    scale = ledger.scale
+    weights = [scale.weigh(message) for message in messages]
+
+    def make(draft: Draft) -> list[Entry]:
+        written = [
+            draft.message(message, weight, scale.name) for message, weight in zip(messages, weights, strict=True)
+        ]
+        if usage is not None:
+            draft.record("usage", usage)
+        return written
+
+    entries = ledger.commit(make)
+    for entry, message in zip(entries, messages, strict=True):
+        ledger.journal.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
+    return [entry.id for entry in entries]
+
+
+def _refuse_known_ids(ledger: Ledger, messages: Sequence[Message]) -> None:
+    stated = [message.id for message in messages if message.id]
+    for place, id in enumerate(stated):
+        if id in stated[:place] or ledger.store.find(ledger.session, id) is not None:
+            raise InputError(
+                f"session {ledger.session!r} has a message {id!r} already", remedy="give another id, or none"
+            )
