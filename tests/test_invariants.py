@@ -47,9 +47,14 @@ def blocks_of(body):
 class Conversation(RuleBasedStateMachine):
     """A session that is treated badly, and a plain list beside it that says what must still be there."""
 
-    @initialize(budget=st.sampled_from([900, 1_500, 4_000]), keep=st.integers(0, 4))
-    def begin(self, budget, keep):
-        """Open a session in a real database."""
+    @initialize(
+        budget=st.sampled_from([900, 1_500, 4_000]),
+        keep=st.integers(0, 4),
+        model=st.sampled_from(["claude-sonnet-4-5", "claude-sonnet-5"]),
+    )
+    def begin(self, budget, keep, model):
+        """Open a session in a real database, with a model that binds its reasoning to the past or one that does not."""
+        self.model = model
         self.folder = Path(tempfile.mkdtemp())
         self.budget = budget
         self.keep = keep
@@ -65,7 +70,7 @@ class Conversation(RuleBasedStateMachine):
         """Open it again, as a new process would."""
         self.session = Session.open(
             "s",
-            model="claude-sonnet-4-5",
+            model=self.model,
             budget=self.budget,
             strategy=f"sliding-window:keep={self.keep}",
             tokenizer="o200k_base",
@@ -279,6 +284,7 @@ class Conversation(RuleBasedStateMachine):
             msgspec.to_builtins(item) for item in fresh.items
         ]
         assert fresh.weight == self.session.view.weight
+        assert fresh.changes == self.session.view.changes
 
     @invariant()
     def the_journal_is_whole(self):

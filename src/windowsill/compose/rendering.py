@@ -11,7 +11,7 @@ import msgspec
 from windowsill.formats import Format
 from windowsill.history.repair import Repair, repair
 from windowsill.history.view import Item, View
-from windowsill.messages import Message
+from windowsill.messages import Message, Reasoning
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -44,8 +44,10 @@ class _Part(msgspec.Struct, frozen=True):
 class Rendering:
     """Renders one session's view for one format."""
 
-    def __init__(self, format: Format) -> None:
+    def __init__(self, format: Format, *, binds: bool = False) -> None:
         self.format = format
+        self.binds = binds
+        """Whether the model takes signed reasoning only with the past it was written after."""
         self._forget()
 
     def _forget(self) -> None:
@@ -110,12 +112,22 @@ class Rendering:
             waiting.update(item.calls)
         return found
 
+    def _rooted(self, view: View, item: Item, message: Message) -> Message:
+        """The message without signed reasoning that its provider would refuse after another past."""
+        if not self.binds or item.role != "assistant" or not view.is_uprooted(item):
+            return message
+        kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
+        return (
+            message if len(kept) == len(message.blocks) else msgspec.structs.replace(message, blocks=kept, edited=True)
+        )
+
     def _part(self, view: View, start: int, stop: int) -> _Part:
         if start == self._tail.start and stop == self._tail.stop:
             # What was last rendered as the tail of the view is now settled: the same items give the same bytes.
             return self._tail
         items = view.items[start:stop]
-        messages = [view.read(item) for item in items]
+        shown = [view.read(item) for item in items]
+        messages = [self._rooted(view, item, message) for item, message in zip(items, shown, strict=True)]
         repaired = repair(
             messages,
             self.format.rules,
@@ -131,7 +143,7 @@ class Rendering:
         for message, sources in zip(repaired.messages, repaired.sources, strict=True):
             left_out.difference_update(sources)
             planned = sum(weights[index] for index in sources)
-            same = len(sources) == 1 and message is messages[sources[0]]
+            same = len(sources) == 1 and message is shown[sources[0]]
             actual = planned if same else view.tokens_of(view.weigh(message))
             extra += actual - planned
             native = self.format.render_message(message)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from windowsill.history.chain import chain
+from windowsill.history.changes import Change
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, reader, seal
 from windowsill.history.folds import Fold, Proposal, Unfold, pack_stand_ins
 from windowsill.history.view import (
@@ -53,6 +54,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens at its start that equal the request before it."""
     folds: tuple[str, ...] = ()
     breakpoints: dict[str, int] = {}
+    binds: bool = False
+    """Whether the model took signed reasoning only with the past it was written after."""
 
 
 class Rewind(msgspec.Struct, frozen=True):
@@ -69,6 +72,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     items: list[Item]
     chain: bytes
     sent: bool = False
+    changes: tuple[Change, ...] = ()
 
 
 call_meta = reader(Call)
@@ -108,7 +112,7 @@ class History:
 
     def snapshot(self) -> bytes:
         """The view, to be stored."""
-        return _pack(Snapshot(self.view.items, self.view.chain, self.sent))
+        return _pack(Snapshot(self.view.items, self.view.chain, self.sent, self.view.changes))
 
     @staticmethod
     def from_snapshot(data: bytes, entry: Entry) -> History:
@@ -116,6 +120,7 @@ class History:
         shot = msgspec.msgpack.decode(data, type=Snapshot)
         history = History(View(shot.items, at=entry.seq, chain=shot.chain), version=entry.seq, hash=entry.hash)
         history.sent = shot.sent
+        history.view.changes = shot.changes
         return history
 
 

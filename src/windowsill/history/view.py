@@ -13,6 +13,7 @@ import msgspec
 
 from windowsill.errors import FoldError, WindowsillError
 from windowsill.history.chain import START
+from windowsill.history.changes import Change, changes, made, widest
 from windowsill.history.entries import ROOT, Entry, reader
 from windowsill.history.folds import Fold, Part, Run, Span, Unfold
 from windowsill.messages import Mark, Message, Role
@@ -95,6 +96,8 @@ class View:
         self.weight = sum_weights(item.weight for item in self.items)
         self.edits = 0
         """Counts every change that was not an addition at the end: what a renderer's memory depends on."""
+        self.changes: tuple[Change, ...] = ()
+        """Edits of the past that visible messages were said before."""
         self.scale: Scale | None = None
         self.reader: Callable[[Item], Message] | None = None
 
@@ -170,8 +173,13 @@ class View:
         self.items.append(item)
         self.weight = self.weight + item.weight
 
+    def is_uprooted(self, item: Item) -> bool:
+        """Whether what stands before a message is no longer what it was when the message was said."""
+        return any(change.after < item.seq < change.before for change in self.changes)
+
     def fold(self, seq: int, id: str, fold: Fold) -> None:
         """Apply a fold; `FoldError` when one of its runs does not begin and end where items do."""
+        self.changes = widest([*self.changes, *made(seq, fold)])
         for number, span in enumerate(fold.spans):
             if isinstance(span, Run):
                 self.hide(seq, id, number, span)
@@ -235,6 +243,7 @@ class View:
     def become(self, other: View) -> None:
         """Show what another view shows, and stay the object that others hold."""
         self.items, self.weight, self.at, self.chain = other.items, other.weight, other.at, other.chain
+        self.changes = other.changes
         self.edits += 1
 
     def after(self, spans: Iterable[Span]) -> Weight:
@@ -325,11 +334,13 @@ def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = Non
             view.chain = meta.chain
     for entry in by_kind["mark"]:
         view.mark(marking_meta(entry.meta))
-    undone = [unfold_meta(entry.meta) for entry in by_kind["unfold"]]
-    removed = {(each.fold, span) for each in undone for span in each.spans}
+    undone = {entry.seq: unfold_meta(entry.meta) for entry in by_kind["unfold"]}
+    removed = {(each.fold, span) for each in undone.values() for span in each.spans}
+    folds = {entry.seq: fold_meta(entry.meta) for entry in by_kind["fold"]}
+    view.changes = changes(folds, undone)
     # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
     for entry in by_kind["fold"]:
-        for number, span in enumerate(fold_meta(entry.meta).spans):
+        for number, span in enumerate(folds[entry.seq].spans):
             if (entry.seq, number) not in removed:
                 _lay(view, entry, number, span, first, last)
     return view

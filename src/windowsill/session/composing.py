@@ -115,6 +115,7 @@ class Composer:
             cached=stable,
             folds=tuple(fold.id for fold in done.folds),
             breakpoints=msgspec.structs.asdict(breakpoints),
+            binds=self.lens.model.binds_reasoning,
         )
         self.ledger.pend(call, dict(fixed.blobs.values()))
         shown = self._frozen(view)
@@ -127,7 +128,7 @@ class Composer:
             system=fixed.system,
             tools=fixed.tools,
             rest=fixed.rest,
-            render=lambda name: rendered if name == format else Rendering(formats.get(name)).render(shown()),
+            render=lambda name: rendered if name == format else self._new_rendering(name).render(shown()),
             breakpoints=breakpoints,
         )
 
@@ -248,13 +249,23 @@ class Composer:
 
     def _rendering(self, format: str) -> Rendering:
         if format not in self._renderings:
-            self._renderings[format] = Rendering(formats.get(format))
+            self._renderings[format] = self._new_rendering(format)
         return self._renderings[format]
+
+    def _new_rendering(self, format: str) -> Rendering:
+        return Rendering(formats.get(format), binds=self.lens.model.binds_reasoning)
 
     def _frozen(self, view: View) -> Callable[[], View]:
         """The view as it is now, for a payload that is looked at after the session has moved on."""
         items, at, chain = list(view.items), view.at, view.chain
-        return lambda: self.ledger.dress(View(items, at=at, chain=chain))
+        changes = view.changes
+
+        def frozen() -> View:
+            copy = self.ledger.dress(View(items, at=at, chain=chain))
+            copy.changes = changes
+            return copy
+
+        return frozen
 
     def _report(self, fixed: Fixed, budget: Budget, view: View, done: Fitted, *, total: int, stable: int) -> Report:
         scale = self.lens.scale

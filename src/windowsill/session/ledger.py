@@ -124,7 +124,7 @@ class Ledger:
     def copy(self) -> History:
         """A history to try things on."""
         view = View(list(self.view.items), at=self.view.at, chain=self.view.chain)
-        view.edits = self.view.edits
+        view.edits, view.changes = self.view.edits, self.view.changes
         copy = History(self.dress(view), version=self.history.version, hash=self.history.hash)
         copy.sent = self.history.sent
         return copy

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from windowsill.budget import Budget
 from windowsill.errors import FoldError, InputError, NotFoundError
+from windowsill.history.changes import Change, changes
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry
 from windowsill.history.folds import Fold, Part, Run
 from windowsill.history.history import Draft, History, rewind_meta
@@ -31,11 +32,20 @@ def _shown_again(ledger: Ledger, entry: Entry, fold: Fold, numbers: Sequence[int
     """The history with spans of a fold removed, and then the rest of a batch applied."""
     after = ledger.copy()
     undone = next(written for written in entries if written.kind == "unfold")
+    after.view.changes = _changes_with(ledger, undone)
     for number in numbers:
         _show(ledger, after.view, entry, fold.spans[number], undone)
     for written in entries:
         after.apply(written)
     return after
+
+
+def _changes_with(ledger: Ledger, undone: Entry) -> tuple[Change, ...]:
+    """What the folds of this branch change, once `undone` is written."""
+    shapers = list(ledger.journal.walk(ledger.journal.path(ledger.history.version), kinds=("fold", "unfold")))
+    folds = {entry.seq: fold_meta(entry.meta) for entry in shapers if entry.kind == "fold"}
+    gone = {entry.seq: unfold_meta(entry.meta) for entry in (*shapers, undone) if entry.kind == "unfold"}
+    return changes(folds, gone)
 
 
 def _applying(ledger: Ledger, fold_id: str, span: int | None) -> tuple[Entry, Fold, list[int]]:

@@ -79,7 +79,7 @@ class Mender:
             self._take_user(index, message)
 
     def _take_assistant(self, index: int, message: Message) -> None:
-        if not self.turns or not self.rules.alternate:
+        if not self.turns or not (self.rules.alternate or self.rules.in_items):
             self.slots.append([])
         found = self.sorter.sort(message)
         self._report_sorted(index, found)
@@ -103,7 +103,8 @@ class Mender:
             self.rest.append(Piece(index, "user", words, fresh=True))
 
     def _take_system(self, index: int, message: Message) -> None:
-        if self.leading or not self.rules.system_apart or message.format == self.rules.format:
+        inside = self.rules.system_inside or not self.rules.system_apart
+        if self.leading or inside or message.format == self.rules.format:
             self.rest.append(Piece(index, "system", list(message.blocks)))
             return
         text = "\n".join(notes.describe(block) for block in message.blocks)
@@ -147,6 +148,9 @@ class Mender:
         own = self.sorter.fit(result, call.id, self.messages[index].format)
         if own.emptied:
             self._report("empty_filled", index, "empty content of a result was left out", call.id)
+        if own.result.type != call.type:
+            own.result = msgspec.structs.replace(own.result, type=call.type, raw=None)
+            self._report("role_order_mended", index, "a result was of another kind than its call", call.id)
         if outcome == "again":
             return self._again(index, call, own.result, own.media)
         call.result = own.result
@@ -177,7 +181,9 @@ class Mender:
             if call.result is None:
                 self._supply(call)
         touched = max(len(self.drafts) - 1, 0)
-        if self.rules.alternate:
+        if self.rules.in_items:
+            self._drop_loose_reasoning()
+        if self.rules.alternate or self.rules.in_items:
             for piece, _ in self.turns:
                 self._push(piece)
             for slot in self.slots:
@@ -198,7 +204,7 @@ class Mender:
 
     def _supply(self, call: Call) -> None:
         self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
-        block = ToolResult(tool_use_id=call.id, content=(Text(text=notes.MISSING),), is_error=True)
+        block = ToolResult(tool_use_id=call.id, content=(Text(text=notes.MISSING),), is_error=True, type=call.type)
         slot = self.slots[call.turn]
         place = next((place for place, entry in enumerate(slot) if entry.order > call.order), len(slot))
         slot.insert(place, _Entry(None, block, call.order))
@@ -206,6 +212,18 @@ class Mender:
     def _push_results(self, slot: Sequence[_Entry]) -> None:
         for entry in slot:
             self._push(Piece(entry.source, "user", [entry.block]), results=True)
+
+    def _drop_loose_reasoning(self) -> None:
+        """Reasoning at the end of a turn lost what it led to, and is refused alone."""
+        while self.turns and self._is_own_reasoning(self.turns[-1][0]):
+            source = self.turns.pop()[0].source
+            self._report("orphan_removed", source or 0, "reasoning that nothing follows was left out")
+
+    def _is_own_reasoning(self, piece: Piece | Draft) -> bool:
+        """Whether it is nothing but reasoning in the format of the request."""
+        source = piece.source if isinstance(piece, Piece) else piece.last_source
+        own = source is not None and self.messages[source].format == self.rules.format
+        return own and bool(piece.blocks) and all(isinstance(block, Reasoning) for block in piece.blocks)
 
     def _drop_empty_reply(self) -> None:
         """An empty assistant message at the very end says nothing that a model could go on from."""
@@ -260,6 +278,8 @@ class Mender:
             return
         if not draft.blocks:
             draft.add_text(notes.EMPTY)
+        elif self.rules.in_items and self._is_own_reasoning(draft):
+            return
         elif draft.role == "assistant" and self._is_silent(draft.blocks):
             self._report("empty_filled", draft.last_source or 0, "a message that ended in reasoning got a text")
             draft.add_text(notes.SILENT)

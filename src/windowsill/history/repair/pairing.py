@@ -28,6 +28,7 @@ class Call(msgspec.Struct):
     order: int
     source: int
     turn: int
+    type: str = ""
     result: ToolResult | None = None
 
 
@@ -55,7 +56,7 @@ class Pairing:
                 count += 1
             id = renamed
         self.used.add(id)
-        call = Call(id, len(self.calls), source, turn)
+        call = Call(id, len(self.calls), source, turn, block.type)
         self.calls.append(call)
         self._by_id.setdefault(block.id, []).append(call)
         return call

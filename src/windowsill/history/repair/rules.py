@@ -29,6 +29,11 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one role in a row become one; all results of a turn stand in the one user message after it."""
     system_apart: bool = False
     """The system prompt has its own field; a system message of another format inside the conversation becomes words."""
+    system_inside: bool = False
+    """System messages may stand inside the conversation all the same."""
+    in_items: bool = False
+    """A turn of the assistant is several messages in a row, and its results stand after the last of them. Reasoning is
+    a message of its own, which something of the same turn must follow."""
     unique_ids: bool = False
     """No two calls of the conversation share an id."""
     id_pattern: str | None = None
