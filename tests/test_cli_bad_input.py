@@ -67,9 +67,14 @@ def test_content_that_cannot_be_judged(tmp_path, bad):
 
 @pytest.mark.parametrize("command", [*COMMANDS.values(), ("validate",)], ids=[*COMMANDS, "validate"])
 def test_missing_file_and_folder(tmp_path, command):
-    """A path that is not there, or is a folder, is told with the path."""
+    """A path that is not there, or is a folder where only files go, is told with the path."""
     assert_one_line(call(*command, tmp_path / "missing"), 1, f"{tmp_path / 'missing'}: no such file", "check the path")
-    assert_one_line(call(*command, tmp_path), 1, f"{tmp_path}: is a directory", "give a file")
+    told = (
+        "there is no session in it"
+        if command[0] in {"replay", "sessions"}
+        else f"{tmp_path}: is a directory; give a file"
+    )
+    assert_one_line(call(*command, tmp_path), 1, told)
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)

@@ -43,6 +43,10 @@ class ToolUse(_Block, frozen=True, kw_only=True, tag="tool_use"):
     id: str
     name: str
     arguments: str = "{}"
+    signature: str | None = None
+    """The provider's opaque proof of the reasoning behind the call, where it signs calls."""
+    type: str = ""
+    """The provider's own kind of call where it has several; empty for an ordinary function."""
 
     @property
     def input(self) -> dict[str, Any]:
@@ -69,6 +73,10 @@ class ToolResult(_Block, frozen=True, kw_only=True, tag="tool_result"):
     content: tuple[Block, ...] = ()
     is_error: bool = False
     ref: OutputRef | None = None
+    name: str | None = None
+    """The tool that answered, where the format says so; `tool_use_id` alone ties the result to its call."""
+    type: str = ""
+    """The kind of call it answers; see `ToolUse.type`."""
 
 
 class Image(_Block, frozen=True, kw_only=True, tag="image"):
@@ -182,6 +190,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's answer: the message, and what it used."""
 
     message: Message
+    more: tuple[Message, ...] = ()
+    """What follows it, where one answer is several messages."""
     usage: Usage | None = None
     model: str | None = None
     stop_reason: str | None = None

@@ -13,6 +13,17 @@ from windowsill.errors import FormatError
 
 STANDARD_INPUT = "-"
 
+RECORDED = (".jsonl", ".jsonl.gz", ".json")
+"""How the names of files end that are looked for in a folder."""
+
+
+def files_of(source: str) -> list[str]:
+    """The files of a folder and the folders in it that may hold recordings, sorted; a file is itself."""
+    folder = Path(source)
+    if source == STANDARD_INPUT or not folder.is_dir():
+        return [source]
+    return sorted(str(path) for path in folder.rglob("*") if path.name.endswith(RECORDED) and path.is_file())
+
 
 def read_source(source: str) -> bytes:
     """All bytes of a file (unpacked where its name ends in .gz), or of standard input for `-`."""

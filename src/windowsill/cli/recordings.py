@@ -1,24 +1,27 @@
-"""Recorded sessions: a request body, a message list, or one of these with an id, a format and times."""
+"""Recorded sessions: a request body, a message list, one of these with an id and times, or an agent's transcript."""
 
 from __future__ import annotations
 
-import datetime as dt
 import gzip
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
 from windowsill import formats
-from windowsill.cli.reading import STANDARD_INPUT, not_gzip, read_source
+from windowsill.cli.reading import STANDARD_INPUT, files_of, not_gzip, read_source
 from windowsill.errors import FormatError
+from windowsill.formats import transcripts
+from windowsill.formats.transcripts.times import timestamp as timestamp_of
 from windowsill.formats.wire import BOM
 from windowsill.messages import Request
 
 OWN_FIELDS = frozenset({"id", "format", "times", "usage"})
 """What a recording says besides the request; no provider has fields of these names."""
+
+timestamp = timestamp_of
 
 LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 
@@ -41,6 +44,23 @@ class Broken(msgspec.Struct, frozen=True):
     why: str
 
 
+class Foreign(msgspec.Struct, frozen=True):
+    """A file of a folder with no recording in it."""
+
+    where: str
+    why: str
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """What a transcript holds besides the conversation: kinds and counts."""
+
+    where: str
+    kinds: dict[str, int]
+
+
+Found: TypeAlias = Recording | Broken | Foreign | Skipped
+
+
 class _Envelope(msgspec.Struct):
     id: str | int | None = None
     format: str | None = None
@@ -51,10 +71,12 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 def readable(files: Sequence[str]) -> int:
-    """The size of all files; an `OSError` before any work is done when one of them cannot be opened."""
+    """The size of all files; an `OSError` before any work is done when one that was named cannot be opened."""
     total = 0
     for file in files:
-        if file != STANDARD_INPUT:
+        if Path(file).is_dir():
+            total += sum(Path(each).stat().st_size for each in files_of(file))
+        elif file != STANDARD_INPUT:
             with Path(file).open("rb") as opened:
                 total += opened.seek(0, 2)
     return total
@@ -62,15 +84,58 @@ def readable(files: Sequence[str]) -> int:
 
 def recordings(
     files: Sequence[str], *, format: str | None = None, advance: Callable[[int], None] | None = None
-) -> Iterator[Recording | Broken]:
-    """Every recording of every file, in order, and what could not be read; `advance` is told the bytes passed."""
-    for file in files:
-        seen = 0
-        for document, where, name, position in _documents(file):
-            yield _read(document, where, name, format)
-            if advance is not None:
-                advance(position - seen)
-            seen = position
+) -> Iterator[Found]:
+    """Every recording of every file and folder, in order, and what could not be read.
+
+    `advance` is told the bytes passed.
+    """
+    for source in files:
+        if source == STANDARD_INPUT or not Path(source).is_dir():
+            yield from _advancing(_of_file(source, format), advance)
+            continue
+        for file in files_of(source):
+            yield from _known(_advancing(_of_file(file, format), advance), file)
+
+
+def recorded_in(data: bytes, file: str, format: str | None = None) -> Iterator[Found]:
+    """Every recording in the content of a file, whatever it is called."""
+    transcript = transcripts.read(data, _stem(file))
+    if transcript is not None:
+        yield from _told(transcript, file, format)
+    elif file.endswith(LINES):
+        for number, line in enumerate(data.split(b"\n"), 1):
+            if line.strip():
+                yield _read(line, f"{file} line {number}", f"{_stem(file)}:{number}", format)
+    else:
+        yield _read(data, file, _stem(file), format)
+
+
+def _advancing(found: Iterable[tuple[Found, int]], advance: Callable[[int], None] | None) -> Iterator[Found]:
+    seen = 0
+    for each, position in found:
+        yield each
+        if advance is not None:
+            advance(position - seen)
+        seen = position
+
+
+def _known(found: Iterator[Found], file: str) -> Iterator[Found]:
+    """What a file of a folder holds; only that it is foreign when there is no recording in it."""
+    before: list[Found] = []
+    try:
+        for each in found:
+            before.append(each)
+            if isinstance(each, Recording):
+                break
+        else:
+            why = next((each.why for each in before if isinstance(each, Broken)), "there is no message in it")
+            yield Foreign(file, why)
+            return
+    except OSError as error:
+        yield Foreign(file, (error.strerror or str(error)).lower())
+        return
+    yield from before
+    yield from found
 
 
 def parse(document: bytes, name: str, format: str | None = None) -> Recording:
@@ -101,47 +166,69 @@ def _envelope_of(body: bytes) -> _Envelope:
         return _Envelope()
 
 
-def timestamp(value: Any) -> float | None:
-    """Seconds since the epoch from a number or ISO 8601 (UTC where it names no zone); `None` from anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return float(value)
+def _read(document: bytes, where: str, name: str, format: str | None) -> Recording | Broken:
     try:
-        moment = dt.datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-
-
-def _read(document: bytes | FormatError, where: str, name: str, format: str | None) -> Recording | Broken:
-    try:
-        if isinstance(document, FormatError):
-            raise document
         return parse(document, name, format)
     except FormatError as error:
         return Broken(where, str(error))
 
 
-def _documents(file: str) -> Iterator[tuple[bytes | FormatError, str, str, int]]:
-    """Each document of a file: its bytes, where it is, a name for it, and how far into the file it ends."""
-    stem = "stdin" if file == STANDARD_INPUT else Path(file).name.partition(".")[0]
+def _of_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
+    """What a file holds, and how far into the file each ends."""
     if not file.endswith(LINES):
-        try:
-            data = read_source(file)
-        except FormatError as error:
-            yield error, file, stem, 0
-            return
-        yield data, file, stem, len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
+        yield from _of_document(file, format)
         return
     with Path(file).open("rb") as raw:
-        number = 0
-        try:
-            for number, line in enumerate(_lines(raw, file), 1):
-                if line.strip():
-                    yield line, f"{file} line {number}", f"{stem}:{number}", raw.tell()
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            yield not_gzip("", error), f"{file} after line {number}", stem, raw.tell()
+        agent = transcripts.recognise(_whole_lines(raw, file, []))
+        raw.seek(0)
+        damage: list[Broken] = []
+        lines = _whole_lines(raw, file, damage)
+        if agent is not None:
+            transcript = transcripts.read_lines(agent, lines, _stem(file))
+            found: list[Found] = [*_told(transcript, file, format), *damage]
+            yield from ((each, raw.tell()) for each in found)
+            return
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield _read(line, f"{file} line {number}", f"{_stem(file)}:{number}", format), raw.tell()
+        yield from ((each, raw.tell()) for each in damage)
+
+
+def _of_document(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
+    try:
+        data = read_source(file)
+    except FormatError as error:
+        yield Broken(file, str(error)), 0
+        return
+    size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
+    yield from ((each, size) for each in recorded_in(data, file, format))
+
+
+def _told(transcript: transcripts.Transcript, file: str, format: str | None) -> Iterator[Found]:
+    """A transcript; what could not be read comes first, so that a limit on sessions does not hide it."""
+    for trouble in transcript.troubles:
+        yield Broken(f"{file} line {trouble.line}" if trouble.line else file, trouble.why)
+    if transcript.skipped:
+        yield Skipped(file, transcript.skipped)
+    for session in transcript.sessions:
+        # What an agent writes is of one format, whatever was stated for the others.
+        found = _read(session.document(), file, session.id, session.format or format)
+        yield found if isinstance(found, Broken) else msgspec.structs.replace(found, named=session.named)
+
+
+def _stem(file: str) -> str:
+    return "stdin" if file == STANDARD_INPUT else Path(file).name.partition(".")[0]
+
+
+def _whole_lines(raw: BinaryIO, file: str, damage: list[Broken]) -> Iterator[bytes]:
+    """The lines of a file, up to where a compressed one is damaged; the damage is noted."""
+    number = 0
+    try:
+        for line in _lines(raw, file):
+            number += 1
+            yield line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        damage.append(Broken(f"{file} after line {number}", str(not_gzip("", error))))
 
 
 def _lines(raw: BinaryIO, file: str) -> Iterator[bytes]:

@@ -63,22 +63,35 @@ def _from_bytes(body: bytes, format: str | None, get: Callable[[str], Format], d
 
 
 def _read(value: dict[str, Any], body: bytes, format: Format) -> Added:
-    if "messages" in value:
+    if "messages" in value or "contents" in value or ("input" in value and "type" not in value):
         request = format.read_body(body)
         return Added(list(request.messages), model=request.model)
     if isinstance(value.get("message"), dict):
         body = b'{"choices":[' + body + b"]}"
-    elif "choices" not in value and value.get("type") != "message":
-        if "role" not in value:
+    elif not _is_reply(value, format.name):
+        if value.keys().isdisjoint({"role", "type", "parts"}):
             raise FormatError("neither a message nor a reply", remedy="pass a message with `role` and `content`")
         return Added([format.read_message(body, "")])
     reply = format.read_reply(body)
-    return Added([reply.message], reply.usage, reply.model)
+    return Added([reply.message, *reply.more], reply.usage, reply.model)
+
+
+def _is_reply(value: dict[str, Any], format: str) -> bool:
+    """Whether it is a whole response rather than a message or an item of one."""
+    if "choices" in value or "candidates" in value or ("output" in value and "type" not in value):
+        return True
+    # In Responses a message is an item of the response, not the response.
+    return value.get("type") == "message" and format != "responses"
 
 
 def _sdk(source: Any) -> str | None:
     """The format of an object from a provider's own package."""
-    package = type(source).__module__.partition(".")[0]
+    module = type(source).__module__
+    if module.startswith("openai.types.responses"):
+        return "responses"
+    if module.startswith("google.genai"):
+        return "gemini"
+    package = module.partition(".")[0]
     return package if package in {"anthropic", "openai"} else None
 
 

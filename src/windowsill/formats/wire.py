@@ -77,13 +77,16 @@ def to_bytes(source: Any) -> bytes:
     return encode(source)
 
 
-def join_body(fields: Mapping[str, bytes | msgspec.Raw], messages: Sequence[bytes]) -> bytes:
+def join_body(
+    fields: Mapping[str, bytes | msgspec.Raw], messages: Sequence[bytes], under: bytes = b"messages"
+) -> bytes:
     """A request body with its messages last, put together in one go: requests are large, and copies cost."""
     head = b"{" + b"".join(encode(key) + b":" + bytes(value) + b"," for key, value in fields.items())
+    head += b'"' + under + b'":['
     if not messages:
-        return head + b'"messages":[]}'
+        return head + b"]}"
     whole = list(messages)
-    whole[0] = head + b'"messages":[' + whole[0]
+    whole[0] = head + whole[0]
     whole[-1] += b"]}"
     return b",".join(whole)
 

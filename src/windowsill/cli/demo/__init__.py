@@ -22,7 +22,7 @@ SMALLEST_WINDOW = 4_000
 MOST_CALLS = 10_000
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--calls", default=CALLS, show_default=True, type=click.IntRange(1, MOST_CALLS), help="Tool calls the agent makes."
 )

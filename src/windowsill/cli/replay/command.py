@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 
 from windowsill import formats, tokens
 from windowsill.cli.output import INDENT, on_terminal, print_json
-from windowsill.cli.recordings import Broken, Recording, readable, recordings
+from windowsill.cli.recordings import Broken, Foreign, Found, Recording, Skipped, readable, recordings
 from windowsill.cli.replay.dump import Dump, dump_to
 from windowsill.cli.replay.economy import Economy
 from windowsill.cli.replay.evidence import Evidence
@@ -61,6 +62,9 @@ def replay(
 
     A recorded session is a request body, a message list, or an object with `messages`, and where known `id`, `format`,
     `model` and `times`. A .jsonl file (or .jsonl.gz) holds one session on each line, any other file one session.
+
+    A file may also be a transcript: of Claude Code, Codex or the Gemini CLI, a log of requests, or a message on each
+    line. In a folder, every .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and told.
     """
     options = Options(
         model=model, window=window, overhead=overhead, strategy=check_strategy(strategy), tokenizer=tokenizer
@@ -79,31 +83,47 @@ def replay(
 
 
 def _replay(
-    found: Iterator[Recording | Broken], options: Options, limit: int | None, dump: Dump | None
+    found: Iterator[Found], options: Options, limit: int | None, dump: Dump | None
 ) -> tuple[ReplayReport, Tally]:
     sessions: list[SessionReport] = []
     broken: list[Broken] = []
+    foreign: list[Foreign] = []
+    skipped: Counter[str] = Counter()
     failures: list[WindowsillError] = []
     total = Tally()
     for recording in found:
-        if isinstance(recording, Broken):
-            broken.append(recording)
-            continue
+        match recording:
+            case Broken():
+                broken.append(recording)
+                continue
+            case Foreign():
+                foreign.append(recording)
+                continue
+            case Skipped():
+                skipped.update(recording.kinds)
+                continue
         told, tally, failure = _session(recording, options, dump)
         sessions.append(told)
         total.add(tally)
         failures += [failure] if failure is not None else []
         if len(sessions) == limit:
             break
-    _refuse_nothing(sessions, broken, failures)
+    _refuse_nothing(sessions, [*broken, *foreign], failures)
     figures = msgspec.to_builtins(total.figures())
-    counts = {"sessions": len(sessions), "failed": len(failures), "broken": len(broken)}
-    report = ReplayReport(options=options, total={**counts, **figures}, sessions=tuple(sessions), broken=tuple(broken))
+    counts = {"sessions": len(sessions), "failed": len(failures), "broken": len(broken), "foreign": len(foreign)}
+    report = ReplayReport(
+        options=options,
+        total={**counts, **figures},
+        sessions=tuple(sessions),
+        broken=tuple(broken),
+        foreign=tuple(foreign),
+        skipped=dict(sorted(skipped.items())),
+    )
     return report, total
 
 
 def _refuse_nothing(
-    sessions: Sequence[SessionReport], broken: Sequence[Broken], failures: Sequence[WindowsillError]
+    sessions: Sequence[SessionReport], broken: Sequence[Broken | Foreign], failures: Sequence[WindowsillError]
 ) -> None:
     """An error when not one session went through: then there is nothing to report."""
     if failures and len(failures) == len(sessions):

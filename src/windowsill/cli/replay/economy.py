@@ -18,6 +18,8 @@ class Bill(msgspec.Struct, frozen=True):
 
     sent: float = 0.0
     everything: float = 0.0
+    unit: float | None = None
+    """Dollars for an input token, where the price is known."""
 
 
 class Economy:
@@ -39,6 +41,7 @@ class Economy:
         return Bill(
             sent=(request_cost(self._prices, self._model, tokens, 0 if cold else stable) + answer) / unit,
             everything=(request_cost(self._prices, self._model, everything, 0 if cold else before) + answer) / unit,
+            unit=unit if self._prices.known else None,
         )
 
 

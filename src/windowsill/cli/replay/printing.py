@@ -47,12 +47,15 @@ def print_report(report: ReplayReport, total: Figures) -> None:
         [(shorten(each.session, length), *(cell(each.figures) for cell in cells.values())) for each in report.sessions],
         footer=("total", *(cell(total) for cell in cells.values())),
     )
+    if on_terminal() and total.dollars is not None and total.dollars_everything is not None:
+        click.echo(f"cost at list prices: ${total.dollars:,.2f}; sending everything: ${total.dollars_everything:,.2f}")
     _print_troubles(report)
 
 
 def _print_troubles(report: ReplayReport) -> None:
     troubles = [f"{each.session}: {each.error}" for each in report.sessions if each.error]
     troubles += [f"{each.where}: {each.why}" for each in report.broken]
+    troubles += [f"{each.where}: {each.why}" for each in report.foreign]
     troubles += [
         f"{each.session} turn {defect.turn}: {'; '.join(defect.problems)}"
         for each in report.sessions
@@ -62,6 +65,13 @@ def _print_troubles(report: ReplayReport) -> None:
         click.echo(one_line(trouble))
     if len(troubles) > MOST_TROUBLES:
         click.echo(f"and {len(troubles) - MOST_TROUBLES:,} more; --report writes all of them")
+    counts = {"broken lines": len(report.broken), "files without a recording": len(report.foreign)}
+    told = [f"{what} {count:,}" for what, count in counts.items() if count]
+    if report.skipped:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in report.skipped.items())
+        told.append(f"besides the conversation {sum(report.skipped.values()):,} ({kinds})")
+    if told:
+        click.echo(one_line(f"not replayed: {'; '.join(told)}"))
 
 
 def _share(value: float | None) -> str:

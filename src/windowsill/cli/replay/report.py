@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from windowsill.cli.recordings import Broken
+from windowsill.cli.recordings import Broken, Foreign
 from windowsill.cli.replay.economy import Bill
 from windowsill.cli.replay.evidence import Kept
 from windowsill.cli.replay.walking import Options, Turn
@@ -28,6 +28,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Of all tokens sent, those that stood at the start of the request before."""
     cost_ratio: float | None
     """Against sending everything each time, at the prices of the model."""
+    dollars: float | None
+    """What it would have cost at list prices; `null` where a price is not known,"""
+    dollars_everything: float | None
+    """and what sending everything would have."""
     kept: float | None
     """Of the argument values seen before, those that still stood in the request."""
     kept_from_outputs: float | None
@@ -71,9 +75,13 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
     options: Options
     total: dict[str, object]
-    """The figures of all sessions together, and how many sessions and unreadable lines there were."""
+    """The figures of all sessions together, and how many sessions, unreadable lines and foreign files there were."""
     sessions: tuple[SessionReport, ...]
     broken: tuple[Broken, ...]
+    foreign: tuple[Foreign, ...] = ()
+    """Files of a folder that hold no recording."""
+    skipped: dict[str, int] = {}
+    """What transcripts hold besides the conversation: kinds and counts."""
 
 
 class Tally:
@@ -87,6 +95,7 @@ class Tally:
         self._seconds: list[float] = []
         self._stable = self._folds = self._invalid = self._over = 0
         self._paid = self._everything = 0.0
+        self._dollars: list[float] | None = [0.0, 0.0]
         self._repairs: Counter[str] = Counter()
         self._mended: set[tuple[str, str, str]] = set()
 
@@ -99,6 +108,7 @@ class Tally:
         self._folds += len(turn.folds)
         self._paid += bill.sent
         self._everything += bill.everything
+        self._pay(None if bill.unit is None else [bill.sent * bill.unit, bill.everything * bill.unit])
         self._note_defects(turn)
         for repair in turn.repairs:
             # A repair is made again in each request that shows the place: it is counted once.
@@ -106,6 +116,13 @@ class Tally:
             if key not in self._mended:
                 self._mended.add(key)
                 self._repairs[repair.kind] += 1
+
+    def _pay(self, dollars: list[float] | None) -> None:
+        """A sum with one unknown price in it is unknown."""
+        if self._dollars is None or dollars is None:
+            self._dollars = None
+        else:
+            self._dollars = [one + other for one, other in zip(self._dollars, dollars, strict=True)]
 
     def _note_defects(self, turn: Turn) -> None:
         over = turn.tokens > turn.limit
@@ -128,11 +145,13 @@ class Tally:
         self._over += other._over
         self._paid += other._paid
         self._everything += other._everything
+        self._pay(other._dollars)
         self._repairs += other._repairs
 
     def figures(self) -> Figures:
         """What was counted."""
         sent = sum(self._tokens)
+        dollars = self._dollars if self._tokens else None
         milliseconds = sorted(seconds * 1000 for seconds in self._seconds)
         return Figures(
             calls=len(self._tokens),
@@ -140,6 +159,8 @@ class Tally:
             tokens_sent=sent,
             cache_hit_share=share(self._stable, sent),
             cost_ratio=share(self._paid, self._everything),
+            dollars=None if dollars is None else round(dollars[0], 6),
+            dollars_everything=None if dollars is None else round(dollars[1], 6),
             kept=share(self.kept.kept, self.kept.needed),
             kept_from_outputs=share(self.kept.kept_from_outputs, self.kept.needed_from_outputs),
             values_needed=self.kept.needed,

@@ -6,17 +6,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
+import msgspec
 
 from windowsill import formats
 from windowsill.cli.output import print_json
-from windowsill.cli.reading import STANDARD_INPUT, naming, read_source, require_content
-from windowsill.cli.recordings import LINES, Recording, parse
+from windowsill.cli.reading import STANDARD_INPUT, read_source, require_content
+from windowsill.cli.recordings import Broken, Foreign, Found, Recording, recorded_in, recordings
 from windowsill.cli.room import room
+from windowsill.cli.running import one_line
 from windowsill.cli.sessions.place import json_option, opened, store_option
 from windowsill.errors import FormatError, InputError
 from windowsill.session import Session
 from windowsill.session.porting import import_session, is_export, taken
 from windowsill.store import Store
+
+MOST_BROKEN = 5
+"""Lines told one by one: they show what is wrong, the rest is counted."""
 
 
 @click.command("import")
@@ -37,15 +42,17 @@ def import_file(
     *,
     as_json: bool,
 ) -> None:
-    """Take in an export, or a conversation: a request body, a message list, a recorded session.
+    """Take in an export, or a conversation: a request body, a message list, a recorded session, a transcript.
 
-    `-` is standard input. A session that exists already is never touched: --id gives the new one another id.
+    `-` is standard input, and a folder every recording in it. A session that exists already is never touched: --id
+    gives the new one another id. Transcripts are those that `windowsill replay` knows; broken lines are told.
     """
-    data = require_content(read_source(file), file)
+    folder = file != STANDARD_INPUT and Path(file).is_dir()
+    data = b"" if folder else require_content(read_source(file), file)
     lines = data.split(b"\n")
     exported = is_export(lines[0])
-    with naming(file):
-        conversations = [] if exported else _conversations(data, file, name, format)
+    found = recordings([file], format=format) if folder else recorded_in(data, file, format)
+    conversations = [] if exported else _conversations(found, file, name)
     with opened(place, create=True) as store:
         done = [import_session(store, lines, name)] if exported else _record_all(store, conversations, model, window)
         told = [{"session": id, "entries": info.version} for id in done if (info := store.info(id)) is not None]
@@ -56,28 +63,47 @@ def import_file(
         click.echo(f"imported {each['session']}: {each['entries']:,} entries")
 
 
-def _conversations(data: bytes, file: str, name: str | None, format: str | None) -> list[Recording]:
-    documents: Iterable[bytes] = [data]
-    if file.endswith(LINES):
-        documents = [line for line in data.split(b"\n") if line.strip()]
-    found = [_conversation(document, name, format, number) for number, document in enumerate(documents, 1)]
-    if name is not None and len(found) > 1:
-        raise InputError(f"{file} holds {len(found)} sessions, and --id names one", remedy="leave out --id")
-    for recording in found:
-        if not recording.named and name is None:
-            source = "standard input" if file == STANDARD_INPUT else Path(file).name
-            raise InputError(f"a conversation in {source} has no id", remedy="give one with --id")
-    return found
+def _conversations(found: Iterable[Found], file: str, name: str | None) -> list[Recording]:
+    told: list[Recording] = []
+    broken: list[Broken | Foreign] = []
+    for each in found:
+        if isinstance(each, Recording):
+            told.append(each)
+        elif isinstance(each, Broken | Foreign):
+            broken.append(each)
+    if not told:
+        raise _nothing(broken, file)
+    if name is not None and len(told) > 1:
+        raise InputError(f"{file} holds {len(told)} sessions, and --id names one", remedy="leave out --id")
+    if name is not None:
+        told = [msgspec.structs.replace(told[0], id=name, named=True)]
+    if any(not recording.named for recording in told):
+        raise InputError(f"a conversation in {_name(file)} has no id", remedy="give one with --id")
+    _tell(broken)
+    return told
 
 
-def _conversation(document: bytes, name: str | None, format: str | None, number: int) -> Recording:
-    try:
-        recording = parse(document, name or "", format)
-    except FormatError as error:
-        raise FormatError(error.what, where=f"line {number}" if number > 1 else "", remedy=error.remedy) from None
-    if name is None:
-        return recording
-    return Recording(id=name, request=recording.request, times=recording.times)
+def _nothing(broken: Sequence[Broken | Foreign], file: str) -> FormatError:
+    if not broken:
+        return FormatError("there is no session in it", where=_name(file), remedy="pass recorded sessions as JSON")
+    more = f" (and {len(broken) - 1:,} more like this)" if len(broken) > 1 else ""
+    return FormatError(f"{broken[0].why}{more}", where=_where(broken[0]))
+
+
+def _tell(broken: Sequence[Broken | Foreign]) -> None:
+    """The first few that could not be read, and how many there are, for people: on standard error."""
+    for each in broken[:MOST_BROKEN]:
+        click.echo(one_line(f"skipped {_where(each)}: {each.why}"), err=True)
+    if len(broken) > MOST_BROKEN:
+        click.echo(f"skipped {len(broken) - MOST_BROKEN:,} more", err=True)
+
+
+def _where(broken: Broken | Foreign) -> str:
+    return _name(broken.where)
+
+
+def _name(file: str) -> str:
+    return f"standard input{file[1:]}" if file == STANDARD_INPUT or file.startswith("- line ") else file
 
 
 def _record_all(store: Store, found: Sequence[Recording], model: str | None, window: int | None) -> list[str]:

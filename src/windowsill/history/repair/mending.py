@@ -16,7 +16,7 @@ import msgspec
 
 from windowsill.history.repair import notes
 from windowsill.history.repair.drafts import Draft, Piece, build
-from windowsill.history.repair.pairing import Call, Pairing
+from windowsill.history.repair.pairing import Call, Pairing, numbered_name
 from windowsill.history.repair.rules import Repair, Repaired, RepairKind, Rules
 from windowsill.history.repair.sorting import Sorted, Sorter, is_blank, is_media, merged_result, same_result
 from windowsill.messages import Block, Message, Reasoning, Text, ToolResult
@@ -145,10 +145,11 @@ class Mender:
         if call is None:
             self._report("late_moved", index, "the call was already sent without this result: it is told as words", id)
             return _as_words(result)
-        own = self.sorter.fit(result, call.id, self.messages[index].format)
+        tied, name = self._tie(result, call)
+        own = self.sorter.fit(result, tied, self.messages[index].format, name)
         if own.emptied:
             self._report("empty_filled", index, "empty content of a result was left out", call.id)
-        if own.result.type != call.type:
+        if self.rules.in_items and own.result.type != call.type:
             own.result = msgspec.structs.replace(own.result, type=call.type, raw=None)
             self._report("role_order_mended", index, "a result was of another kind than its call", call.id)
         if outcome == "again":
@@ -160,6 +161,12 @@ class Mender:
         if after:
             self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
         return own.media
+
+    def _tie(self, result: ToolResult, call: Call) -> tuple[str, str | None]:
+        """The id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
+        if not self.rules.named_results:
+            return call.id, result.name
+        return (result.tool_use_id if numbered_name(result.tool_use_id) is not None else call.id), call.name
 
     def _again(self, index: int, call: Call, result: ToolResult, media: list[Block]) -> list[Block]:
         earlier = call.result
@@ -181,17 +188,7 @@ class Mender:
             if call.result is None:
                 self._supply(call)
         touched = max(len(self.drafts) - 1, 0)
-        if self.rules.in_items:
-            self._drop_loose_reasoning()
-        if self.rules.alternate or self.rules.in_items:
-            for piece, _ in self.turns:
-                self._push(piece)
-            for slot in self.slots:
-                self._push_results(slot)
-        else:
-            for piece, slot in self.turns:
-                self._push(piece)
-                self._push_results(slot)
+        self._push_turn()
         for piece in self.rest:
             self._push(piece)
         if last and not self.heard:
@@ -202,9 +199,26 @@ class Mender:
         self.pairing.settle()
         self._clear()
 
+    def _push_turn(self) -> None:
+        if self.rules.in_items:
+            # An item that says nothing may be left out: the turn goes on without it.
+            self.turns = [turn for turn in self.turns if turn[0].blocks]
+            self._drop_loose_reasoning()
+        if self.rules.alternate or self.rules.in_items:
+            for piece, _ in self.turns:
+                self._push(piece)
+            for slot in self.slots:
+                self._push_results(slot)
+        else:
+            for piece, slot in self.turns:
+                self._push(piece)
+                self._push_results(slot)
+
     def _supply(self, call: Call) -> None:
         self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
-        block = ToolResult(tool_use_id=call.id, content=(Text(text=notes.MISSING),), is_error=True, type=call.type)
+        name = call.name if self.rules.named_results else None
+        content = (Text(text=notes.MISSING),)
+        block = ToolResult(tool_use_id=call.id, content=content, is_error=True, name=name, type=call.type)
         slot = self.slots[call.turn]
         place = next((place for place, entry in enumerate(slot) if entry.order > call.order), len(slot))
         slot.insert(place, _Entry(None, block, call.order))

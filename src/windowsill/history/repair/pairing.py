@@ -21,6 +21,9 @@ MAX_ID_CHARACTERS = 64
 """What every provider takes as the length of an id."""
 
 
+_NUMBERED = re.compile(r"(.+)#\d+", re.DOTALL)
+
+
 class Call(msgspec.Struct):
     """A call that was not yet sent away, and the result it got so far."""
 
@@ -29,6 +32,7 @@ class Call(msgspec.Struct):
     source: int
     turn: int
     type: str = ""
+    name: str = ""
     result: ToolResult | None = None
 
 
@@ -56,18 +60,20 @@ class Pairing:
                 count += 1
             id = renamed
         self.used.add(id)
-        call = Call(id, len(self.calls), source, turn, block.type)
+        call = Call(id, len(self.calls), source, turn, block.type, block.name)
         self.calls.append(call)
         self._by_id.setdefault(block.id, []).append(call)
         return call
 
     def answer(self, result: ToolResult) -> tuple[Outcome, Call | None]:
         """What a result is to the calls before it: the answer to one, another answer, a late one, or an orphan."""
-        calls = self._by_id.get(result.tool_use_id)
+        calls = self._by_id.get(result.tool_use_id, [])
+        name = numbered_name(result.tool_use_id)
+        # An id that was made here ties less than a name does: order decides between calls of the same tool.
+        for call in calls if name is None else [*calls, *(call for call in self.calls if call.name == name)]:
+            if call.result is None:
+                return "paired", call
         if calls:
-            for call in calls:
-                if call.result is None:
-                    return "paired", call
             return "again", calls[-1]
         return ("late" if self._is_used(self.spelled(result.tool_use_id)) else "orphan"), None
 
@@ -82,6 +88,17 @@ class Pairing:
     def spelled(self, id: str) -> str:
         """The id in the characters this provider allows."""
         return id if self._pattern is None or self._pattern.fullmatch(id) else safe_id(id)
+
+
+def numbered_id(name: str, number: int) -> str:
+    """The id of a call, or of its result, that came without one: the tool's name, and which of its calls it is."""
+    return f"{name}#{number}"
+
+
+def numbered_name(id: str) -> str | None:
+    """The tool's name in such an id; `None` when the id is somebody's own."""
+    found = _NUMBERED.fullmatch(id)
+    return found.group(1) if found else None
 
 
 def safe_id(id: str) -> str:

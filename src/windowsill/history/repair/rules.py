@@ -50,6 +50,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Results of this format may have no content at all, not even empty text."""
     silent_errors: bool = True
     """A result marked as an error may be empty."""
+    named_results: bool = False
+    """Results carry the name of the tool; where ids are missing, name and order tie them to their calls."""
     cache_markers: bool = False
     """The provider wants the places stated up to which it caches."""
 

@@ -60,17 +60,17 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
                 blocks.append(block)
         return found
 
-    def fit(self, result: ToolResult, id: str, format: str) -> Fitted:
-        """The result under the id of its call, with nothing in it that the provider refuses."""
+    def fit(self, result: ToolResult, id: str, format: str, name: str | None) -> Fitted:
+        """The result under the id and name of its call, with nothing in it that the provider refuses."""
         content = result.content
         moved: list[Block] = []
         if not self.media and any(is_media(block) for block in content):
             moved = [Text(text=notes.hoisted(id)), *(block for block in content if is_media(block))]
             content = tuple(block for block in content if not is_media(block))
         filled = self._filled(content, failed=result.is_error, own=format == self.format)
-        if id == result.tool_use_id and filled is result.content:
+        if id == result.tool_use_id and filled is result.content and name == result.name:
             return Fitted(result, moved)
-        changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, raw=None)
+        changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, name=name, raw=None)
         # Another format's empty output is nothing broken: it is only written differently here.
         return Fitted(changed, moved, emptied=filled is not content and format == self.format)
 

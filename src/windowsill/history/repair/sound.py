@@ -21,7 +21,8 @@ def ids_if_sound(
 ) -> set[str] | None:
     """The ids of its calls when mending would change nothing; `None` when that is not certain.
 
-    Certain are plain turns in the provider's own format: words, calls, and right after them their results, in order.
+    Certain are plain turns in the provider's own format: words, calls of functions, and right after them their results,
+    in order.
     """
     ids: set[str] = set()
     waiting: list[str] = []
@@ -53,7 +54,12 @@ def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]
     for block in message.blocks:
         if isinstance(block, ToolUse):
             id = block.id
-            if id in calls or (rules.unique_ids and (id in used or id in ids)) or not _is_spelled(id, rules):
+            if (
+                block.type
+                or id in calls
+                or (rules.unique_ids and (id in used or id in ids))
+                or not _is_spelled(id, rules)
+            ):
                 return None
             calls.append(id)
         elif not (isinstance(block, Text) and (rules.blank_text or not is_blank(block.text))) and not (
@@ -76,6 +82,8 @@ def _answers(message: Message, waiting: list[str], rules: Rules) -> bool:
         return False
     for block in message.blocks:
         if not waiting or not isinstance(block, ToolResult) or block.tool_use_id != waiting[0] or not block.content:
+            return False
+        if block.type:
             return False
         if not all(
             isinstance(inner, Text) and (rules.blank_text or not is_blank(inner.text)) for inner in block.content

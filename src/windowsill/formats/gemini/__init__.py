@@ -1,0 +1,72 @@
+"""Google Gemini's `generateContent`, over REST and in the dictionaries of its Python SDK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windowsill.formats.gemini import read, render
+from windowsill.formats.gemini.signatures import PLACEHOLDER, SKIP
+from windowsill.formats.gemini.spelling import camel
+from windowsill.formats.gemini.validate import validate
+from windowsill.history.repair import Rules
+from windowsill.messages import Message
+
+__all__ = ["PLACEHOLDER", "RULES", "SKIP", "Gemini", "detects"]
+
+RULES = Rules(
+    format=read.NAME,
+    user_first=True,
+    alternate=True,
+    system_apart=True,
+    blank_text=False,
+    named_results=True,
+)
+
+
+class Gemini:
+    """The format of `POST /v1beta/models/{model}:generateContent`.
+
+    `signature` is put on the first call of a content that Gemini did not sign, because another provider's model made
+    it: Gemini 3 refuses such calls in the current turn without one. Pass `PLACEHOLDER` for these models; older ones
+    need none.
+    """
+
+    name = read.NAME
+    rules = RULES
+
+    def __init__(self, *, signature: str | None = None) -> None:
+        self.signature = signature
+
+    def render_message(self, message: Message) -> list[bytes]:
+        """The native content for one message: exactly its own bytes when it is of this format and unchanged."""
+        return render.render_message(message, self.signature)
+
+    read_message = staticmethod(read.read_message)
+    read_body = staticmethod(read.read_body)
+    read_reply = staticmethod(read.read_reply)
+    read_system = staticmethod(read.read_system)
+    read_tool = staticmethod(read.read_tool)
+    render_system = staticmethod(render.render_system)
+    render_tool = staticmethod(render.render_tool)
+    render_body = staticmethod(render.render_body)
+    validate = staticmethod(validate)
+
+
+def detects(value: Any) -> bool:
+    """Whether a decoded body, list, content or reply is clearly Gemini's."""
+    if isinstance(value, list):
+        return any(isinstance(each, dict) and _is_content(each) for each in value)
+    if not isinstance(value, dict):
+        return False
+    fields = camel(value)
+    if "contents" in fields:
+        return "messages" not in fields
+    return isinstance(fields.get("candidates"), list) or "usageMetadata" in fields or _is_content(fields)
+
+
+def _is_content(value: dict[str, Any]) -> bool:
+    """Whether it has parts as Gemini writes them: told by what they hold, where others have a `type`."""
+    parts = value.get("parts")
+    if not isinstance(parts, list) or value.get("role", "user") not in read.ROLES:
+        return False
+    return all(isinstance(part, dict) and "type" not in part for part in parts)

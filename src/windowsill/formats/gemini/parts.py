@@ -1,0 +1,151 @@
+"""Reads the parts of one content: words, thoughts, calls, responses, media, and whatever else there will be.
+
+A call without an id, which is the usual case, gets one made of its tool's name and its place among the calls of that
+tool; a response without one gets the same, so that name and order tie them together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from windowsill.errors import FormatError
+from windowsill.formats.gemini.spelling import camel
+from windowsill.formats.wire import Fields, any_decoder, decode, fields_decoder, text_decoder
+from windowsill.history.repair.pairing import numbered_id
+from windowsill.history.repair.sorting import is_blank
+from windowsill.messages import Block, Document, Image, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
+
+BESIDE = frozenset({"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"})
+"""Fields that say something about a part rather than being what it holds."""
+
+WRAPPED = frozenset({"output", "result", "error"})
+"""Where a response of one field has its words: the API documents the first and the last, SDKs write the other."""
+
+
+class _Call(msgspec.Struct, gc=False):
+    name: str
+    id: str | None = None
+    args: Raw = Raw(b"{}")
+
+
+class _Response(msgspec.Struct, gc=False):
+    name: str
+    id: str | None = None
+    response: Fields | None = None
+    parts: list[Raw] | None = None
+
+
+_call = msgspec.json.Decoder(_Call)
+_response = msgspec.json.Decoder(_Response)
+_flag = msgspec.json.Decoder(bool | None)
+
+
+def read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...]:
+    """The blocks of a content, each with the bytes it came as."""
+    calls: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
+    blocks: list[Block] = []
+    for index, raw in enumerate(parts):
+        place = f"{where}.parts[{index}]".removeprefix(".")
+        fields = camel(decode(fields_decoder, raw, place))
+        if "functionCall" in fields:
+            blocks.append(_tool_use(fields, bytes(raw), calls, place))
+        elif "functionResponse" in fields:
+            blocks.append(_tool_result(fields["functionResponse"], bytes(raw), answers, place))
+        else:
+            blocks.append(_other(fields, bytes(raw), role, place))
+    return tuple(blocks)
+
+
+def _tool_use(fields: Fields, raw: bytes, seen: Counter[str], where: str) -> ToolUse:
+    wire = decode(_call, fields["functionCall"], f"{where}.functionCall")
+    arguments = bytes(wire.args)
+    return ToolUse(
+        id=_id(wire.id, wire.name, seen),
+        name=wire.name,
+        arguments="{}" if arguments == b"null" else arguments.decode(),
+        signature=_signature(fields, where),
+        raw=raw,
+    )
+
+
+def _tool_result(value: Raw, raw: bytes, seen: Counter[str], where: str) -> ToolResult:
+    wire = decode(_response, value, f"{where}.functionResponse")
+    words, failed = _words(wire.response or {}, where)
+    media = [_media_in_result(part, where, index) for index, part in enumerate(wire.parts or ())]
+    return ToolResult(
+        tool_use_id=_id(wire.id, wire.name, seen),
+        # An empty output is a whole response: there is nothing in it to fill or to leave out.
+        content=(*(() if is_blank(words) else (Text(text=words),)), *media),
+        is_error=failed,
+        name=wire.name,
+        raw=raw,
+    )
+
+
+def _words(response: Fields, where: str) -> tuple[str, bool]:
+    """What a tool said, and whether it failed: the value of the one documented field, or the whole object as JSON."""
+    if not response:
+        return "", False
+    only = next(iter(response))
+    if len(response) > 1 or only not in WRAPPED:
+        # The slices are of JSON that was read: they can be put together as they are.
+        inner = (msgspec.json.encode(key).decode() + ":" + bytes(value).decode() for key, value in response.items())
+        return "{" + ",".join(inner) + "}", False
+    value = decode(any_decoder, response[only], f"{where}.functionResponse.response")
+    return (value if isinstance(value, str) else bytes(response[only]).decode()), only == "error"
+
+
+def _media_in_result(raw: Raw, where: str, index: int) -> Block:
+    place = f"{where}.functionResponse.parts[{index}]"
+    return _other(camel(decode(fields_decoder, raw, place)), bytes(raw), "user", place)
+
+
+def _id(id: str | None, name: str, seen: Counter[str]) -> str:
+    number = seen[name]
+    seen[name] += 1
+    return id or numbered_id(name, number)
+
+
+def _other(fields: Fields, raw: bytes, role: Role, where: str) -> Block:
+    if "text" in fields:
+        text = decode(text_decoder, fields["text"], f"{where}.text")
+        signature = _signature(fields, where)
+        # A stream ends with a signature on empty text: that is proof, not words.
+        if (text and _is_thought(fields, where)) or (signature is not None and is_blank(text)):
+            return Reasoning(text=text, signature=signature, raw=raw)
+        return Text(text=text, raw=raw)
+    if not fields:
+        return Text(text="", raw=raw)
+    # What a model drew or recorded is kept as it came: pictures and files as such are the user's.
+    if role == "user" and ("inlineData" in fields or "fileData" in fields):
+        return _media(fields, raw, where)
+    kinds = [key for key in fields if key not in BESIDE] or list(fields)
+    return Unknown(type=kinds[0], raw=raw)
+
+
+def _media(fields: Fields, raw: bytes, where: str) -> Image | Document:
+    key = "inlineData" if "inlineData" in fields else "fileData"
+    inner = camel(decode(fields_decoder, fields[key], f"{where}.{key}"))
+    wanted = ("mimeType", "data", "fileUri", "displayName")
+    found = {name: decode(text_decoder, inner[name], f"{where}.{key}.{name}") for name in wanted if name in inner}
+    if "data" not in found and "fileUri" not in found:
+        raise FormatError(f"{key} without its data", where=f"{where}.{key}", remedy="give it `data` or `fileUri`")
+    media_type, data, url = found.get("mimeType"), found.get("data"), found.get("fileUri")
+    if media_type is not None and media_type.startswith("image/"):
+        return Image(media_type=media_type, data=data, url=url, raw=raw)
+    return Document(media_type=media_type, data=data, url=url, title=found.get("displayName"), raw=raw)
+
+
+def _signature(fields: Fields, where: str) -> str | None:
+    value = fields.get("thoughtSignature")
+    return None if value is None else decode(text_decoder, value, f"{where}.thoughtSignature")
+
+
+def _is_thought(fields: Fields, where: str) -> bool:
+    value = fields.get("thought")
+    return value is not None and bool(decode(_flag, value, f"{where}.thought"))
