@@ -55,5 +55,5 @@ def test_what_cannot_be_told_is_refused(value):
 def test_formats_are_found_by_name_and_alias():
     """An unknown name is answered with the known ones."""
     assert formats.get("chat") is formats.get("openai-chat") is formats.get("openai")
-    with pytest.raises(NotFoundError, match="anthropic, openai"):
+    with pytest.raises(NotFoundError, match="anthropic, gemini, openai, responses"):
         formats.get("smoke-signals")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from anthropic.types import MessageParam
+from google.genai.types import Content
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from conversations import broken_anthropic, broken_openai, sound_anthropic, sound_openai
@@ -18,7 +20,9 @@ pytestmark = pytest.mark.unit
 
 ADAPTERS = {
     "anthropic": TypeAdapter(list[MessageParam]),
+    "gemini": TypeAdapter(list[Content]),
     "openai": TypeAdapter(list[ChatCompletionMessageParam]),
+    "responses": TypeAdapter(list[ResponseInputItemParam]),
 }
 broken = st.one_of(
     broken_anthropic.map(lambda messages: (messages, "anthropic")),
@@ -32,7 +36,8 @@ def rendered(messages, name):
     format = formats.get(name)
     mended = list(repair(messages, format.rules).messages)
     systems = []
-    while format.rules.system_apart and mended and mended[0].role == "system":
+    apart = format.rules.system_apart and not format.rules.system_inside
+    while apart and mended and mended[0].role == "system":
         systems.append(mended.pop(0))
     body = format.render_body(
         messages=[each for message in mended for each in format.render_message(message)],
@@ -77,7 +82,7 @@ def test_official_types_take_what_is_rendered(conversation, target):
         for each in messages
     ]
     request = formats.read_request(known, format=source)
-    ADAPTERS[target].validate_python(rendered(request.messages, target)["messages"])
+    ADAPTERS[target].validate_python(rendered(request.messages, target)[formats.get(target).rules.under])
 
 
 @given(broken)

@@ -71,15 +71,15 @@ def in_same_shape(payload: Payload, request: Request) -> bytes:
     """The payload as a list where a list came in, and with the model that the body named."""
     fields = msgspec.json.decode(payload.body(cache=False), type=dict[str, msgspec.Raw])
     if request.bare:
-        return _as_list(fields)
+        return _as_list(fields, formats.get(request.format).rules.under)
     fields.pop("model", None)
     if request.model is not None:
         fields = {"model": msgspec.Raw(msgspec.json.encode(request.model)), **fields}
     return msgspec.json.encode(fields)
 
 
-def _as_list(fields: dict[str, msgspec.Raw]) -> bytes:
-    messages = bytes(fields["messages"])
+def _as_list(fields: dict[str, msgspec.Raw], under: str) -> bytes:
+    messages = bytes(fields[under])
     if "system" not in fields:
         return messages
     # The list began with a system message, which this format keeps apart in a body: a list has no other place for it.

@@ -130,7 +130,7 @@ def _cut_call(block: ToolUse, most: int, scale: Scale) -> ToolUse:
 
 
 def _call(block: ToolUse, input: dict[str, Any]) -> ToolUse:
-    return ToolUse(id=block.id, name=block.name, arguments=msgspec.json.encode(input).decode())
+    return msgspec.structs.replace(block, arguments=msgspec.json.encode(input).decode(), raw=None)
 
 
 def _cut_value(value: Any, share: float) -> Any:

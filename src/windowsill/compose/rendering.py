@@ -94,7 +94,7 @@ class Rendering:
     def _begin(self, view: View) -> None:
         self._forget()
         self._edits = view.edits
-        if self.format.rules.system_apart:
+        if self.format.rules.system_apart and not self.format.rules.system_inside:
             leading = view.leading()
             self._systems = tuple(view.read(item) for item in view.items[:leading])
             self._start = self._done = leading

@@ -13,7 +13,9 @@ from windowsill.formats.added import Added
 from windowsill.formats.anthropic import Anthropic
 from windowsill.formats.detect import AMBIGUOUS, detect, detect_body
 from windowsill.formats.format import Format, Problem
+from windowsill.formats.gemini import Gemini
 from windowsill.formats.openai import OpenAI
+from windowsill.formats.responses import Responses
 from windowsill.formats.wire import any_decoder, decode, encode, to_bytes
 from windowsill.history import repair as mending
 from windowsill.history.repair import Repair
@@ -38,8 +40,13 @@ __all__ = [
     "validate",
 ]
 
-_FORMATS: dict[str, Format] = {"anthropic": Anthropic(), "openai": OpenAI()}
-_ALIASES = {"openai-chat": "openai", "chat": "openai"}
+_FORMATS: dict[str, Format] = {
+    "anthropic": Anthropic(),
+    "gemini": Gemini(),
+    "openai": OpenAI(),
+    "responses": Responses(),
+}
+_ALIASES = {"openai-chat": "openai", "chat": "openai", "openai-responses": "responses", "google": "gemini"}
 
 SHARED_FIELDS = ("max_tokens", "temperature", "top_p", "stream")
 """Fields of a body that mean the same to every provider; the others stay behind when a request changes its format."""
@@ -117,8 +124,10 @@ def render_request(request: Request, *, format: str | None = None) -> bytes:
 def shared_fields(rest: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
     """The fields of a body that mean the same to another provider."""
     shared = {key: rest[key] for key in SHARED_FIELDS if key in rest}
-    limit = rest.get("max_completion_tokens")
-    return shared if limit is None else {**shared, "max_tokens": limit}
+    for limit in ("max_completion_tokens", "max_output_tokens"):
+        if limit in rest:
+            shared["max_tokens"] = rest[limit]
+    return shared
 
 
 def _carried(request: Request, target: Format) -> dict[str, msgspec.Raw]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from windowsill.errors import FormatError
+from windowsill.formats import gemini, responses
 from windowsill.formats.wire import any_decoder, decode, fields_decoder, items_decoder, text_decoder
 
 AMBIGUOUS = "openai"
@@ -30,11 +31,18 @@ _ANTHROPIC_BODY = frozenset({"system", "anthropic_version", "stop_sequences", "t
 _OPENAI_BODY = frozenset(
     {"max_completion_tokens", "response_format", "functions", "stream_options", "reasoning_effort", "n", "seed", "stop"}
 )
-_REMEDY = "pass format='anthropic' or format='openai'"
+_REMEDY = "pass format='anthropic', 'openai', 'responses' or 'gemini'"
+
+TELLING = 50
+"""How many items of a list are looked at to tell its kind: the first call, picture or signature decides."""
 
 
 def detect(value: Any, default: str = AMBIGUOUS) -> str:
     """The format of a decoded request body, message list, message or reply; `default` where it could be any."""
+    if gemini.detects(value):
+        return "gemini"
+    if responses.detects(value):
+        return "responses"
     if isinstance(value, list):
         if all(isinstance(each, dict) and "role" in each for each in value):
             return _first(map(_of_message, value)) or default
@@ -58,6 +66,11 @@ def detect(value: Any, default: str = AMBIGUOUS) -> str:
 def detect_body(body: bytes) -> str:
     """The format of a request body or message list as bytes; decodes no more of it than is needed to tell."""
     if body.lstrip()[:1] == b"[":
+        items = decode(items_decoder, body)
+        # One look at the first few tells a list of contents or items from one of messages.
+        found = _of_list([any_decoder.decode(each) for each in items[:TELLING]])
+        if found is not None:
+            return found
         return _first(_of_message(any_decoder.decode(each)) for each in decode(items_decoder, body)) or AMBIGUOUS
     fields = decode(fields_decoder, body)
     messages = fields.get("messages")
@@ -74,12 +87,18 @@ def detect_body(body: bytes) -> str:
     return found or AMBIGUOUS
 
 
+def _of_list(items: list[Any]) -> str | None:
+    if gemini.detects(items):
+        return "gemini"
+    return "responses" if responses.detects(items) else None
+
+
 def _first(found: Iterable[str | None]) -> str | None:
     return next((each for each in found if each is not None), None)
 
 
 def _of_body(fields: dict[str, Any]) -> str | None:
-    if fields.get("format") in {"anthropic", "openai"}:
+    if fields.get("format") in {"anthropic", "gemini", "openai", "responses"}:
         return str(fields["format"])
     for tool in fields.get("tools") or ():
         if isinstance(tool, dict):

@@ -22,7 +22,7 @@ from windowsill.history.view import (
     message_meta,
 )
 from windowsill.history.voice import own_words
-from windowsill.messages import NEUTRAL, Message
+from windowsill.messages import NEUTRAL, Message, Reasoning
 from windowsill.tokens import Weight
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -157,6 +157,7 @@ class Draft:
             sent=self._sent,
             own="windowsill" not in message.metadata and bool(own_words(message)),
             metadata=message.metadata,
+            leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
         )
         self._sent = False
         entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
@@ -214,6 +215,10 @@ class Draft:
         self._hash = entry.hash
         self.entries.append(entry)
         return entry
+
+
+def _only_reasons(message: Message) -> bool:
+    return all(isinstance(block, Reasoning) for block in message.blocks)
 
 
 def pack_message(message: Message) -> bytes:

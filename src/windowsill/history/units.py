@@ -49,6 +49,8 @@ def _reaches(items: Sequence[Item]) -> dict[int, int]:
     waiting: dict[str, int] = {}
     reaches: dict[int, int] = {}
     for index, item in enumerate(items):
+        if item.leads and index + 1 < len(items):
+            reaches[index] = index + 1
         for id in item.results:
             if id in waiting:
                 reaches[waiting[id]] = index

@@ -38,6 +38,8 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     own: bool = False
     """The user's own words, not text that a program put under the user role."""
     metadata: dict[str, Any] = {}
+    leads: bool = False
+    """Nothing but reasoning: it belongs to the message after it, where reasoning is a message of its own."""
 
 
 class Marking(msgspec.Struct, frozen=True, array_like=True):
@@ -79,6 +81,7 @@ class Item(msgspec.Struct, array_like=True):
     hides: int = 0
     cuts: tuple[Cut, ...] = ()
     facts: dict[str, Any] = {}
+    leads: bool = False
 
     @property
     def pinned(self) -> bool:
@@ -307,6 +310,7 @@ def item_of(entry: Entry, meta: MessageMeta) -> Item:
         marks=meta.marks,
         sent=meta.sent,
         own=meta.own,
+        leads=meta.leads,
     )
 
 

@@ -76,7 +76,8 @@ class Composer:
     ) -> Payload:
         """Reduce what is too large, render, and report."""
         view = self.ledger.view
-        if len(view.items) == (view.leading() if formats.get(format).rules.system_apart else 0):
+        rules = formats.get(format).rules
+        if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
             raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
         weight = fixed.system_weight + fixed.tools_weight + scale.frame

@@ -150,19 +150,23 @@ class Session:
     ) -> str:
         """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
 
-        The id of the message; when it returns, the message is on disk.
+        The id of the message, of the last one where a reply is several; when it returns, it is on disk.
         """
         added = self._read(value, format)
-        if len(added.messages) != 1:
+        if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
             raise InputError(f"this holds {len(added.messages)} messages", remedy="use `extend` for a list")
-        message = msgspec.structs.replace(
-            added.messages[0],
-            id=id or added.messages[0].id,
-            at=at if at is not None else added.messages[0].at,
-            marks=added.messages[0].marks | frozenset(marks),
-            metadata={**added.messages[0].metadata, **(metadata or {})},
-        )
-        return self._write([message], added.usage)[0]
+        # A reply may be several messages, where a provider gives reasoning, words and calls one by one.
+        messages = [
+            msgspec.structs.replace(
+                message,
+                id=id or message.id,
+                at=at if at is not None else message.at,
+                marks=message.marks | frozenset(marks),
+                metadata={**message.metadata, **(metadata or {})},
+            )
+            for message in added.messages
+        ]
+        return self._write(messages, added.usage)[-1]
 
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
         """Add several messages as one: all of them or none. Their ids."""
@@ -267,7 +271,7 @@ class Session:
                 found = self._ledger.view.read(item).format
                 if found in formats.names():
                     return found
-        return "anthropic" if self._lens.model.provider == "anthropic" else "openai"
+        return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, "openai")
 
     # Looking
 

@@ -20,6 +20,7 @@ RULES = Rules(
     system_apart=True,
     blank_text=False,
     named_results=True,
+    under="contents",
 )
 
 

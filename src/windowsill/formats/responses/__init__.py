@@ -17,6 +17,7 @@ RULES = Rules(
     unique_ids=True,
     id_pattern=render.ID_PATTERN,
     bare_results=False,
+    under="input",
 )
 
 
