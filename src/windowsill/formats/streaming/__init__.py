@@ -1,0 +1,71 @@
+"""Streaming, without input or output: feed bytes, get events, and in the end the message.
+
+stream = streaming.stream("anthropic")
+for chunk in response.iter_bytes():
+    for event in stream.feed(chunk):
+        ...
+reply = stream.reply()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windowsill.errors import NotFoundError
+from windowsill.formats.anthropic.read import read_reply as read_anthropic
+from windowsill.formats.openai.read import read_reply as read_openai
+from windowsill.formats.responses.read import read_reply as read_responses
+from windowsill.formats.streaming.anthropic import AnthropicAssembly
+from windowsill.formats.streaming.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Raw,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from windowsill.formats.streaming.openai import OpenAIAssembly
+from windowsill.formats.streaming.responses import ResponsesAssembly
+from windowsill.formats.streaming.sse import MAX_EVENT_BYTES
+from windowsill.formats.streaming.stream import Assembly, Stream
+from windowsill.messages import Reply
+
+__all__ = [
+    "Assembly",
+    "CallDelta",
+    "CallStarted",
+    "Event",
+    "Failed",
+    "Finished",
+    "Raw",
+    "ReasoningDelta",
+    "Stream",
+    "TextDelta",
+    "UsageSeen",
+    "names",
+    "stream",
+]
+
+_STREAMS: dict[str, tuple[Callable[[], Assembly], Callable[[bytes], Reply]]] = {
+    "anthropic": (AnthropicAssembly, read_anthropic),
+    "openai": (OpenAIAssembly, read_openai),
+    "responses": (ResponsesAssembly, read_responses),
+}
+_ALIASES = {"openai-chat": "openai", "chat": "openai", "openai-responses": "responses"}
+
+
+def names() -> tuple[str, ...]:
+    """The formats whose streams are known."""
+    return tuple(_STREAMS)
+
+
+def stream(format: str, *, limit: int = MAX_EVENT_BYTES) -> Stream:
+    """A new stream of this format; `limit` is the size in bytes that one event may have."""
+    found = _STREAMS.get(_ALIASES.get(format, format))
+    if found is None:
+        raise NotFoundError(f"no streams of format {format!r}", remedy=f"use one of {', '.join(_STREAMS)}")
+    assembly, read_reply = found
+    return Stream(assembly(), read_reply, limit=limit)

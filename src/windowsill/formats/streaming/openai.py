@@ -1,0 +1,236 @@
+"""Puts an OpenAI Chat Completions message together out of its stream: the first choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from windowsill.errors import FormatError
+from windowsill.formats.openai.read import read_reply
+from windowsill.formats.streaming import sse
+from windowsill.formats.streaming.events import (
+    MALFORMED,
+    CallDelta,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Raw,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from windowsill.formats.streaming.openai_calls import Calls
+from windowsill.formats.streaming.pieces import Pieces, grow, loose, settle
+from windowsill.formats.streaming.stream import DONE
+from windowsill.formats.wire import encode
+from windowsill.messages import Usage
+
+
+class _Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    arguments: str
+    name: None = None
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    index: int
+    function: _Function
+    type: str | None = None
+    id: None = None
+
+
+class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    content: str | None = None
+    tool_calls: tuple[_Call] | None = None
+    reasoning_content: str | None = None
+    role: str | None = None
+    refusal: None = None
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    delta: _Delta
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    """What nearly every event is: more of one thing. All others take the longer way."""
+
+    choices: tuple[_Choice]
+    usage: None = None
+    error: None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+SPOKEN = frozenset({"role", "content", "reasoning_content", "tool_calls", "function_call"})
+"""Fields of a delta that a listener hears of by their own events."""
+
+APART = frozenset({"choices", "usage", "error", "obfuscation"})
+"""Fields of a chunk that are not fields of the response, or not as they are."""
+
+
+class OpenAIAssembly:
+    """The state of one answer."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.failure: Failed | None = None
+        self._response: dict[str, Any] = {}
+        self._choice: dict[str, Any] = {}
+        self._message: dict[str, Any] = {"role": "assistant", "content": None}
+        self._content: Pieces | None = None
+        self._reasoning: Pieces | None = None
+        self._calls = Calls()
+        self._stop_reason: str | None = None
+        self._usage: Any = None
+
+    def take(self, arrived: list[sse.Event]) -> list[Event]:
+        """Take more events; what they mean to a listener."""
+        out: list[Event] = []
+        read = _chunk.decode
+        for event in arrived:
+            try:
+                wire = read(event.data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._take_other(event, out)
+                continue
+            choice = wire.choices[0]
+            if choice.index or not self._take_delta(choice.delta, out):
+                self._take_other(event, out)
+        return out
+
+    def body(self) -> bytes:
+        """The response, as far as it arrived."""
+        message = settle(self._message)
+        if self._calls:
+            message["tool_calls"] = self._calls.settle()
+        choice = {"index": 0, "message": message, **settle(self._choice), "finish_reason": self._stop_reason}
+        response = {**settle(self._response), "object": "chat.completion", "choices": [choice], "usage": self._usage}
+        return encode(response)
+
+    def _take_delta(self, delta: _Delta, out: list[Event]) -> bool:
+        """More of what has begun; false when it is something else."""
+        text, calls, thought = delta.content, delta.tool_calls, delta.reasoning_content
+        if text:
+            if self._content is None or calls or thought:
+                return False
+            self._content.append(text)
+            out.append(TextDelta(text))
+        elif calls:
+            call = self._calls.known.get(calls[0].index)
+            if call is None or call.arguments is None or thought:
+                return False
+            call.arguments.append(calls[0].function.arguments)
+            out.append(CallDelta(calls[0].function.arguments, call.place))
+        elif thought:
+            if self._reasoning is None:
+                return False
+            self._reasoning.append(thought)
+            out.append(ReasoningDelta(thought))
+        else:
+            return False
+        return True
+
+    def _take_other(self, event: sse.Event, out: list[Event]) -> None:
+        if event.data == DONE:
+            if not self.finished:
+                self._finish(out)
+            return
+        if not event.data:
+            return
+        value = loose(event.data)
+        if value is None:
+            self._fail(Failed("an event that cannot be read", MALFORMED, event.data), out)
+            return
+        if error := value.get("error"):
+            self._fail(_failed(error, event.data), out)
+        choices = value.get("choices")
+        if not isinstance(choices, list):
+            if not error:
+                out.append(Raw(event.event, event.data))
+            return
+        self._response.update(
+            {
+                key: each
+                for key, each in value.items()
+                if key not in APART and (each is not None or key not in self._response)
+            }
+        )
+        for choice in choices:
+            if isinstance(choice, dict) and not choice.get("index"):
+                self._take_choice(choice, event, out)
+            else:
+                out.append(Raw(event.event, event.data))
+        self._use(value.get("usage"), out)
+
+    def _take_choice(self, choice: dict[str, Any], event: sse.Event, out: list[Event]) -> None:
+        found = choice.get("delta")
+        delta: dict[str, Any] = found if isinstance(found, dict) else {}
+        self._hear(delta, event, out)
+        # An empty role says nothing; calls and what was asked for by name keep their own state.
+        grow(
+            self._message, {key: each for key, each in delta.items() if key != "tool_calls" and (key, each) != ROLELESS}
+        )
+        content, reasoning = self._message["content"], self._message.get("reasoning_content")
+        self._content = content if isinstance(content, Pieces) else None
+        self._reasoning = reasoning if isinstance(reasoning, Pieces) else None
+        calls = delta.get("tool_calls")
+        if "tool_calls" in delta:
+            self._message.setdefault("tool_calls", [] if isinstance(calls, list) else None)
+        for piece in calls if isinstance(calls, list) else ():
+            if isinstance(piece, dict):
+                self._calls.take(piece, out)
+        grow(
+            self._choice, {key: each for key, each in choice.items() if key not in {"index", "delta", "finish_reason"}}
+        )
+        reason = choice.get("finish_reason")
+        if reason and isinstance(reason, str) and not self.finished:
+            self._stop_reason = reason
+            self._finish(out)
+
+    def _hear(self, delta: dict[str, Any], event: sse.Event, out: list[Event]) -> None:
+        text, thought, asked = delta.get("content"), delta.get("reasoning_content"), delta.get("function_call")
+        if thought and isinstance(thought, str):
+            out.append(ReasoningDelta(thought))
+        if text and isinstance(text, str):
+            out.append(TextDelta(text))
+        if isinstance(asked, dict):
+            if isinstance(name := asked.get("name"), str):
+                out.append(CallStarted(name, name))
+            if isinstance(arguments := asked.get("arguments"), str) and arguments:
+                out.append(CallDelta(arguments))
+        unheard = (text and not isinstance(text, str)) or any(delta[key] for key in delta.keys() - SPOKEN)
+        if unheard:
+            out.append(Raw(event.event, event.data))
+
+    def _use(self, usage: Any, out: list[Event]) -> None:
+        if not isinstance(usage, dict):
+            return
+        message = {"role": "assistant"}
+        try:
+            seen = read_reply(encode({"choices": [{"message": message}], "usage": usage})).usage
+        except FormatError:
+            return
+        self._usage = usage
+        out.append(UsageSeen(seen or Usage()))
+
+    def _finish(self, out: list[Event]) -> None:
+        self.finished = True
+        out.append(Finished(self._stop_reason))
+
+    def _fail(self, failure: Failed, out: list[Event]) -> None:
+        self.failure = self.failure or failure
+        out.append(failure)
+
+
+ROLELESS = ("role", "")
+
+
+def _failed(error: Any, data: bytes) -> Failed:
+    if not isinstance(error, dict):
+        return Failed(str(error), "error", data)
+    kind = error.get("type") or error.get("code") or "error"
+    return Failed(str(error.get("message") or "an error"), str(kind), data)
