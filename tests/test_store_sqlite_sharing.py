@@ -149,7 +149,7 @@ def test_no_connection_is_open_while_forking(store: SQLiteStore):
     reader, writer = os.pipe()
     if os.fork() == 0:
         names = [os.path.realpath(fd) for fd in Path("/proc/self/fd").iterdir()]
-        os.write(writer, str(sum("sessions.db" in name for name in names)).encode())
+        os.write(writer, str(sum(name.startswith(str(store.path)) for name in names)).encode())
         os._exit(0)
     os.wait()
     assert os.read(reader, 9) == b"0"

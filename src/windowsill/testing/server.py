@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -90,8 +91,7 @@ class Server:
 
     def __enter__(self) -> Server:
         handler = type("Handler", (_Handler,), {"owner": self})
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", 0), handler)
         Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
@@ -155,6 +155,15 @@ class Server:
     def _note(self, dialect: Dialect, body: dict[str, Any], raw: bytes, *, status: int, **more: Any) -> None:
         with self._lock:
             self.seen.append(Seen(format=dialect.format, body=body, raw=raw, status=status, **more))
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing when a client hung up: that is often what a test is about."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
