@@ -36,7 +36,7 @@ docs: $(VENV)/.base
 	$(BIN)/python docs/help.py
 
 soak: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) tests/test_invariants.py tests/test_crash.py --hypothesis-profile soak
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile soak
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
