@@ -150,6 +150,24 @@ def test_a_picture_larger_than_the_provider_takes_goes_alone():
     assert [block["type"] for block in body["messages"][0]["content"]] == ["image", "text"]
 
 
+def test_many_small_pictures_are_no_reason_to_cut_a_long_message_that_fits():
+    """Each is below the limit for one, only together they are above it: nothing has to change."""
+    session = opened(20_000, media_bytes=12)
+    session.add({"role": "user", "content": [IMAGE, IMAGE, text_block("word " * 10_500)]})
+    payload = session.compose_sync()
+    assert payload.report.folds == ()
+    assert payload.messages[0]["content"][2]["text"] == "word " * 10_500
+
+
+def test_a_picture_in_the_way_does_not_cost_the_words_beside_it():
+    """What can only go whole goes; the text takes the room that is left, and is not cut to nothing."""
+    session = opened(4_000)
+    session.add({"role": "user", "content": [IMAGE, IMAGE, text_block("word " * 9_000)]})
+    payload = session.compose_sync()
+    assert 1_000 < payload.tokens < 2_000
+    assert [fold.messages for fold in payload.report.folds] == [1]
+
+
 @pytest.mark.parametrize("system", [None, "あ" * 1_700], ids=["no system", "a system prompt of 5,100 bytes"])
 def test_the_body_stays_within_the_bytes_of_the_provider(system):
     """T7: the whole request counts, system prompt and tools included."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from windowsill.errors import NotFoundError as NotFoundError
     from windowsill.errors import SettingError as SettingError
     from windowsill.errors import StoreError as StoreError
-    from windowsill.errors import StrategyError as StrategyError
     from windowsill.errors import UnknownModelError as UnknownModelError
     from windowsill.errors import WindowsillError as WindowsillError
     from windowsill.formats import repair as repair
@@ -55,7 +54,6 @@ _HOMES = {
     "Store": "store",
     "StoreError": "errors",
     "Strategy": "strategies",
-    "StrategyError": "errors",
     "Tool": "messages",
     "UnknownModelError": "errors",
     "Usage": "messages",

@@ -8,11 +8,10 @@ WindowsillError
 ├── UnknownModelError   a model with no known window (also a LookupError)
 ├── BudgetError         what cannot be reduced is larger than the budget
 ├── FoldError           a fold that would break a unit, hide what is kept, or overlap another
-├── StoreError          the place where sessions are kept
-│   ├── ConflictError   somebody else wrote first, several times in a row
-│   ├── LockedError     somebody else holds the lock
-│   └── DamagedError    what is stored is not what was written
-└── StrategyError       a strategy or plug-in that failed
+└── StoreError          the place where sessions are kept
+    ├── ConflictError   somebody else wrote first, several times in a row
+    ├── LockedError     somebody else holds the lock
+    └── DamagedError    what is stored is not what was written
 """
 
 from __future__ import annotations
@@ -108,7 +107,3 @@ class LockedError(StoreError):
 
 class DamagedError(StoreError):
     """What is stored is not what was written."""
-
-
-class StrategyError(WindowsillError):
-    """A strategy or plug-in that failed or returned nonsense."""

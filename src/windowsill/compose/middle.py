@@ -43,6 +43,11 @@ def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
     return shorter if weigh(shorter, scale) < weigh(block, scale) else None
 
 
+def can_be_cut(block: Block) -> bool:
+    """Whether a block may be shown in part; the others are there or not."""
+    return isinstance(block, (Text, ToolResult, ToolUse)) or (isinstance(block, Document) and bool(block.text))
+
+
 def weigh(block: Block, scale: Scale) -> int:
     """The tokens of one block."""
     return scale.tokens(scale.weigh(Message(role="user", blocks=(block,))))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.compose.middle import cut_block, note, weigh
+from windowsill.compose.middle import can_be_cut, cut_block, note, weigh
 from windowsill.history.folds import FoldKind, Part, Proposal
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Block, Document, Image, Message, Text, ToolResult
@@ -130,19 +130,25 @@ def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str) -> Pro
 
 
 def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale: Scale) -> Iterator[tuple[int, Block]]:
-    """The blocks to replace so that `excess` tokens are gone, largest first.
+    """The blocks to replace so that `excess` tokens are gone.
 
+    What can only go whole, such as a picture, goes first where it is larger than its share; texts share what is left.
     What was cut before is cut anew from the whole, so that no cut is cut again.
     """
-    sizes = {number: weigh(block, scale) for number, block in enumerate(shown)}
-    for number in sorted(sizes, key=lambda each: -sizes[each]):
-        if excess <= 0:
-            return
-        shorter = cut_block(whole[number], max(LOWEST_CAP, sizes[number] - excess), scale)
-        saved = sizes[number] - weigh(shorter, scale) if shorter is not None else 0
-        if shorter is not None and saved > 0:
+    sizes = [weigh(block, scale) for block in shown]
+    room = max(0, sum(sizes) - excess)
+    share = _level(sizes, room)
+    texts = [number for number, block in enumerate(whole) if can_be_cut(block)]
+    for number in sorted(set(range(len(whole))) - set(texts)):
+        if sizes[number] > share and (noted := cut_block(whole[number], LOWEST_CAP, scale)) is not None:
+            yield number, noted
+            sizes[number] = weigh(noted, scale)
+    left = room - sum(size for number, size in enumerate(sizes) if number not in texts)
+    share = max(LOWEST_CAP, _level([sizes[number] for number in texts], max(0, left)))
+    for number in texts:
+        shorter = cut_block(whole[number], share, scale) if sizes[number] > share else None
+        if shorter is not None and weigh(shorter, scale) < sizes[number]:
             yield number, shorter
-            excess -= saved
 
 
 def drop_media(view: View, budget: Budget) -> Proposal | None:

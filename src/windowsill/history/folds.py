@@ -45,6 +45,12 @@ class Part(msgspec.Struct, frozen=True, array_like=True, tag="part"):
 Span: TypeAlias = Run | Part
 
 
+def touched(spans: tuple[Span, ...]) -> int:
+    """How many messages these spans hide or cut, those inside inner folds included."""
+    cut = {span.message for span in spans if isinstance(span, Part)}
+    return len(cut) + sum(span.hides for span in spans if isinstance(span, Run))
+
+
 class Fold(msgspec.Struct, frozen=True, array_like=True):
     """One reduction, as the journal keeps it. The stand-ins, which may be large, are in the entry's body."""
 

@@ -14,10 +14,10 @@ from windowsill.compose.payload import FoldMade, Payload, Report, weigh_item
 from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
-from windowsill.compose.squeeze import cut_giants
+from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.config import Settings
 from windowsill.errors import BudgetError, FoldError, InputError
-from windowsill.history.folds import Proposal, Run
+from windowsill.history.folds import Proposal, touched
 from windowsill.history.history import Call
 from windowsill.history.view import Item, View
 from windowsill.session.fixed import Fixed, key_of, read_fixed
@@ -140,11 +140,12 @@ class Composer:
         overtaken: FoldError | None = None
         extra = 0
         for _ in range(MOST_ATTEMPTS):
-            if budget.fixed + extra + view.tokens() > budget.high or _limited(view, budget):
+            too_long = budget.fixed + extra + view.tokens() > budget.high
+            if too_long or over_limits(view, budget):
                 accept = done.accept(self._fold)
                 try:
                     # Giants first: what always stays is smaller then, and the marks follow from what always stays.
-                    if (giants := cut_giants(view, budget)) is not None:
+                    if too_long and (giants := cut_giants(view, budget)) is not None:
                         accept(giants)
                     tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
                     reduced = reduce(view, tighter, self.strategy, accept)
@@ -233,7 +234,7 @@ class Composer:
             kind=proposal.kind,
             strategy=proposal.strategy,
             reason=proposal.reason,
-            messages=sum(span.hides if isinstance(span, Run) else 1 for span in proposal.spans),
+            messages=touched(proposal.spans),
             before=before,
             after=after,
         )
@@ -295,12 +296,3 @@ class Composer:
             error=round(calibration.error, 2) if calibration.observations else None,
             exact=self.lens.exact,
         )
-
-
-def _limited(view: View, budget: Budget) -> bool:
-    weight, limits = view.weight, budget.limits
-    return bool(
-        (budget.room_bytes is not None and weight.bytes > budget.room_bytes)
-        or (limits.media is not None and weight.media > limits.media)
-        or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
-    )
