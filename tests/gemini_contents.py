@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
 
 from conversations import PNG, any_text, spoken
-from windowsill import formats
-from windowsill.formats.gemini import Gemini
 
 SIGNATURE = "c2lnbmF0dXJl"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered():
-    """Gemini among the formats, whether or not the registry has it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(formats._FORMATS, "gemini", Gemini())
-        yield
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from gemini_contents import (
     answer,
     call,
     model,
-    registered,
     text,
     user,
 )
@@ -27,7 +26,6 @@ from windowsill.history.repair import repair
 from windowsill.messages import Document, Image, Reasoning, Text, ToolResult, ToolUse, Unknown
 
 pytestmark = pytest.mark.unit
-__all__ = ["registered"]
 
 FORMAT = Gemini()
 ARGUMENTS = '{"path":"a.py"}'

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import broken_anthropic, broken_openai, sound_anthropic, sound_openai
-from gemini_contents import broken_gemini, registered, sound_gemini
+from gemini_contents import broken_gemini, sound_gemini
 from windowsill import formats
 from windowsill.formats.gemini import PLACEHOLDER, Gemini
 from windowsill.history.repair import repair
 
 pytestmark = pytest.mark.unit
-__all__ = ["registered"]
 
 foreign = st.one_of(
     broken_anthropic.map(lambda messages: (messages, "anthropic")),

@@ -15,7 +15,6 @@ from gemini_contents import (
     answer,
     call,
     model,
-    registered,
     text,
     user,
 )
@@ -25,7 +24,6 @@ from windowsill.history.repair import repair
 from windowsill.messages import Text
 
 pytestmark = pytest.mark.unit
-__all__ = ["registered"]
 
 FORMAT = Gemini()
 ARGUMENTS = '{"path":"a.py"}'

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gemini_contents import HI, HOLOGRAM, OK, PICTURE, SIGNATURE, answer, call, model, registered, text, user
+from gemini_contents import HI, HOLOGRAM, OK, PICTURE, SIGNATURE, answer, call, model, text, user
 from windowsill import formats
 from windowsill.formats.gemini import PLACEHOLDER
 
 pytestmark = pytest.mark.unit
-__all__ = ["registered"]
 
 SIGNED = call(signature=SIGNATURE)
 

@@ -46,14 +46,6 @@ from windowsill.messages import Document, Image, Text, ToolResult, ToolUse, Unkn
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _registered():
-    """The format under its name, whether the registry has it yet or not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(formats._FORMATS, "responses", FORMAT)
-        yield
-
-
 def test_parts_of_every_kind_are_read():
     """Each kind of part becomes its neutral form; an unknown one is kept."""
     audio = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}

@@ -40,14 +40,6 @@ from windowsill.history.repair import repair
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _registered():
-    """The format under its name, whether the registry has it yet or not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(formats._FORMATS, "responses", FORMAT)
-        yield
-
-
 part = st.one_of(st.builds(input_text, any_text), st.sampled_from([PIXEL, FILE, {"type": "input_smell", "x": [1]}]))
 spoken_item = st.one_of(
     st.builds(written, any_text),

@@ -46,14 +46,6 @@ from windowsill.messages import Text
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _registered():
-    """The format under its name, whether the registry has it yet or not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(formats._FORMATS, "responses", FORMAT)
-        yield
-
-
 def test_edited_message_keeps_what_stands_around_its_blocks():
     """Fields of the item survive, and untouched parts keep their bytes."""
     item = {**written("a", "b"), "phase": "commentary", "x": 1}

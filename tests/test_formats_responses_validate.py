@@ -21,17 +21,8 @@ from response_items import (
     said,
     written,
 )
-from windowsill import formats
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _registered():
-    """The format under its name, whether the registry has it yet or not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(formats._FORMATS, "responses", FORMAT)
-        yield
 
 
 RULES = [

@@ -46,7 +46,7 @@ _FORMATS: dict[str, Format] = {
     "openai": OpenAI(),
     "responses": Responses(),
 }
-_ALIASES = {"openai-chat": "openai", "chat": "openai", "openai-responses": "responses", "google": "gemini"}
+ALIASES = {"openai-chat": "openai", "chat": "openai", "openai-responses": "responses", "google": "gemini"}
 
 SHARED_FIELDS = ("max_tokens", "temperature", "top_p", "stream")
 """Fields of a body that mean the same to every provider; the others stay behind when a request changes its format."""
@@ -70,7 +70,7 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> Format:
     """The format of this name."""
-    found = _FORMATS.get(_ALIASES.get(name, name))
+    found = _FORMATS.get(ALIASES.get(name, name))
     if found is None:
         raise NotFoundError(f"no format {name!r}", remedy=f"use one of {', '.join(_FORMATS)}")
     return found

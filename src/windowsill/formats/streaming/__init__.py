@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from windowsill import formats
 from windowsill.errors import NotFoundError
 from windowsill.formats.anthropic.read import read_reply as read_anthropic
 from windowsill.formats.openai.read import read_reply as read_openai
@@ -54,7 +55,6 @@ _STREAMS: dict[str, tuple[Callable[[], Assembly], Callable[[bytes], Reply]]] = {
     "openai": (OpenAIAssembly, read_openai),
     "responses": (ResponsesAssembly, read_responses),
 }
-_ALIASES = {"openai-chat": "openai", "chat": "openai", "openai-responses": "responses"}
 
 
 def names() -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def names() -> tuple[str, ...]:
 
 def stream(format: str, *, limit: int = MAX_EVENT_BYTES) -> Stream:
     """A new stream of this format; `limit` is the size in bytes that one event may have."""
-    found = _STREAMS.get(_ALIASES.get(format, format))
+    found = _STREAMS.get(formats.ALIASES.get(format, format))
     if found is None:
         raise NotFoundError(f"no streams of format {format!r}", remedy=f"use one of {', '.join(_STREAMS)}")
     assembly, read_reply = found
