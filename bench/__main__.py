@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from bench import growth, loop, prefix, recorded, startup
+from bench import formats, growth, loop, prefix, recorded, startup
 
-ALL = {"startup": startup.run, "prefix": prefix.run, "loop": loop.run, "growth": growth.run, "recorded": recorded.run}
+ALL = {
+    "startup": startup.run,
+    "prefix": prefix.run,
+    "loop": loop.run,
+    "growth": growth.run,
+    "formats": formats.run,
+    "recorded": recorded.run,
+}
 
 
 def main(arguments: list[str]) -> None:

@@ -236,3 +236,49 @@ def test_what_is_no_message_is_refused_with_its_place(message, where, what):
     assert raised.value.where == where
     assert what in str(raised.value)
     assert raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"type": "content", "content": "page"}, Document(text="page")),
+        ({"type": "content", "content": [text_block("page"), {"type": "image"}]}, Document(text="page\n(image)")),
+        ({"type": "url", "url": "https://a.b/c.pdf"}, Document(url="https://a.b/c.pdf")),
+        ({"type": "file", "file_id": "file_1"}, Document(url="file_1")),
+    ],
+)
+def test_documents_of_every_source_are_read(source, expected):
+    """A document made of blocks has their words, so that another provider can be told them."""
+    assert bare(read({"role": "user", "content": [{"type": "document", "source": source}]}).blocks) == [expected]
+
+
+def test_set_of_tools_goes_by_its_type():
+    """What the provider gets from elsewhere has no name of its own."""
+    raw = b'{"type":"mcp_toolset","mcp_server_name":"git"}'
+    tool = FORMAT.read_tool(raw, "tools[0]")
+    assert (tool.name, FORMAT.render_tool(tool)) == ("mcp_toolset", raw)
+    with pytest.raises(FormatError, match="without a name"):
+        FORMAT.read_tool(b'{"description":"x"}', "tools[0]")
+
+
+def test_request_may_begin_with_a_compaction():
+    """Everything before it is in it, so no user message needs to stand there."""
+    compacted = {"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}
+    assert formats.validate([compacted, {"role": "user", "content": "go on"}], "anthropic") == []
+
+
+def test_fields_of_a_body_pass_untouched():
+    """Containers, servers, choices of tools and context management are the provider's business."""
+    body = {
+        "model": "claude-sonnet-5",
+        "max_tokens": 9,
+        "container": {"id": "c"},
+        "mcp_servers": [{"type": "url", "name": "git", "url": "https://a.b"}],
+        "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+        "tool_choice": {"type": "tool", "name": "read", "disable_parallel_tool_use": True},
+        "tools": [{"name": "read", "strict": True, "input_schema": {"type": "object"}}],
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    raw = msgspec.json.encode(body)
+    assert formats.render_request(formats.read_request(raw)) == raw
+    assert formats.validate(raw, "anthropic") == []

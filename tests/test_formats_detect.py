@@ -31,6 +31,19 @@ SCHEMA = {"type": "object"}
         ({"messages": [PLAIN], "tools": [{"type": "function", "function": {"name": "t"}}]}, "openai"),
         ({"messages": [PLAIN], "max_completion_tokens": 1}, "openai"),
         ({"messages": [PLAIN], "format": "anthropic"}, "anthropic"),
+        ({"messages": [PLAIN], "thinking": {"type": "enabled", "budget_tokens": 9}}, "anthropic"),
+        ({"messages": [PLAIN], "model": "deepseek-v4-pro", "thinking": {"type": "enabled"}}, "deepseek"),
+        ({"messages": [PLAIN, tool("c0")], "model": "moonshotai/kimi-k2.5"}, "deepseek"),
+        ({"messages": [PLAIN], "model": "deepseek-chat"}, "openai"),
+        ({"messages": [PLAIN], "model": "glm-4.7", "thinking": {"type": "enabled"}}, "openai"),
+        ({"messages": [PLAIN, {"role": "assistant", "reasoning": "hm"}]}, "openai"),
+        ([PLAIN, {"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}], "anthropic"),
+        ({"choices": [], "model": "deepseek-reasoner"}, "deepseek"),
+        ([PLAIN, {"role": "assistant", "content": "a", "reasoning_content": "hm"}], "deepseek"),
+        ([{"role": "assistant", "content": "a", "reasoning_content": each} for each in ("hm", None)], "openai"),
+        ({"messages": [{"role": "assistant", "reasoning_content": "hm"}], "model": "my-own"}, "openai"),
+        ({"messages": [PLAIN], "format": "deepseek"}, "deepseek"),
+        ([{"role": "assistant", "content": [{"type": "thinking", "thinking": [text_block("hm")]}]}], "openai"),
         ({"type": "message", "role": "assistant", "content": [text_block("hi")]}, "anthropic"),
         ({"choices": []}, "openai"),
         (tool("c0"), "openai"),
@@ -44,6 +57,22 @@ def test_format_is_told(value, format):
         assert formats.read_request(msgspec.json.encode(value)).format == format
 
 
+@pytest.mark.parametrize(
+    ("value", "default", "format"),
+    [
+        (tool("c0"), "deepseek", "deepseek"),
+        (PLAIN, "deepseek", "deepseek"),
+        ({"choices": [], "model": "gpt-5"}, "deepseek", "deepseek"),
+        ({"role": "assistant", "reasoning_content": "hm"}, "openai", "openai"),
+        (tool("c0"), "anthropic", "openai"),
+        ({"role": "user", "content": [result("c0")]}, "deepseek", "anthropic"),
+    ],
+)
+def test_dialect_is_the_one_expected(value, default, format):
+    """What any OpenAI-like server could have written is of the dialect that the caller speaks."""
+    assert formats.detect(value, default) == format
+
+
 @pytest.mark.parametrize("value", [7, "hi", None, {"a": 1}, [1]])
 def test_what_cannot_be_told_is_refused(value):
     """The error says how to name the format or what to pass."""
@@ -55,5 +84,5 @@ def test_what_cannot_be_told_is_refused(value):
 def test_formats_are_found_by_name_and_alias():
     """An unknown name is answered with the known ones."""
     assert formats.get("chat") is formats.get("openai-chat") is formats.get("openai")
-    with pytest.raises(NotFoundError, match="anthropic, gemini, openai, responses"):
+    with pytest.raises(NotFoundError, match="anthropic, deepseek, gemini, openai, responses"):
         formats.get("smoke-signals")

@@ -189,11 +189,6 @@ def test_body_is_taken_apart_and_put_together():
     assert (request.model, request.system.text) == ("gemini-3-pro", "be brief")
     assert [each.name for each in request.tools] == ["read", "write"]
     del body["model"]
-    body["tools"] = [
-        {"functionDeclarations": [{"name": "read", "behavior": "BLOCKING"}, {"name": "write"}]},
-        {"googleSearch": {}},
-        {"codeExecution": {}},
-    ]
     assert msgspec.json.decode(formats.render_request(request)) == body
     for entry in body["tools"]:
         types.Tool.model_validate(entry)
@@ -335,3 +330,20 @@ def test_what_is_no_content_is_refused_with_its_place(content, where, what):
 def test_format_is_told(value, is_gemini):
     """Told by what only Gemini has."""
     assert gemini.detects(value) is is_gemini
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"output": "a", "error": "b"},
+        {"output": "a", "result": "b"},
+        {"result": "a", "error": "b"},
+        {"output": "a", "result": "a"},
+        {"output": "a", "more": 1},
+    ],
+)
+def test_response_of_several_fields_is_told_whole(response):
+    """Only a field that stands alone is the words of the tool."""
+    raw = msgspec.json.encode(user(answer("read", **response)))
+    (result,) = FORMAT.read_message(raw, "").results
+    assert (result.is_error, msgspec.json.decode(result.content[0].text)) == (False, response)

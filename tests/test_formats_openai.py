@@ -270,3 +270,50 @@ def test_what_is_no_message_is_refused_with_its_place(message, where, what):
     assert raised.value.where.startswith(where)
     assert what in str(raised.value)
     assert raised.value.remedy
+
+
+def test_thinking_part_of_mistral_is_reasoning():
+    """It stays a part of the content through an edit, and is not told to another provider."""
+    thought = {"type": "thinking", "thinking": [text_block("h"), text_block("m")]}
+    message = read({"role": "assistant", "content": [thought, text_block("a")]})
+    assert bare(message.blocks) == [Reasoning(text="hm"), Text(text="a")]
+    blocks = (message.blocks[0], Text(text="b"))
+    (edited,) = render(msgspec.structs.replace(message, blocks=blocks, edited=True))
+    assert edited["content"] == [thought, text_block("b")]
+    (over,) = formats.get("anthropic").render_message(message)
+    assert msgspec.json.decode(over)["content"] == [text_block("a")]
+
+
+def test_tools_that_a_server_runs_itself_are_accepted():
+    """Other servers have kinds of tools and calls of their own."""
+    called = {"id": "c0", "type": "builtin_function", "function": {"name": "$web_search", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": [called]}]
+    tools = [{"type": "builtin_function", "function": {"name": "$web_search"}}, {"type": "web_search", "x": 1}]
+    body = {"model": "kimi-k2", "messages": [*messages, tool("c0")], "tools": tools}
+    assert formats.validate(body, "openai") == []
+    assert formats.render_request(formats.read_request(body, format="openai")) == msgspec.json.encode(
+        {"model": "kimi-k2", "tools": tools, "messages": body["messages"]}
+    )
+
+
+def test_fields_of_a_body_and_of_messages_pass_untouched():
+    """Predictions, searches, annotations, names and audio are the provider's business."""
+    body = {
+        "model": "gpt-5",
+        "prediction": {"type": "content", "content": "a"},
+        "web_search_options": {},
+        "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}},
+        "tools": [{"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}],
+        "messages": [
+            {"role": "user", "content": "hi", "name": "ann"},
+            {
+                "role": "assistant",
+                "content": "a",
+                "annotations": [{"type": "url_citation"}],
+                "audio": {"id": "audio_1"},
+            },
+        ],
+    }
+    raw = msgspec.json.encode(body)
+    assert formats.render_request(formats.read_request(raw)) == raw
+    assert formats.validate(raw, "openai") == []

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.unit
 
 ADAPTERS = {
     "anthropic": TypeAdapter(list[MessageParam]),
+    "deepseek": TypeAdapter(list[ChatCompletionMessageParam]),
     "gemini": TypeAdapter(list[Content]),
     "openai": TypeAdapter(list[ChatCompletionMessageParam]),
     "responses": TypeAdapter(list[ResponseInputItemParam]),
@@ -27,6 +28,7 @@ ADAPTERS = {
 broken = st.one_of(
     broken_anthropic.map(lambda messages: (messages, "anthropic")),
     broken_openai.map(lambda messages: (messages, "openai")),
+    broken_openai.map(lambda messages: (messages, "deepseek")),
 )
 names = st.sampled_from(formats.names())
 
@@ -89,6 +91,7 @@ def test_official_types_take_what_is_rendered(conversation, target):
 def test_unchanged_messages_are_the_same_bytes(conversation):
     """Reading and rendering without mending gives every message back byte for byte, broken or not."""
     messages, source = conversation
+    source = "openai" if source == "deepseek" else source
     raws = [msgspec.json.format(msgspec.json.encode(each), indent=1) for each in messages]
     request = formats.read_request(b"[" + b" , ".join(raws) + b"]", format=source)
     format = formats.get(source)

@@ -374,3 +374,15 @@ def test_last_event_without_its_blank_line_counts():
     assert stream.partial
     assert stream.close() == [Finished(None)]
     assert not stream.partial
+
+
+def test_what_was_done_to_the_context_is_kept():
+    """It stands beside the delta at the end, and is part of the message of the call without streaming."""
+    stream = streaming.stream("anthropic")
+    done = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 9}]}
+    start = {"type": "message_start", "message": {"role": "assistant", "content": [], "model": "m"}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "context_management": done}
+    for event in (start, end, {"type": "message_stop"}):
+        stream.feed(b"data: " + msgspec.json.encode(event) + b"\n\n")
+    assert msgspec.json.decode(stream.body())["context_management"] == done
+    assert stream.reply().cleared.uses == 2

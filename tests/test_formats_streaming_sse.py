@@ -108,3 +108,38 @@ def test_a_long_event_in_small_pieces_is_joined_once():
     for _ in range(5000):
         assert parser.feed(b"ab") == []
     assert parser.feed(b"\n\n") == [Event("", b"ab" * 5000)]
+
+
+@pytest.mark.parametrize(
+    ("begun", "expected"),
+    [
+        (b"", ("", b"b")),
+        (b"data: a\n", ("", b"a\nb")),
+        (b"data: a", ("", b"adata: b")),
+        (b"event: n\n", ("n", b"b")),
+        (b"data: a\rdata: ", ("", b"a\ndata: b")),
+        (b"data: a\r", ("", b"a\nb")),
+    ],
+)
+def test_event_in_a_chunk_of_its_own_is_what_it_is_after_what_has_begun(begun, expected):
+    """A chunk that looks like one whole event is one only where none has begun."""
+    parser = Parser()
+    parser.feed(b"data: first\n\n")
+    assert parser.feed(begun) == []
+    (event,) = parser.feed(b"data: b\n\n")
+    assert (event.event, event.data) == expected
+
+
+def test_lines_that_end_in_cr_within_one_chunk():
+    """A CR alone ends a line, also where the chunk ends like one event."""
+    parser = Parser()
+    parser.feed(b"data: first\n\n")
+    assert [event.data for event in parser.feed(b"data: a\rdata: b\n\n")] == [b"a\nb"]
+
+
+def test_event_above_the_limit_in_a_chunk_of_its_own():
+    """It is refused however it comes."""
+    parser = Parser(limit=20)
+    parser.feed(b"data: first\n\n")
+    with pytest.raises(FormatError, match="20 bytes"):
+        parser.feed(b"data: " + b"x" * 30 + b"\n\n")

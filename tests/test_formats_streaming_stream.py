@@ -26,7 +26,7 @@ def test_last_chunk_torn_is_left_out_at_close():
 
 def test_format_without_streams():
     """The error names those there are."""
-    with pytest.raises(NotFoundError, match="anthropic, openai, responses"):
+    with pytest.raises(NotFoundError, match="anthropic, deepseek, gemini, openai, responses"):
         streaming.stream("telegraph")
 
 

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from windowsill.models import find, names, table
+from windowsill.models import find, names, table, wants_reasoning
 from windowsill.models.names import key
 from windowsill.tokens import Calibration, counter, framing, image_rule
 
@@ -59,3 +59,29 @@ def test_every_family_is_used():
 def test_newest_claude_binds_reasoning_to_its_prefix(name, binds):
     """Only the newest models refuse signed reasoning after an edit before it."""
     assert find(name).binds_reasoning is binds
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [
+        ("deepseek-v4-pro", "required"),
+        ("deepseek-reasoner", "required"),
+        ("deepseek-r1", "refused"),
+        ("deepseek-chat", "kept"),
+        ("kimi-k2.5", "required"),
+        ("kimi-k2", "kept"),
+        ("glm-5", "kept"),
+        ("gpt-5", "refused"),
+        ("mistral-large", "refused"),
+    ],
+)
+def test_what_becomes_of_unsigned_reasoning_is_known(name, fact):
+    """Some models refuse their own messages without it, others any message with it."""
+    assert find(name).reasoning_content == fact
+    assert wants_reasoning(name) == (fact == "required")
+
+
+def test_unknown_model_wants_nothing():
+    """Nobody's reasoning is changed for a model that nobody knows."""
+    assert not wants_reasoning("my-own-model")
+    assert find("my-own-model", window=8_192).reasoning_content == "kept"

@@ -26,6 +26,11 @@ def openai(turn):
     return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
 
+def deepseek(turn):
+    asked, *results = openai(turn)
+    return [{**asked, "reasoning_content": f"I read {turn} now."}, *results]
+
+
 def gemini(turn):
     calls = [{"functionCall": {"name": "read", "args": {"n": n}}} for n in range(1 + turn % 3)]
     calls[0]["thoughtSignature"] = "c2ln"
@@ -43,11 +48,12 @@ def responses(turn):
 
 TASKS = {
     "anthropic": {"role": "user", "content": "Read everything."},
+    "deepseek": {"role": "user", "content": "Read everything."},
     "gemini": {"role": "user", "parts": [{"text": "Read everything."}]},
     "openai": {"role": "user", "content": "Read everything."},
     "responses": {"type": "message", "role": "user", "content": "Read everything."},
 }
-TURN = {"anthropic": anthropic, "gemini": gemini, "openai": openai, "responses": responses}
+TURN = {"anthropic": anthropic, "deepseek": deepseek, "gemini": gemini, "openai": openai, "responses": responses}
 
 
 @pytest.mark.parametrize("name", formats.names())

@@ -186,6 +186,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """True when the source was a message list rather than a request body."""
 
 
+class Cleared(msgspec.Struct, frozen=True):
+    """Tool results that a provider cleared by itself before its model read the request, the oldest first."""
+
+    uses: int
+    tokens: int = 0
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's answer: the message, and what it used."""
 
@@ -195,6 +202,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     model: str | None = None
     stop_reason: str | None = None
+    cleared: Cleared | None = None
+    """What the provider did to the request, where it says so."""
 
 
 def text_message(role: Role, text: str, **fields: Any) -> Message:

@@ -8,48 +8,63 @@ from typing import Any
 import msgspec
 
 from windowsill.errors import NotFoundError
-from windowsill.formats import added, parts
+from windowsill.formats import added, parts, settings
 from windowsill.formats.added import Added
 from windowsill.formats.anthropic import Anthropic
+from windowsill.formats.deepseek import DeepSeek
 from windowsill.formats.detect import AMBIGUOUS, detect, detect_body
 from windowsill.formats.format import Format, Problem
-from windowsill.formats.gemini import Gemini
+from windowsill.formats.gemini import PLACEHOLDER, Gemini
+from windowsill.formats.gemini import tools as gemini_tools
 from windowsill.formats.openai import OpenAI
+from windowsill.formats.openai.read import DIALECTS
 from windowsill.formats.responses import Responses
 from windowsill.formats.wire import any_decoder, decode, encode, to_bytes
 from windowsill.history import repair as mending
 from windowsill.history.repair import Repair
 from windowsill.messages import Request, Tool, Usage
+from windowsill.models import Demands, Model
 
 __all__ = [
+    "DIALECTS",
     "Added",
     "Format",
     "Problem",
     "RepairResult",
+    "crosses",
     "detect",
+    "dialect",
     "encode",
     "get",
     "names",
     "read_added",
     "read_request",
     "read_tool",
+    "read_tools",
     "read_usage",
     "render_request",
     "repair",
     "shared_fields",
+    "tool_layout",
     "validate",
 ]
 
 _FORMATS: dict[str, Format] = {
     "anthropic": Anthropic(),
+    "deepseek": DeepSeek(),
     "gemini": Gemini(),
     "openai": OpenAI(),
     "responses": Responses(),
 }
-ALIASES = {"openai-chat": "openai", "chat": "openai", "openai-responses": "responses", "google": "gemini"}
-
-SHARED_FIELDS = ("max_tokens", "temperature", "top_p", "stream")
-"""Fields of a body that mean the same to every provider; the others stay behind when a request changes its format."""
+_SIGNED_GEMINI = Gemini(signature=PLACEHOLDER)
+ALIASES = {
+    "openai-chat": "openai",
+    "chat": "openai",
+    "openai-responses": "responses",
+    "google": "gemini",
+    "kimi": "deepseek",
+    "moonshot": "deepseek",
+}
 
 DEFAULT_MAX_TOKENS = 4096
 """Anthropic demands a limit; every model it serves can write this much."""
@@ -68,12 +83,19 @@ def names() -> tuple[str, ...]:
     return tuple(_FORMATS)
 
 
-def get(name: str) -> Format:
-    """The format of this name."""
+def get(name: str, demands: Demands | None = None) -> Format:
+    """The format of this name, as a model with these demands takes it."""
     found = _FORMATS.get(ALIASES.get(name, name))
+    if found is _FORMATS["gemini"] and demands is not None and demands.signed_calls:
+        return _SIGNED_GEMINI
     if found is None:
         raise NotFoundError(f"no format {name!r}", remedy=f"use one of {', '.join(_FORMATS)}")
     return found
+
+
+def dialect(model: Model) -> str:
+    """The format of a chat with this model, where it speaks as OpenAI's do."""
+    return "deepseek" if model.reasoning_content == "required" else "openai"
 
 
 def read_request(source: bytes | str | Mapping[str, Any] | Sequence[Any], *, format: str | None = None) -> Request:
@@ -93,6 +115,26 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
 def read_tool(source: Any, where: str = "") -> Tool:
     """A tool definition in whatever format it is."""
     return parts.read_tool(source, where, get)
+
+
+def read_tools(sources: Sequence[Any]) -> tuple[Tool, ...]:
+    """Tool definitions, each in whatever format it is; an entry that holds several gives one for each."""
+    return tuple(
+        tool
+        for index, source in enumerate(sources)
+        for tool in gemini_tools.one_by_one(read_tool(source, f"tools[{index}]"), f"tools[{index}]")
+    )
+
+
+def tool_layout(sources: Sequence[Any], format: str) -> msgspec.Raw | None:
+    """How these definitions stand in entries of a body, where the format has entries and they are its own; else `None`.
+
+    Put under `tools` of the other fields, it lets them go out exactly as they came.
+    """
+    own = get(format).name == "gemini" and not any(isinstance(source, Tool) for source in sources)
+    if not own or any(read_tool(source).format != "gemini" for source in sources):
+        return None
+    return gemini_tools.layout_of([to_bytes(source) for source in sources])
 
 
 def read_usage(usage: Any) -> Usage:
@@ -115,23 +157,33 @@ def render_request(request: Request, *, format: str | None = None) -> bytes:
     return target.render_body(
         messages=chunks,
         system=prompt,
-        tools=[target.render_tool(tool) for tool in request.tools],
+        tools=[target.render_tool(tool) for tool in request.tools if crosses(tool, target.name)],
         model=request.model,
         rest=request.rest if request.format == target.name else _carried(request, target),
     )
 
 
-def shared_fields(rest: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-    """The fields of a body that mean the same to another provider."""
-    shared = {key: rest[key] for key in SHARED_FIELDS if key in rest}
-    for limit in ("max_completion_tokens", "max_output_tokens"):
-        if limit in rest:
-            shared["max_tokens"] = rest[limit]
-    return shared
+def shared_fields(
+    rest: Mapping[str, msgspec.Raw], target: str | None = None, tools: Sequence[Tool] = ()
+) -> dict[str, msgspec.Raw]:
+    """The fields of a body that mean the same to another provider, as the body of `target` has them.
+
+    `tools` are those of the request: whether one is to be called is said only where it is defined. Without a target
+    only what needs no other spelling is given, under the names most providers share.
+    """
+    if target is None:
+        return settings.numbers(rest) | {key: rest[key] for key in ("stream",) if key in rest}
+    name = get(target).name
+    return settings.spelled(rest, name, [tool.name for tool in tools if crosses(tool, name)])
+
+
+def crosses(tool: Tool, target: str) -> bool:
+    """Whether a tool can be defined for this format: what only Google runs, such as its search, is for Gemini alone."""
+    return tool.format != "gemini" or target == "gemini" or tool.raw is None or gemini_tools.is_declaration(tool.raw)
 
 
 def _carried(request: Request, target: Format) -> dict[str, msgspec.Raw]:
-    rest = shared_fields(request.rest)
+    rest = shared_fields(request.rest, target.name, request.tools)
     if target.name == "anthropic":
         rest.setdefault("max_tokens", msgspec.Raw(str(DEFAULT_MAX_TOKENS).encode()))
     return rest

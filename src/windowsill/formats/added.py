@@ -10,8 +10,9 @@ import msgspec
 from windowsill.errors import FormatError
 from windowsill.formats.detect import AMBIGUOUS, detect
 from windowsill.formats.format import Format
+from windowsill.formats.openai.read import DIALECTS
 from windowsill.formats.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
-from windowsill.messages import Message, Usage, text_message
+from windowsill.messages import Cleared, Message, Usage, text_message
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -20,6 +21,7 @@ class Added(msgspec.Struct, frozen=True):
     messages: list[Message]
     usage: Usage | None = None
     model: str | None = None
+    cleared: Cleared | None = None
 
 
 def take(source: Any, format: str | None, get: Callable[[str], Format], default: str = AMBIGUOUS) -> Added:
@@ -35,7 +37,12 @@ def take(source: Any, format: str | None, get: Callable[[str], Format], default:
     if isinstance(source, list | tuple):
         return _together([take(each, format, get, default) for each in source])
     if not isinstance(source, Mapping):
-        format = format or _sdk(source)
+        made_for = _sdk(source)
+        if made_for not in DIALECTS:
+            format = format or made_for
+        elif default not in DIALECTS:
+            # One package serves all dialects: which of them it is, the model tells.
+            default = AMBIGUOUS
         source = _object(source)
     body = encode(dict(source))
     value = source if _is_plain(source) else decode(any_decoder, body)
@@ -73,7 +80,7 @@ def _read(value: dict[str, Any], body: bytes, format: Format) -> Added:
             raise FormatError("neither a message nor a reply", remedy="pass a message with `role` and `content`")
         return Added([format.read_message(body, "")])
     reply = format.read_reply(body)
-    return Added([reply.message, *reply.more], reply.usage, reply.model)
+    return Added([reply.message, *reply.more], reply.usage, reply.model, reply.cleared)
 
 
 def _is_reply(value: dict[str, Any], format: str) -> bool:

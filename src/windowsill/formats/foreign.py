@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import msgspec
-
+from windowsill.formats.wording import words
 from windowsill.history.repair import notes
 from windowsill.messages import Block, Image, Text, ToolResult, Unknown
 
@@ -50,8 +49,8 @@ def safe_name(name: str) -> str:
 
 def in_words(block: Block) -> str:
     """What a block was, for a provider that cannot take it; never empty."""
-    if isinstance(block, Unknown) and block.raw is not None and block.raw[:1] == b'"':
-        return str(msgspec.json.decode(block.raw)) or notes.describe(block)
+    if isinstance(block, Unknown) and block.raw is not None and (told := words(block.type, block.raw)):
+        return told
     return notes.describe(block) or notes.EMPTY
 
 

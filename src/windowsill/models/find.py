@@ -50,6 +50,25 @@ def find(
     return _build(name, _fit_limits(fields, own, stated))
 
 
+def wants_reasoning(name: str) -> bool:
+    """Whether a model of this name refuses its own messages without their reasoning; false for one nobody knows."""
+    return (_facts(name) or {}).get("reasoning_content") == "required"
+
+
+def signs_calls(name: str) -> bool | None:
+    """Whether a model of this name takes a call only with a signature; `None` for one nobody knows."""
+    facts = _facts(name.removeprefix("models/"))
+    return None if facts is None else bool(facts.get("signs_calls"))
+
+
+def _facts(name: str) -> dict[str, Any] | None:
+    known = _known(name)
+    if known is None:
+        return None
+    fields = table.models()[known]
+    return {**table.families()[fields["family"]], **fields}
+
+
 def names() -> tuple[str, ...]:
     """The names of all models in the table."""
     return tuple(table.models())

@@ -10,6 +10,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(gt=0)]
 Ratio: TypeAlias = Annotated[float, msgspec.Meta(ge=0.25, le=4.0)]
 Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0)]
 Cache: TypeAlias = Literal["explicit", "automatic", "none"]
+ReasoningContent: TypeAlias = Literal["required", "kept", "refused"]
 SizeClass: TypeAlias = Literal["large", "balanced", "small"]
 
 
@@ -29,6 +30,17 @@ class PriceList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     output: Dollars
     cache_read: Dollars | None = None
     cache_write: Dollars | None = None
+
+
+class Demands(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model demands of the messages of a request beyond what their format says."""
+
+    bound_reasoning: bool = False
+    """Signed reasoning comes only with the past it was written after."""
+    no_reasoning: bool = False
+    """A chat message comes without its reasoning."""
+    signed_calls: bool = False
+    """A call comes with a signature."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,6 +68,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Seconds a cached prefix lives without use."""
     binds_reasoning: bool = False
     """Whether signed reasoning is only accepted while everything before it is unchanged."""
+    signs_calls: bool = False
+    """Whether a call is only accepted with the model's signature, or with a word in its place."""
+    reasoning_content: ReasoningContent = "kept"
+    """What becomes of unsigned reasoning beside a message of an OpenAI-like format: the model wants it back with every
+    message of the assistant; takes it as it came, or ignores it; or refuses a message that has it."""
     request_bytes: Count | None = None
     media_count: Count | None = None
     media_bytes: Count | None = None
@@ -65,3 +82,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     size: SizeClass = "balanced"
     prices: PriceList | None = None
     """Stated by the user; otherwise prices come from the price data."""
+
+    @property
+    def demands(self) -> Demands:
+        """What the messages of a request must look like."""
+        return Demands(
+            bound_reasoning=self.binds_reasoning,
+            no_reasoning=self.reasoning_content == "refused",
+            signed_calls=self.signs_calls,
+        )

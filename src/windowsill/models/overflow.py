@@ -10,7 +10,11 @@ LONGEST = 20_000
 SMALLEST_WINDOW = 256
 """A smaller number in such a message is an error code, not a window."""
 
+MOST_OVER = 20
+"""A number further above the limit than this is no token count: a time, a request id."""
+
 _NUMBER = r"(\d[\d,_]*)"
+_NUMBERS = re.compile(_NUMBER)
 
 # Each names the limit in its one group. The forms of Anthropic, OpenAI and those who speak its protocol (DeepSeek,
 # vLLM, Groq), Gemini, llama.cpp, Mistral, xAI, Qwen, Kimi, Cohere, TGI, Copilot and LM Studio.
@@ -54,6 +58,15 @@ def learn_window(message: str) -> int | None:
             limit = int(match[1].replace(",", "").replace("_", ""))
             return limit if limit >= SMALLEST_WINDOW else None
     return None
+
+
+def learn_count(message: str) -> int | None:
+    """How many tokens the provider counted in the refused request: the next number above the limit, if there is one."""
+    window = learn_window(message)
+    if window is None:
+        return None
+    numbers = (int(found.replace(",", "").replace("_", "")) for found in _NUMBERS.findall(message[:LONGEST]))
+    return min((number for number in numbers if window < number <= window * MOST_OVER), default=None)
 
 
 def is_overflow(message: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from windowsill.errors import InputError
+from windowsill.formats.gemini.linking import following
 from windowsill.history.entries import Entry
 from windowsill.history.history import Draft
 from windowsill.messages import Message, Usage
@@ -18,6 +19,8 @@ def write(ledger: Ledger, messages: Sequence[Message], usage: Usage | None) -> l
     if not messages:
         return []
     _refuse_known_ids(ledger, messages)
+    if any(message.format == "gemini" for message in messages):
+        messages = following(_turn(ledger), messages)
     scale = ledger.scale
     weights = [scale.weigh(message) for message in messages]
 
@@ -33,6 +36,17 @@ def write(ledger: Ledger, messages: Sequence[Message], usage: Usage | None) -> l
     for entry, message in zip(entries, messages, strict=True):
         ledger.journal.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
     return [entry.id for entry in entries]
+
+
+def _turn(ledger: Ledger) -> list[Message]:
+    """What was said since the model last began to speak: there stand the calls that new results may answer."""
+    items = ledger.view.items
+    start = len(items)
+    while start and not (start < len(items) and items[start].role == "assistant" != items[start - 1].role):
+        if start < len(items) and items[start].role != "assistant" and not items[start].results:
+            return []
+        start -= 1
+    return [ledger.view.read(item) for item in items[start:]]
 
 
 def _refuse_known_ids(ledger: Ledger, messages: Sequence[Message]) -> None:

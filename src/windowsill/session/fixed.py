@@ -35,8 +35,11 @@ def read_fixed(
 ) -> Fixed:
     """Read and weigh the parts, in whatever form they were given."""
     prompt = system if system is None or isinstance(system, Message) else format.read_system(system)
-    read = tuple(formats.read_tool(tool, where=f"tools[{index}]") for index, tool in enumerate(tools))
+    read = formats.read_tools(tools)
     fields = {name: msgspec.Raw(_encoded(value)) for name, value in rest.items()}
+    layout = formats.tool_layout(tools, format.name)
+    if layout is not None:
+        fields.setdefault("tools", layout)
     parts = {"system": prompt, "tools": read, "rest": fields}
     encoded = {name: msgspec.json.encode(part) for name, part in parts.items() if part}
     return Fixed(

@@ -12,6 +12,7 @@ from windowsill.errors import FormatError
 from windowsill.formats.wire import any_decoder, decode, encode, fields_decoder, items_decoder, read_each, text_decoder
 from windowsill.messages import (
     Block,
+    Cleared,
     Document,
     Image,
     Message,
@@ -63,10 +64,12 @@ class _Source(msgspec.Struct, gc=False):
     data: str | None = None
     url: str | None = None
     file_id: str | None = None
+    content: str | list[Raw] | None = None
 
 
 class _Tool(msgspec.Struct, gc=False):
-    name: str
+    name: str | None = None
+    type: str | None = None
     description: str | None = None
     input_schema: dict[str, Any] | None = None
 
@@ -78,12 +81,23 @@ class _Usage(msgspec.Struct, gc=False):
     cache_read_input_tokens: int | None = None
 
 
+class _Applied(msgspec.Struct, gc=False):
+    type: str | None = None
+    cleared_tool_uses: int = 0
+    cleared_input_tokens: int = 0
+
+
+class _Managed(msgspec.Struct, gc=False):
+    applied_edits: list[_Applied] = []
+
+
 class _Reply(msgspec.Struct, gc=False):
     content: Raw
     role: str = "assistant"
     usage: _Usage | None = None
     model: str | None = None
     stop_reason: str | None = None
+    context_management: _Managed | None = None
 
 
 _message = msgspec.json.Decoder(_Message)
@@ -182,7 +196,7 @@ def _read_media(wire: _Block, raw: bytes, where: str, index: int) -> Block:
     url = source.url or source.file_id
     if wire.type == "image":
         return Image(media_type=source.media_type, data=source.data, url=url, raw=raw)
-    plain = source.data if source.type == "text" else None
+    plain = source.data if source.type == "text" else _inner_text(source.content)
     return Document(
         media_type=source.media_type,
         data=None if plain is not None else source.data,
@@ -191,6 +205,19 @@ def _read_media(wire: _Block, raw: bytes, where: str, index: int) -> Block:
         title=wire.title,
         raw=raw,
     )
+
+
+def _inner_text(content: str | list[Raw] | None) -> str | None:
+    """The words of a document that was given as blocks of its own."""
+    if isinstance(content, str) or content is None:
+        return content
+    return "\n".join(words for raw in content if (words := _part_text(raw)))
+
+
+def _part_text(raw: Raw) -> str:
+    value = any_decoder.decode(raw)
+    kind = value.get("type") if isinstance(value, dict) else None
+    return str(value.get("text") or "") if kind == "text" else f"({kind})"
 
 
 _READERS: dict[str, Callable[[_Block, bytes, str, int], Block]] = {
@@ -241,11 +268,12 @@ def _system(raw: bytes) -> Message:
 
 
 def read_tool(raw: bytes, where: str) -> Tool:
-    """A tool definition."""
+    """A tool definition; a set of tools that the provider gets elsewhere goes by its type."""
     wire = decode(_tool, raw, where)
-    return Tool(
-        name=wire.name, description=wire.description or "", schema=wire.input_schema or {}, format=NAME, raw=raw
-    )
+    name = wire.name or wire.type
+    if name is None:
+        raise FormatError("a tool without a name", where=where, remedy="give it a name")
+    return Tool(name=name, description=wire.description or "", schema=wire.input_schema or {}, format=NAME, raw=raw)
 
 
 def read_reply(body: bytes) -> Reply:
@@ -257,7 +285,14 @@ def read_reply(body: bytes) -> Reply:
         usage=None if wire.usage is None else _read_usage(wire.usage),
         model=wire.model,
         stop_reason=wire.stop_reason,
+        cleared=None if wire.context_management is None else _read_cleared(wire.context_management),
     )
+
+
+def _read_cleared(wire: _Managed) -> Cleared | None:
+    uses = sum(edit.cleared_tool_uses for edit in wire.applied_edits)
+    tokens = sum(edit.cleared_input_tokens for edit in wire.applied_edits if edit.cleared_tool_uses)
+    return Cleared(uses, tokens) if uses else None
 
 
 def _read_usage(wire: _Usage) -> Usage:

@@ -61,10 +61,13 @@ def _markers(value: Any) -> int:
 
 
 def _tool(tool: Any, where: str) -> Iterator[Problem]:
-    if not isinstance(tool, dict) or not _name.fullmatch(str(tool.get("name", ""))):
+    fields = tool if isinstance(tool, dict) else {}
+    # Sets of tools that the provider gets elsewhere have a type and no name.
+    own = fields.get("type", "custom") in {"custom", None}
+    if (own or "name" in fields) and not _name.fullmatch(str(fields.get("name", ""))):
         yield Problem("anthropic.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
         return
-    if tool.get("type", "custom") not in {"custom", None}:
+    if not own:
         return
     schema = tool.get("input_schema")
     if not isinstance(schema, dict) or schema.get("type") != "object":
@@ -83,7 +86,8 @@ def _conversation(messages: Any, where: str) -> Iterator[Problem]:
         if role not in {"user", "assistant", "system"}:
             yield Problem("anthropic.role", place, f"role {role!r}", "use user or assistant")
             continue
-        if not begun and role == "assistant":
+        blocks = _content(message.get("content"))
+        if not begun and role == "assistant" and not (blocks and blocks[0].get("type") == "compaction"):
             yield Problem(
                 "anthropic.first-message-is-user",
                 place,
@@ -91,7 +95,6 @@ def _conversation(messages: Any, where: str) -> Iterator[Problem]:
                 "put a user message first",
             )
         begun = begun or role != "system"
-        blocks = _content(message.get("content"))
         yield from _contents(message.get("content"), role, place)
         yield from calls.take(role, blocks, place)
     yield from calls.end()

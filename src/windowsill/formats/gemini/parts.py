@@ -6,7 +6,6 @@ tool; a response without one gets the same, so that name and order tie them toge
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -26,6 +25,10 @@ WRAPPED = frozenset({"output", "result", "error"})
 """Where a response of one field has its words: the API documents the first and the last, SDKs write the other."""
 
 
+Seen = dict[str, int]
+"""Tool -> the number of its last call, or response, in this content."""
+
+
 class _Call(msgspec.Struct, gc=False):
     name: str
     id: str | None = None
@@ -39,6 +42,29 @@ class _Response(msgspec.Struct, gc=False):
     parts: list[Raw] | None = None
 
 
+class _Output(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    output: str | None = None
+    result: str | None = None
+    error: str | None = None
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    response: _Output
+    id: str | None = None
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
+    """What nearly every part is, read at one go; all others, and those spelled otherwise, take the longer way."""
+
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: _Call | None = None
+    function_response: _Answer | None = None
+
+
+_part = msgspec.json.Decoder(_Part)
 _call = msgspec.json.Decoder(_Call)
 _response = msgspec.json.Decoder(_Response)
 _flag = msgspec.json.Decoder(bool | None)
@@ -46,34 +72,84 @@ _flag = msgspec.json.Decoder(bool | None)
 
 def read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...]:
     """The blocks of a content, each with the bytes it came as."""
-    calls: Counter[str] = Counter()
-    answers: Counter[str] = Counter()
+    calls: Seen = {}
+    answers: Seen = {}
     blocks: list[Block] = []
+    block: Block | None
+    read = _part.decode
     for index, raw in enumerate(parts):
-        place = f"{where}.parts[{index}]".removeprefix(".")
-        fields = camel(decode(fields_decoder, raw, place))
-        if "functionCall" in fields:
-            blocks.append(_tool_use(fields, bytes(raw), calls, place))
-        elif "functionResponse" in fields:
-            blocks.append(_tool_result(fields["functionResponse"], bytes(raw), answers, place))
+        own = bytes(raw)
+        try:
+            wire = read(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            block = None
         else:
-            blocks.append(_other(fields, bytes(raw), role, place))
+            call, answer, text = wire.function_call, wire.function_response, wire.text
+            if call is not None:
+                block = _asked(call, wire.thought_signature, own, calls)
+            elif answer is not None:
+                block = _answered(answer, own, answers)
+            elif text is not None:
+                block = _said(text, wire.thought_signature, own, thought=wire.thought)
+            else:
+                block = None
+        if block is None:
+            block = _any(own, role, calls, answers, f"{where}.parts[{index}]".removeprefix("."))
+        blocks.append(block)
     return tuple(blocks)
 
 
-def _tool_use(fields: Fields, raw: bytes, seen: Counter[str], where: str) -> ToolUse:
-    wire = decode(_call, fields["functionCall"], f"{where}.functionCall")
-    arguments = bytes(wire.args)
-    return ToolUse(
-        id=_id(wire.id, wire.name, seen),
+def _answered(wire: _Answer, raw: bytes, seen: Seen) -> ToolResult | None:
+    """A response of one text; `None` when a closer look is needed."""
+    output, result, error = wire.response.output, wire.response.result, wire.response.error
+    if output is not None:
+        words, alone = output, result is None and error is None
+    elif result is not None:
+        words, alone = result, error is None
+    elif error is not None:
+        words, alone = error, True
+    else:
+        return None
+    if not alone:
+        return None
+    return ToolResult(
+        tool_use_id=_id(wire.id, wire.name, seen),
+        content=() if is_blank(words) else (Text(text=words),),
+        is_error=error is not None,
         name=wire.name,
-        arguments="{}" if arguments == b"null" else arguments.decode(),
-        signature=_signature(fields, where),
         raw=raw,
     )
 
 
-def _tool_result(value: Raw, raw: bytes, seen: Counter[str], where: str) -> ToolResult:
+def _any(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Block:
+    fields = camel(decode(fields_decoder, raw, where))
+    if "functionCall" in fields:
+        call = decode(_call, fields["functionCall"], f"{where}.functionCall")
+        return _asked(call, _signature(fields, where), raw, calls)
+    if "functionResponse" in fields:
+        return _tool_result(fields["functionResponse"], raw, answers, where)
+    return _other(fields, raw, role, where)
+
+
+def _asked(wire: _Call, signature: str | None, raw: bytes, seen: Seen) -> ToolUse:
+    arguments = str(wire.args, "utf-8")
+    return ToolUse(
+        id=_id(wire.id, wire.name, seen),
+        name=wire.name,
+        arguments="{}" if arguments == "null" else arguments,
+        signature=signature,
+        raw=raw,
+    )
+
+
+def _said(text: str, signature: str | None, raw: bytes, *, thought: bool | None) -> Block:
+    # A stream ends with a signature on empty text: that is proof, not words.
+    if (text and thought) or (signature is not None and is_blank(text)):
+        return Reasoning(text=text, signature=signature, raw=raw)
+    return Text(text=text, raw=raw)
+
+
+def _tool_result(value: Raw, raw: bytes, seen: Seen, where: str) -> ToolResult:
     wire = decode(_response, value, f"{where}.functionResponse")
     words, failed = _words(wire.response or {}, where)
     media = [_media_in_result(part, where, index) for index, part in enumerate(wire.parts or ())]
@@ -105,20 +181,15 @@ def _media_in_result(raw: Raw, where: str, index: int) -> Block:
     return _other(camel(decode(fields_decoder, raw, place)), bytes(raw), "user", place)
 
 
-def _id(id: str | None, name: str, seen: Counter[str]) -> str:
-    number = seen[name]
-    seen[name] += 1
+def _id(id: str | None, name: str, seen: Seen) -> str:
+    number = seen[name] = seen.get(name, -1) + 1
     return id or numbered_id(name, number)
 
 
 def _other(fields: Fields, raw: bytes, role: Role, where: str) -> Block:
     if "text" in fields:
         text = decode(text_decoder, fields["text"], f"{where}.text")
-        signature = _signature(fields, where)
-        # A stream ends with a signature on empty text: that is proof, not words.
-        if (text and _is_thought(fields, where)) or (signature is not None and is_blank(text)):
-            return Reasoning(text=text, signature=signature, raw=raw)
-        return Text(text=text, raw=raw)
+        return _said(text, _signature(fields, where), raw, thought=_is_thought(fields, where))
     if not fields:
         return Text(text="", raw=raw)
     # What a model drew or recorded is kept as it came: pictures and files as such are the user's.

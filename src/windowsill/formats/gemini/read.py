@@ -21,6 +21,8 @@ from windowsill.messages import Message, Reply, Request, Role, Usage
 
 __all__ = ["NAME", "read_body", "read_message", "read_reply", "read_system", "read_tool"]
 
+NULL = b"null"
+
 ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 
 
@@ -37,7 +39,10 @@ def read_message(raw: bytes, where: str) -> Message:
     """One content; text alone is the user's."""
     if raw.lstrip()[:1] == b'"':
         raw = b'{"role":"user","parts":[' + _text_part(raw) + b"]}"
-    wire = decode(_content, raw, where)
+    try:
+        wire = _content.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        wire = decode(_content, raw, where)
     role = ROLES.get(wire.role or "user")
     if role is None:
         raise FormatError(
@@ -72,15 +77,14 @@ def read_body(body: bytes) -> Request:
     )
     system = _taken(fields, known.get("systemInstruction"))
     model = _taken(fields, "model")
-    listed = _taken(fields, "tools")
-    tools, others = ((), []) if listed is None else read_tools(listed, "tools")
-    if others:
-        fields["tools"] = Raw(b"[" + b",".join(others) + b"]")
+    if bytes(fields.get("tools", NULL)) == NULL:
+        fields.pop("tools", None)
     return Request(
         format=NAME,
         messages=linked(messages),
         system=None if system is None else _system(bytes(system)),
-        tools=tools,
+        # How they stood in their entries is kept among the other fields, for a request that goes out as it came.
+        tools=read_tools(fields["tools"], "tools") if "tools" in fields else (),
         model=None if model is None else decode(text_decoder, model, "model").removeprefix("models/"),
         rest=fields,
     )
@@ -88,7 +92,7 @@ def read_body(body: bytes) -> Request:
 
 def _taken(fields: Fields, key: str | None) -> Raw | None:
     value = fields.pop(key, None) if key is not None else None
-    return None if value is None or bytes(value) == b"null" else value
+    return None if value is None or bytes(value) == NULL else value
 
 
 def read_system(value: Any) -> Message:

@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.formats.foreign import in_words, is_web, result_text, safe_name
-from windowsill.formats.gemini.tools import DECLARED, NAME
-from windowsill.formats.wire import decode, encode, fields_decoder, items_decoder, join_body
+from windowsill.formats.gemini.spelling import camel
+from windowsill.formats.gemini.tools import NAME, listed
+from windowsill.formats.wire import decode, encode, fields_decoder, join_body
 from windowsill.history.repair import notes
 from windowsill.history.repair.pairing import numbered_name
 from windowsill.history.repair.sorting import is_blank, is_media
@@ -42,14 +43,15 @@ def render_message(message: Message, signature: str | None = None) -> list[bytes
     if message.role == "system":
         text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
         return [encode({"role": "user", "parts": [{"text": text}]})]
-    if native and message.raw is not None and not message.edited:
-        return [message.raw]
     first = next(iter(message.calls), None)
+    bare = first if first is not None and first.signature is None and signature is not None else None
+    if native and message.raw is not None and not message.edited and bare is None:
+        return [message.raw]
     parts: list[bytes] = []
     attached: list[bytes] = []
     for block in message.blocks:
         if native and block.raw is not None:
-            parts.append(block.raw)
+            parts.append(block.raw if block is not bare else _signed(block.raw, signature))
         elif isinstance(block, ToolUse):
             proof = block.signature if native and block.signature else signature if block is first else None
             parts.append(_call(block, proof, native=native))
@@ -88,8 +90,14 @@ def _thought(block: Reasoning) -> bytes:
 
 
 def _call(block: ToolUse, signature: str | None, *, native: bool) -> bytes:
-    call = {**_id(block.id), "name": block.name if native else _name(block.name), "args": _args(block)}
+    call = {**_id(block.id), "name": block.name if native else own_name(block.name), "args": _args(block)}
     return encode({"functionCall": call, **({} if signature is None else {"thoughtSignature": signature})})
+
+
+def _signed(part: bytes, signature: str | None) -> bytes:
+    """A call of a model that signs nothing, for one that takes no call without a signature."""
+    fields: dict[str, Raw] = decode(fields_decoder, part)
+    return encode({**fields, "thoughtSignature": Raw(encode(signature))})
 
 
 def _id(id: str) -> dict[str, str]:
@@ -97,7 +105,8 @@ def _id(id: str) -> dict[str, str]:
     return {"id": id} if id and numbered_name(id) is None else {}
 
 
-def _name(name: str) -> str:
+def own_name(name: str) -> str:
+    """A tool's name as Gemini takes it."""
     safe = safe_name(name)
     # Gemini wants no digit and no dash in front.
     return safe if safe[0].isalpha() or safe[0] == "_" else f"_{safe}"
@@ -118,7 +127,7 @@ def _response(block: ToolResult, *, native: bool) -> bytes:
     name = block.name or numbered_name(block.tool_use_id) or block.tool_use_id
     response: dict[str, Any] = {
         **_id(block.tool_use_id),
-        "name": name if native else _name(name),
+        "name": name if native else own_name(name),
         "response": {"error" if block.is_error else "output": words},
     }
     inside = [Raw(each.raw) for each in block.content if each.raw is not None and _is_inside(each, native=native)]
@@ -181,7 +190,7 @@ def render_tool(tool: Tool) -> bytes:
     """A function declaration, or an entry of `tools` that was none."""
     if tool.format == NAME and tool.raw is not None:
         return tool.raw
-    fields: dict[str, Any] = {"name": _name(tool.name)}
+    fields: dict[str, Any] = {"name": own_name(tool.name)}
     if tool.description:
         fields["description"] = tool.description
     # The other field for it, `parameters`, takes only a part of JSON Schema.
@@ -197,22 +206,16 @@ def render_body(
     rest: Mapping[str, Raw],
 ) -> bytes:
     """A request body, what a prompt cache looks at first standing first. It does not name the model."""
-    fields: dict[str, bytes | Raw] = {
-        key: value for key, value in rest.items() if key not in {*SETTINGS, "stream", "tools"}
-    }
+    fields: dict[str, bytes | Raw] = {key: value for key, value in rest.items() if key not in {*SETTINGS, "stream"}}
     if settings := {name: rest[key] for key, name in SETTINGS.items() if key in rest}:
-        config = decode(fields_decoder, rest.get("generationConfig", Raw(b"{}")), "generationConfig")
-        fields["generationConfig"] = encode({**settings, **config})
-    if entries := _entries(tools, rest.get("tools")):
-        fields["tools"] = b"[" + b",".join(entries) + b"]"
+        spelled = next((key for key in rest if "generationConfig" in camel({key: key})), "generationConfig")
+        config = decode(fields_decoder, rest.get(spelled, Raw(b"{}")), spelled)
+        fields[spelled] = encode({**settings, **config})
+    declared = listed(tools, rest.get("tools"))
+    if declared is not None:
+        fields["tools"] = declared
+    else:
+        fields.pop("tools", None)
     if system is not None:
         fields["systemInstruction"] = system
     return join_body(fields, messages, b"contents")
-
-
-def _entries(tools: Sequence[bytes], others: Raw | None) -> list[bytes]:
-    """The declarations in one entry, then the entries that are something else."""
-    declared = [tool for tool in tools if "name" in decode(fields_decoder, tool, "tools")]
-    entries = [b'{"' + DECLARED.encode() + b'":[' + b",".join(declared) + b"]}"] if declared else []
-    entries += [tool for tool in tools if tool not in declared]
-    return entries + ([] if others is None else [bytes(each) for each in decode(items_decoder, others, "tools")])

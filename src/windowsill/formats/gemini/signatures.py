@@ -19,10 +19,17 @@ SKIP = "skip_thought_signature_validator"
 PLACEHOLDERS = frozenset({PLACEHOLDER, SKIP})
 
 
-def unsigned(contents: Sequence[tuple[str, str, list[dict[str, Any]]]]) -> Iterator[str]:
-    """Where the current turn lacks a signature although the model signs: `contents` are role, place and parts."""
+def unsigned(contents: Sequence[tuple[str, str, list[dict[str, Any]]]], *, signs: bool | None = None) -> Iterator[str]:
+    """Where the current turn lacks a signature although the model signs: `contents` are role, place and parts.
+
+    Whether it signs is told from the other calls of the turn, where `signs` does not say so.
+    """
     turn = contents[_start(contents) :]
-    if not any(_proof(part) not in {None, *PLACEHOLDERS} for _, _, parts in turn for part in parts if _calls(part)):
+    if signs is False:
+        return
+    if signs is None and not any(
+        _proof(part) not in {None, *PLACEHOLDERS} for _, _, parts in turn for part in parts if _calls(part)
+    ):
         return
     before = ""
     called = False

@@ -10,6 +10,7 @@ from windowsill.formats.format import Problem
 from windowsill.formats.gemini.parts import BESIDE
 from windowsill.formats.gemini.signatures import unsigned
 from windowsill.formats.gemini.spelling import camel
+from windowsill.models import signs_calls
 
 MAX_NAME = 128
 
@@ -25,7 +26,9 @@ def validate(body: Any) -> list[Problem]:
     if not isinstance(body, dict):
         return [Problem("gemini.body", "", "neither an object nor a list", "pass a request body or its contents")]
     body = camel(body)
-    return [*_body(body), *_conversation(body.get("contents"), "contents")]
+    model = body.get("model")
+    signs = signs_calls(model) if isinstance(model, str) else None
+    return [*_body(body), *_conversation(body.get("contents"), "contents", signs=signs)]
 
 
 def _body(body: dict[str, Any]) -> Iterator[Problem]:
@@ -55,7 +58,7 @@ def _declaration(tool: Any, where: str) -> Iterator[Problem]:
         yield Problem("gemini.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
 
 
-def _conversation(contents: Any, where: str) -> Iterator[Problem]:
+def _conversation(contents: Any, where: str, *, signs: bool | None = None) -> Iterator[Problem]:
     if not isinstance(contents, list) or not contents:
         yield Problem("gemini.no-contents", where, "no contents", "add at least one content of the user")
         return
@@ -81,11 +84,11 @@ def _conversation(contents: Any, where: str) -> Iterator[Problem]:
         yield from calls.take(role, known, place)
         turns.append((role, place, known))
     yield from calls.end()
-    for place in unsigned(turns):
+    for place in unsigned(turns, signs=signs):
         yield Problem(
             "gemini.call-is-signed",
             place,
-            "the first call of a step without its thoughtSignature, which others of this turn have",
+            "the first call of a step without its thoughtSignature",
             "send it back as it came, or render foreign calls with Gemini(signature=PLACEHOLDER)",
         )
 

@@ -32,6 +32,12 @@ from windowsill.messages import (
 )
 
 NAME = "openai"
+DEEPSEEK = "deepseek"
+DIALECTS = frozenset({NAME, DEEPSEEK})
+"""Formats that write the same messages, but for the reasoning beside them."""
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+"""Where servers put what a model thought: DeepSeek, Kimi and GLM; vLLM and Groq; OpenRouter and MiniMax."""
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -57,6 +63,8 @@ class _Message(msgspec.Struct, gc=False):
     tool_call_id: str | None = None
     name: str | None = None
     reasoning_content: str | None = None
+    reasoning: Raw = NULL
+    reasoning_details: Raw = NULL
     refusal: Raw = NULL
     audio: Raw = NULL
     function_call: _Function | None = None
@@ -89,10 +97,18 @@ class _Part(msgspec.Struct, gc=False):
     text: str | None = None
     image_url: _ImageUrl | None = None
     file: _File | None = None
+    thinking: Raw = NULL
 
 
 class _Type(msgspec.Struct, gc=False):
     type: str
+
+
+class _Thought(msgspec.Struct, gc=False):
+    text: str | None = None
+    summary: str | None = None
+    signature: str | None = None
+    data: str | None = None
 
 
 class _Definition(msgspec.Struct, gc=False):
@@ -116,6 +132,10 @@ class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None
+    """DeepSeek's name for what was read from its cache."""
+    cached_tokens: int | None = None
+    """Kimi's."""
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -133,6 +153,7 @@ _message = msgspec.json.Decoder(_Message)
 _call = msgspec.json.Decoder(_Call)
 _part = msgspec.json.Decoder(_Part)
 _type = msgspec.json.Decoder(_Type)
+_thoughts = msgspec.json.Decoder(list[_Thought])
 _tool = msgspec.json.Decoder(_Tool)
 _reply = msgspec.json.Decoder(_Reply)
 
@@ -165,6 +186,8 @@ def _assistant(wire: _Message, where: str) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if wire.reasoning_content:
         blocks.append(Reasoning(text=wire.reasoning_content))
+    elif (wire.reasoning is not NULL or wire.reasoning_details is not NULL) and (thought := _reasoning(wire)):
+        blocks.append(thought)
     # Beside calls, empty text is the same as none.
     if wire.content or not wire.tool_calls:
         blocks.extend(_parts(wire.content, where))
@@ -177,6 +200,21 @@ def _assistant(wire: _Message, where: str) -> tuple[Block, ...]:
         name = wire.function_call.name
         blocks.append(ToolUse(id=name, name=name, arguments=_arguments(wire.function_call.arguments)))
     return tuple(blocks)
+
+
+def _reasoning(wire: _Message) -> Reasoning | None:
+    """What was thought, under the other names; both may say the same. What is not understood stays in the message."""
+    try:
+        details = _thoughts.decode(wire.reasoning_details) if wire.reasoning_details is not NULL else []
+    except msgspec.DecodeError:
+        details = []
+    text = "".join(each.text or each.summary or "" for each in details)
+    raw = bytes(wire.reasoning)
+    if not text and raw[:1] == b'"':
+        text = text_decoder.decode(raw)
+    signature = next((each.signature for each in details if each.signature), None)
+    data = "".join(each.data or "" for each in details) or None
+    return Reasoning(text=text, signature=signature, data=data) if text or signature or data else None
 
 
 def _tool_use(raw: Raw, where: str, index: int) -> ToolUse:
@@ -234,10 +272,20 @@ def _read_part(raw: Raw, where: str, index: int) -> Block:
         return _image(wire.image_url, own)
     if wire.type == "file" and wire.file is not None:
         return _document(wire.file, own)
+    if wire.type == "thinking" and wire.thinking is not NULL:
+        return Reasoning(text=_thinking(wire.thinking), raw=own)
     if wire.type in KNOWN:
         place = _place(where, index)
         raise FormatError(f"a part of type {wire.type} without {wire.type}", where=place, remedy="leave it out")
     return Unknown(type=wire.type, raw=own)
+
+
+def _thinking(raw: Raw) -> str:
+    """The words of Mistral's part of this kind: parts of its own."""
+    try:
+        return "".join(each.text or "" for each in _thoughts.decode(raw))
+    except msgspec.DecodeError:
+        return ""
 
 
 def _place(where: str, index: int) -> str:
@@ -308,7 +356,8 @@ def read_reply(body: bytes) -> Reply:
 
 def _read_usage(wire: _Usage) -> Usage:
     details = wire.prompt_tokens_details or _Details()
-    read, write = details.cached_tokens or 0, details.cache_write_tokens or 0
+    read = details.cached_tokens or wire.prompt_cache_hit_tokens or wire.cached_tokens or 0
+    write = details.cache_write_tokens or 0
     return Usage(
         input=max((wire.prompt_tokens or 0) - read - write, 0),
         output=wire.completion_tokens or 0,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from windowsill.formats.foreign import FAILED, data_url, image_url, in_words, result_text, safe_name
-from windowsill.formats.openai.read import NAME
+from windowsill.formats.openai.read import DIALECTS, NAME, REASONING_FIELDS
 from windowsill.formats.wire import decode, encode, fields_decoder, join_body, text_decoder
 from windowsill.history.repair import notes
 from windowsill.history.repair.sorting import is_media
@@ -22,8 +23,28 @@ REPLACED = frozenset({"role", "content", "tool_calls", "tool_call_id", "function
 
 
 def render_message(message: Message) -> list[bytes]:
-    """The message as OpenAI takes it: results as one message each, then the rest."""
-    native = message.format == NAME
+    """The message as OpenAI takes it: reasoning of a dialect stays behind, as unknown fields are refused."""
+    if message.format != NAME and message.format in DIALECTS and message.role == "assistant":
+        message = without_reasoning(message)
+    return render_chat(message)
+
+
+def without_reasoning(message: Message) -> Message:
+    """The message without what the model thought; the same object when it holds nothing of it."""
+    kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
+    if len(kept) == len(message.blocks) and not (message.raw is not None and _has_field(message.raw)):
+        return message
+    return msgspec.structs.replace(message, blocks=kept, edited=True)
+
+
+def _has_field(raw: bytes) -> bool:
+    """Whether a field for reasoning is there, be it empty."""
+    return b'"reasoning' in raw and not decode(fields_decoder, raw).keys().isdisjoint(REASONING_FIELDS)
+
+
+def render_chat(message: Message) -> list[bytes]:
+    """The message as all dialects write it: results as one message each, then the rest."""
+    native = message.format in DIALECTS
     if native and message.raw is not None and not message.edited:
         return [message.raw]
     template = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
@@ -70,14 +91,18 @@ def _result(block: ToolResult, *, native: bool) -> Any:
 def _assistant(blocks: Sequence[Block], template: Mapping[str, Raw], *, native: bool) -> bytes:
     around = _around(template, "assistant")
     if not any(isinstance(block, Reasoning) for block in blocks):
-        around.pop("reasoning_content", None)
+        around = {key: value for key, value in around.items() if key not in REASONING_FIELDS}
     beside = {block.type for block in blocks if isinstance(block, Unknown) and _is_beside(block, native=native)}
     for kind in BESIDE - beside:
         around.pop(kind, None)
     calls = [_call(block, native=native) for block in blocks if isinstance(block, ToolUse)]
     if calls:
         around["tool_calls"] = calls
-    words = [each for each in _words(blocks) if not (isinstance(each, Unknown) and _is_beside(each, native=native))]
+    words = [
+        each
+        for each in _words(blocks, thoughts=native)
+        if not (isinstance(each, Unknown) and _is_beside(each, native=native))
+    ]
     if not words and not calls and not beside:
         words = [Text(text=notes.EMPTY)]
     return encode({"role": "assistant", "content": _content(words, native=native) if words else None, **around})
@@ -90,11 +115,12 @@ def _is_beside(block: Unknown, *, native: bool) -> bool:
     return block.type == "audio" or (block.type == "refusal" and block.raw[:1] == b'"')
 
 
-def _words(blocks: Iterable[Block]) -> list[Block]:
+def _words(blocks: Iterable[Block], *, thoughts: bool = False) -> list[Block]:
     """What the system and the assistant may say: text and parts of its own kind; pictures and files as words."""
     found: list[Block] = []
     for block in blocks:
-        if isinstance(block, Text | Unknown):
+        is_thought = thoughts and isinstance(block, Reasoning) and block.raw is not None
+        if isinstance(block, Text | Unknown) or is_thought:
             found.append(block)
         elif not isinstance(block, Reasoning | ToolUse):
             found.append(Text(text=in_words(block)))
@@ -144,7 +170,7 @@ def _system_text(system: Message) -> str:
 
 def render_tool(tool: Tool) -> bytes:
     """A tool definition."""
-    if tool.format == NAME and tool.raw is not None:
+    if tool.format in DIALECTS and tool.raw is not None:
         return tool.raw
     function: dict[str, Any] = {"name": safe_name(tool.name)}
     if tool.description:

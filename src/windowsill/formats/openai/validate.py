@@ -12,6 +12,9 @@ MAX_NAME = 64
 
 _name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 
+KINDS = frozenset({"function", "custom"})
+"""Tools that the program runs; some servers have kinds of their own, such as a search under another name."""
+
 PARTS = {
     "system": frozenset({"text"}),
     "developer": frozenset({"text"}),
@@ -41,6 +44,9 @@ def _body(body: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _tool(tool: Any, where: str) -> Iterator[Problem]:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    if isinstance(kind, str) and kind not in KINDS:
+        return  # a tool that the server runs itself
     inner = tool.get(tool.get("type")) if isinstance(tool, dict) and isinstance(tool.get("type"), str) else None
     if not isinstance(inner, dict) or not _name.fullmatch(str(inner.get("name", ""))):
         yield Problem("openai.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
@@ -108,13 +114,14 @@ def _calls(message: dict[str, Any], where: str, open_calls: dict[str, str]) -> I
         return
     for index, call in enumerate(calls or ()):
         place = f"{where}.tool_calls[{index}]"
-        inner = call.get(call.get("type", "function")) if isinstance(call, dict) else None
+        kind = call.get("type", "function") if isinstance(call, dict) else None
+        inner = call.get(kind if kind in KINDS else "function") if isinstance(call, dict) else None
         if not isinstance(inner, dict) or not isinstance(call.get("id"), str):
             yield Problem("openai.tool-call", place, "a call without id or function", "give it both")
             continue
-        if not _name.fullmatch(str(inner.get("name", ""))):
+        if kind in KINDS and not _name.fullmatch(str(inner.get("name", ""))):
             yield Problem("openai.tool-name", place, f"a tool name {inner.get('name')!r}", f"match {_name.pattern}")
-        if call.get("type", "function") == "function" and not isinstance(inner.get("arguments"), str):
+        if kind != "custom" and not isinstance(inner.get("arguments"), str):
             yield Problem("openai.arguments", place, "arguments are not text", "write the object as JSON text")
         if call["id"] in open_calls:
             yield Problem("openai.unique-ids", place, f"call id {call['id']!r} a second time", "give it its own id")

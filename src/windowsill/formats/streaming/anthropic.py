@@ -64,6 +64,7 @@ class _BlockStart(msgspec.Struct, gc=False):
 class _MessageDelta(msgspec.Struct, gc=False):
     delta: dict[str, msgspec.Raw] | None = None
     usage: dict[str, msgspec.Raw] | None = None
+    type: str = ""
 
 
 class _Content(msgspec.Struct, gc=False):
@@ -84,6 +85,7 @@ _block_delta = msgspec.json.Decoder(_BlockDelta)
 _message_start = msgspec.json.Decoder(_MessageStart)
 _block_start = msgspec.json.Decoder(_BlockStart)
 _message_delta = msgspec.json.Decoder(_MessageDelta)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _content = msgspec.json.Decoder(_Content)
 _error = msgspec.json.Decoder(_Error)
 _maybe_text = msgspec.json.Decoder(str | None)
@@ -216,9 +218,11 @@ class AnthropicAssembly:
         return True
 
     def _end_message(self, event: sse.Event, out: list[Event]) -> bool:
-        wire = lenient(_message_delta, event.data)
-        if wire is None:
+        wire, fields = lenient(_message_delta, event.data), lenient(_fields, event.data)
+        if wire is None or fields is None:
             return False
+        # What stands beside the delta, such as what was done to the context, is said of the whole message.
+        self._message.update({key: raw for key, raw in fields.items() if key not in _MessageDelta.__struct_fields__})
         self._message.update(wire.delta or {})
         self._use(wire.usage, out)
         return True

@@ -65,7 +65,7 @@ class _Chunk(msgspec.Struct, gc=False):
 
 _chunk = msgspec.json.Decoder(_Chunk)
 
-SPOKEN = frozenset({"role", "content", "reasoning_content", "tool_calls", "function_call"})
+SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls", "function_call"})
 """Fields of a delta that a listener hears of by their own events."""
 
 APART = frozenset({"choices", "usage", "error", "obfuscation"})
@@ -98,7 +98,12 @@ class OpenAIAssembly:
                 self._take_other(event, out)
                 continue
             choice = wire.choices[0]
-            if choice.index or not self._take_delta(choice.delta, out):
+            delta = choice.delta
+            text = delta.content
+            if text and self._content is not None and not (choice.index or delta.tool_calls or delta.reasoning_content):
+                self._content.append(text)
+                out.append(TextDelta(text))
+            elif choice.index or text or not self._take_delta(delta, out):
                 self._take_other(event, out)
         return out
 
@@ -112,14 +117,9 @@ class OpenAIAssembly:
         return encode(response)
 
     def _take_delta(self, delta: _Delta, out: list[Event]) -> bool:
-        """More of what has begun; false when it is something else."""
-        text, calls, thought = delta.content, delta.tool_calls, delta.reasoning_content
-        if text:
-            if self._content is None or calls or thought:
-                return False
-            self._content.append(text)
-            out.append(TextDelta(text))
-        elif calls:
+        """More of a call or of reasoning that has begun; false when it is something else."""
+        calls, thought = delta.tool_calls, delta.reasoning_content
+        if calls:
             call = self._calls.known.get(calls[0].index)
             if call is None or call.arguments is None or thought:
                 return False
@@ -192,7 +192,8 @@ class OpenAIAssembly:
             self._finish(out)
 
     def _hear(self, delta: dict[str, Any], event: sse.Event, out: list[Event]) -> None:
-        text, thought, asked = delta.get("content"), delta.get("reasoning_content"), delta.get("function_call")
+        text, asked = delta.get("content"), delta.get("function_call")
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
         if thought and isinstance(thought, str):
             out.append(ReasoningDelta(thought))
         if text and isinstance(text, str):

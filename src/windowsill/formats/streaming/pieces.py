@@ -11,7 +11,7 @@ from windowsill.formats.wire import any_decoder
 
 T = TypeVar("T")
 
-REPLACED = frozenset({"type", "role", "id"})
+REPLACED = frozenset({"type", "role", "id", "format"})
 """Fields that are whole each time they come; some servers repeat them in every event."""
 
 
@@ -108,14 +108,20 @@ def lenient(decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
 
 def loose(data: bytes) -> dict[str, Any] | None:
     """The object in an event, halves of surrogate pairs kept for their other half; `None` when it is none."""
-    try:
-        value = any_decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        try:
-            value = json.loads(str(data, "utf-8", "replace"))
-        except (ValueError, RecursionError):
-            return None
+    value = loose_value(data)
     return value if isinstance(value, dict) else None
+
+
+def loose_value(data: bytes) -> Any:
+    """The same for any value; `None` when it cannot be read."""
+    try:
+        return any_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(str(data, "utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _whole(text: str) -> str:

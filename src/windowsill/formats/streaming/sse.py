@@ -10,6 +10,9 @@ from windowsill.formats.wire import BOM
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 """The largest request a provider takes; no answer is larger, so what grows past it is no event stream."""
 
+CR = 13
+"""The carriage return as a number, which is found much faster than as bytes."""
+
 
 class Event(msgspec.Struct, frozen=True, gc=False):
     """One event. `data` stays bytes: it is JSON, and decoded only once."""
@@ -29,6 +32,8 @@ class Parser:
         self._limit = limit
         self._opening: bytes | None = b""
         self._ended_in_cr = False
+        self._between = False
+        """Whether nothing of an event has begun: what comes next is its first byte."""
         self._line: list[bytes] = []
         self._line_size = 0
         self._name = b""
@@ -38,9 +43,23 @@ class Parser:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that end in this chunk; an event above the limit is an error once those before it were given."""
+        if self._between and CR not in chunk and len(chunk) <= self._limit:
+            # Servers send each event by itself: one that is alone and spelled the usual way is soon taken apart.
+            line, _, rest = chunk.partition(b"\n")
+            name = b""
+            if line[:7] == b"event: ":
+                name = line[7:]
+                line, _, rest = rest.partition(b"\n")
+            if rest == b"\n" and line[:6] == b"data: ":
+                return [Event(str(name, "utf-8", "replace") if name else "", line[6:], self._id)]
+        events = self._lines(chunk)
+        self._between = not (self._line or self._data or self._name or self._ended_in_cr or self._opening is not None)
+        return events
+
+    def _lines(self, chunk: bytes) -> list[Event]:
         if self._opening is not None:
             chunk = self._without_bom(self._opening + chunk)
-        if self._ended_in_cr or b"\r" in chunk:
+        if self._ended_in_cr or CR in chunk:
             chunk = self._with_plain_ends(chunk)
         lines = chunk.split(b"\n")
         rest = lines.pop()
@@ -64,6 +83,7 @@ class Parser:
         self._take([b"".join(self._line), b"", b""], found)
         self._line.clear()
         self._line_size = 0
+        self._between = False
         return found
 
     def _take(self, lines: list[bytes], found: list[Event]) -> None:

@@ -30,13 +30,21 @@ class Assembly(Protocol):
         """The response as the call without streaming would have given it, as far as it arrived."""
 
 
+class Parser(Protocol):
+    """Takes the bytes apart. It gives each event once, when it is whole."""
+
+    def feed(self, chunk: bytes) -> list[sse.Event]:
+        """The events that end in this chunk."""
+
+    def close(self) -> list[sse.Event]:
+        """What is left when nothing more comes."""
+
+
 class Stream:
     """One answer. Feed it what the provider sends; it does no input or output of its own."""
 
-    def __init__(
-        self, assembly: Assembly, read_reply: Callable[[bytes], Reply], *, limit: int = sse.MAX_EVENT_BYTES
-    ) -> None:
-        self._parser = sse.Parser(limit=limit)
+    def __init__(self, parser: Parser, assembly: Assembly, read_reply: Callable[[bytes], Reply]) -> None:
+        self._parser = parser
         self._assembly = assembly
         self._read_reply = read_reply
 

@@ -19,7 +19,7 @@ from windowsill.history.repair.drafts import Draft, Piece, build
 from windowsill.history.repair.pairing import Call, Pairing, numbered_name
 from windowsill.history.repair.rules import Repair, Repaired, RepairKind, Rules
 from windowsill.history.repair.sorting import Sorted, Sorter, is_blank, is_media, merged_result, same_result
-from windowsill.messages import Block, Message, Reasoning, Text, ToolResult
+from windowsill.messages import Block, Message, Reasoning, Text, ToolResult, Unknown
 
 
 class _Entry(msgspec.Struct):
@@ -251,7 +251,8 @@ class Mender:
             self.drafts.pop()
 
     def _push(self, piece: Piece, *, results: bool = False) -> None:
-        if piece.role == "assistant" and not self.talking and self.first and self.rules.user_first:
+        begins = piece.role == "assistant" and not self.talking and self.first and self.rules.user_first
+        if begins and not _is_compaction(piece):
             self._report("role_order_mended", piece.source or 0, "the first message was not from the user")
             self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
         last = self.drafts[-1] if self.drafts else None
@@ -327,3 +328,9 @@ def _as_words(result: ToolResult) -> list[Block]:
         else:
             lines.append(notes.describe(block))
     return [Text(text="\n".join(lines)), *media]
+
+
+def _is_compaction(piece: Piece) -> bool:
+    """Whether it begins with what a provider made of everything before: that takes the place of the first question."""
+    first = piece.blocks[0] if piece.blocks else None
+    return isinstance(first, Unknown) and first.type == "compaction"

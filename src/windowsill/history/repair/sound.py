@@ -63,7 +63,7 @@ def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]
                 return None
             calls.append(id)
         elif not (isinstance(block, Text) and (rules.blank_text or not is_blank(block.text))) and not (
-            isinstance(block, Reasoning) and (block.signature or block.data)
+            isinstance(block, Reasoning) and (block.signature or block.data or not rules.signed_reasoning)
         ):
             return None
     if isinstance(message.blocks[-1], Reasoning):
