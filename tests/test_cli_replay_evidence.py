@@ -118,3 +118,23 @@ def test_strings_come_in_the_order_they_are_written(value):
         return [text for item in inside for text in walk(item)]
 
     assert list(strings(value)) == walk(value)
+
+
+BODIES = {
+    "anthropic": {"system": "Use cave-1.", "messages": [{"role": "user", "content": "Read cave-0."}]},
+    "openai": {"messages": [{"role": "system", "content": "Use cave-1."}, {"role": "user", "content": "Read cave-0."}]},
+    "responses": {"instructions": "Use cave-1.", "input": [{"role": "user", "content": "Read cave-0."}]},
+    "gemini": {
+        "systemInstruction": {"parts": [{"text": "Use cave-1."}]},
+        "contents": [{"role": "user", "parts": [{"text": "Read cave-0."}]}],
+    },
+}
+
+
+@pytest.mark.parametrize("format", BODIES)
+def test_request_of_every_format_is_looked_into(format):
+    """Both what was said and the system prompt, wherever the format keeps them."""
+    evidence = Evidence(formats.get(format))
+    evidence.show(message({"role": "user", "content": "cave-0 cave-1 cave-2"}))
+    found = evidence.measure(asked(a="cave-0", b="cave-1", c="cave-2"), json.dumps(BODIES[format]).encode())
+    assert (found.needed, found.kept) == (3, 2)

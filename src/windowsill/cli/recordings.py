@@ -14,6 +14,7 @@ from windowsill import formats
 from windowsill.cli.reading import STANDARD_INPUT, files_of, not_gzip, read_source
 from windowsill.errors import FormatError
 from windowsill.formats import transcripts
+from windowsill.formats.transcripts.charges import charge
 from windowsill.formats.transcripts.times import timestamp as timestamp_of
 from windowsill.formats.wire import BOM
 from windowsill.messages import Request
@@ -33,6 +34,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     times: tuple[float | None, ...] = ()
     """Seconds since the epoch for each message, where they were recorded."""
+    charges: tuple[transcripts.Charge, ...] = ()
+    """The calls that were paid for, as far as the provider's words for them were recorded."""
     named: bool = True
     """Whether the recording itself says its id."""
 
@@ -42,6 +45,9 @@ class Broken(msgspec.Struct, frozen=True):
 
     where: str
     why: str
+    file: str = ""
+    line: int = 0
+    """Counted from 1; 0 for the whole file."""
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -65,6 +71,7 @@ class _Envelope(msgspec.Struct):
     id: str | int | None = None
     format: str | None = None
     times: list[Any] | None = None
+    usage: Any = None
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
@@ -75,11 +82,20 @@ def readable(files: Sequence[str]) -> int:
     total = 0
     for file in files:
         if Path(file).is_dir():
-            total += sum(Path(each).stat().st_size for each in files_of(file))
+            next(Path(file).iterdir(), None)  # A search passes over what it may not open; this says so.
+            total += sum(map(_size, files_of(file)))
         elif file != STANDARD_INPUT:
             with Path(file).open("rb") as opened:
                 total += opened.seek(0, 2)
     return total
+
+
+def _size(file: str) -> int:
+    """The size of a file of a folder; 0 when it went away while we looked."""
+    try:
+        return Path(file).stat().st_size
+    except OSError:
+        return 0
 
 
 def recordings(
@@ -105,9 +121,9 @@ def recorded_in(data: bytes, file: str, format: str | None = None) -> Iterator[F
     elif file.endswith(LINES):
         for number, line in enumerate(data.split(b"\n"), 1):
             if line.strip():
-                yield _read(line, f"{file} line {number}", f"{_stem(file)}:{number}", format)
+                yield _read(line, file, number, f"{_stem(file)}:{number}", format)
     else:
-        yield _read(data, file, _stem(file), format)
+        yield _read(data, file, 0, _stem(file), format)
 
 
 def _advancing(found: Iterable[tuple[Found, int]], advance: Callable[[int], None] | None) -> Iterator[Found]:
@@ -128,14 +144,21 @@ def _known(found: Iterator[Found], file: str) -> Iterator[Found]:
             if isinstance(each, Recording):
                 break
         else:
-            why = next((each.why for each in before if isinstance(each, Broken)), "there is no message in it")
-            yield Foreign(file, why)
+            yield Foreign(file, _why_foreign([each for each in before if isinstance(each, Broken)]))
             return
     except OSError as error:
         yield Foreign(file, (error.strerror or str(error)).lower())
         return
     yield from before
     yield from found
+
+
+def _why_foreign(broken: Sequence[Broken]) -> str:
+    if not broken:
+        return "there is no message in it"
+    more = f" (and {len(broken) - 1:,} more like this)" if len(broken) > 1 else ""
+    place = f"line {broken[0].line}: " if broken[0].line else ""
+    return f"{place}{broken[0].why}{more}"
 
 
 def parse(document: bytes, name: str, format: str | None = None) -> Recording:
@@ -150,8 +173,16 @@ def parse(document: bytes, name: str, format: str | None = None) -> Recording:
         id=name if envelope.id is None else str(envelope.id),
         request=msgspec.structs.replace(request, rest=rest),
         times=tuple(map(timestamp, envelope.times or ())),
+        charges=_charges(envelope.usage, request.model),
         named=envelope.id is not None,
     )
+
+
+def _charges(usage: Any, model: str | None) -> tuple[transcripts.Charge, ...]:
+    """What a recording says that each message used, one entry for each message."""
+    told = enumerate(usage) if isinstance(usage, list) else ()
+    found = [charge(each, model=model, message=index) for index, each in told]
+    return tuple(each for each in found if each is not None)
 
 
 def _envelope_of(body: bytes) -> _Envelope:
@@ -166,11 +197,15 @@ def _envelope_of(body: bytes) -> _Envelope:
         return _Envelope()
 
 
-def _read(document: bytes, where: str, name: str, format: str | None) -> Recording | Broken:
+def _read(document: bytes, file: str, line: int, name: str, format: str | None) -> Recording | Broken:
     try:
         return parse(document, name, format)
     except FormatError as error:
-        return Broken(where, str(error))
+        return _broken(file, line, str(error))
+
+
+def _broken(file: str, line: int, why: str) -> Broken:
+    return Broken(f"{file} line {line}" if line else file, why, file, line)
 
 
 def _of_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
@@ -190,7 +225,7 @@ def _of_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
             return
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield _read(line, f"{file} line {number}", f"{_stem(file)}:{number}", format), raw.tell()
+                yield _read(line, file, number, f"{_stem(file)}:{number}", format), raw.tell()
         yield from ((each, raw.tell()) for each in damage)
 
 
@@ -198,7 +233,7 @@ def _of_document(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
     try:
         data = read_source(file)
     except FormatError as error:
-        yield Broken(file, str(error)), 0
+        yield _broken(file, 0, error.what), 0
         return
     size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
     yield from ((each, size) for each in recorded_in(data, file, format))
@@ -207,13 +242,15 @@ def _of_document(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
 def _told(transcript: transcripts.Transcript, file: str, format: str | None) -> Iterator[Found]:
     """A transcript; what could not be read comes first, so that a limit on sessions does not hide it."""
     for trouble in transcript.troubles:
-        yield Broken(f"{file} line {trouble.line}" if trouble.line else file, trouble.why)
+        yield _broken(file, trouble.line, trouble.why)
     if transcript.skipped:
         yield Skipped(file, transcript.skipped)
     for session in transcript.sessions:
         # What an agent writes is of one format, whatever was stated for the others.
-        found = _read(session.document(), file, session.id, session.format or format)
-        yield found if isinstance(found, Broken) else msgspec.structs.replace(found, named=session.named)
+        found = _read(session.document(), file, 0, session.id, session.format or format)
+        if isinstance(found, Recording):
+            found = msgspec.structs.replace(found, named=session.named, charges=session.charges)
+        yield found
 
 
 def _stem(file: str) -> str:
@@ -228,7 +265,7 @@ def _whole_lines(raw: BinaryIO, file: str, damage: list[Broken]) -> Iterator[byt
             number += 1
             yield line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        damage.append(Broken(f"{file} after line {number}", str(not_gzip("", error))))
+        damage.append(Broken(f"{file} after line {number}", str(not_gzip("", error)), file, number + 1))
 
 
 def _lines(raw: BinaryIO, file: str) -> Iterator[bytes]:

@@ -19,6 +19,7 @@ from windowsill.cli.replay.economy import Economy
 from windowsill.cli.replay.evidence import Evidence
 from windowsill.cli.replay.printing import print_report
 from windowsill.cli.replay.report import ReplayReport, SessionReport, Tally
+from windowsill.cli.replay.spending import Account
 from windowsill.cli.replay.walking import Options, Walk
 from windowsill.cli.room import check_strategy
 from windowsill.errors import FormatError, WindowsillError
@@ -61,10 +62,12 @@ def replay(
     """Go through recorded sessions turn by turn, as an agent would, and report what was sent.
 
     A recorded session is a request body, a message list, or an object with `messages`, and where known `id`, `format`,
-    `model` and `times`. A .jsonl file (or .jsonl.gz) holds one session on each line, any other file one session.
+    `model`, `times` and `usage`. A .jsonl file (or .jsonl.gz) holds one session on each line, any other file one
+    session.
 
     A file may also be a transcript: of Claude Code, Codex or the Gemini CLI, a log of requests, or a message on each
-    line. In a folder, every .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and told.
+    line. In a folder, every .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and told. Where usage
+    was recorded, the report says what was paid, and what the same calls would cost.
     """
     options = Options(
         model=model, window=window, overhead=overhead, strategy=check_strategy(strategy), tokenizer=tokenizer
@@ -73,24 +76,26 @@ def replay(
         tokens.counter(tokenizer)
     size = readable(files)
     with dump_to(dump_file) as dump, _progress(size) as advance:
-        report, total = _replay(recordings(files, format=format, advance=advance), options, limit, dump)
+        report, total, paid = _replay(recordings(files, format=format, advance=advance), options, limit, dump)
     if report_file is not None:
         Path(report_file).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=INDENT) + b"\n")
     if as_json:
         print_json(report)
     else:
-        print_report(report, total.figures())
+        print_report(report, total.figures(), paid.purse.spending(), paid.balance.comparison())
 
 
 def _replay(
     found: Iterator[Found], options: Options, limit: int | None, dump: Dump | None
-) -> tuple[ReplayReport, Tally]:
+) -> tuple[ReplayReport, Tally, Account]:
     sessions: list[SessionReport] = []
     broken: list[Broken] = []
     foreign: list[Foreign] = []
     skipped: Counter[str] = Counter()
     failures: list[WindowsillError] = []
     total = Tally()
+    seen: set[str] = set()
+    paid = Account((), seen)
     for recording in found:
         match recording:
             case Broken():
@@ -102,9 +107,11 @@ def _replay(
             case Skipped():
                 skipped.update(recording.kinds)
                 continue
-        told, tally, failure = _session(recording, options, dump)
+        account = Account(recording.charges, seen, options.model)
+        told, tally, failure = _session(recording, account, options, dump)
         sessions.append(told)
         total.add(tally)
+        paid.add(account)
         failures += [failure] if failure is not None else []
         if len(sessions) == limit:
             break
@@ -113,13 +120,13 @@ def _replay(
     counts = {"sessions": len(sessions), "failed": len(failures), "broken": len(broken), "foreign": len(foreign)}
     report = ReplayReport(
         options=options,
-        total={**counts, **figures},
+        total={**counts, **figures, "recorded": paid.purse.spending(), "compared": paid.balance.comparison()},
         sessions=tuple(sessions),
         broken=tuple(broken),
         foreign=tuple(foreign),
         skipped=dict(sorted(skipped.items())),
     )
-    return report, total
+    return report, total, paid
 
 
 def _refuse_nothing(
@@ -136,16 +143,17 @@ def _refuse_nothing(
 
 
 def _session(
-    recording: Recording, options: Options, dump: Dump | None
+    recording: Recording, account: Account, options: Options, dump: Dump | None
 ) -> tuple[SessionReport, Tally, WindowsillError | None]:
     tally = Tally()
     failure: WindowsillError | None = None
     model = recording.request.model or ""
     try:
-        walk = Walk(recording, options)
-        model = walk.session.settings.model or model
-        _walk(walk, tally, dump)
-        tally.lost = walk.lost()
+        if _has_calls(recording) or model or options.model or options.window:
+            walk = Walk(recording, options)
+            model = walk.session.settings.model or model
+            _walk(walk, tally, account, dump)
+            tally.lost = walk.lost()
     except WindowsillError as error:
         failure = error
     report = SessionReport(
@@ -154,13 +162,20 @@ def _session(
         format=recording.request.format,
         messages=len(recording.request.messages),
         figures=tally.figures(),
+        recorded=account.purse.spending(),
+        compared=account.balance.comparison(),
         defects=tuple(tally.defects),
         error=str(failure) if failure is not None else None,
     )
     return report, tally, failure
 
 
-def _walk(walk: Walk, tally: Tally, dump: Dump | None) -> None:
+def _has_calls(recording: Recording) -> bool:
+    """Whether a model ever answered; a prompt that was never sent names no model either, and is no failure."""
+    return any(message.role == "assistant" for message in recording.request.messages)
+
+
+def _walk(walk: Walk, tally: Tally, account: Account, dump: Dump | None) -> None:
     recording = walk.recording
     economy = Economy(walk.model)
     evidence = Evidence(formats.get(recording.request.format))
@@ -175,6 +190,7 @@ def _walk(walk: Walk, tally: Tally, dump: Dump | None) -> None:
             tokens=turn.tokens, stable=turn.stable, everything=turn.everything, output=turn.output, at=turn.at
         )
         tally.count(turn, bill, evidence.measure(turn.answer, turn.body))
+        account.replayed(turn)
         if dump is not None:
             dump.write(recording.id, turn)
 

@@ -40,9 +40,15 @@ class Kept(msgspec.Struct):
         self.kept_from_outputs += other.kept_from_outputs
 
 
-class _Body(msgspec.Struct):
+class _Body(msgspec.Struct, rename="camel"):
+    """A request of any format: each has its own words for what was said, and for the system prompt."""
+
     messages: list[msgspec.Raw] = []
+    input: list[msgspec.Raw] = []
+    contents: list[msgspec.Raw] = []
     system: msgspec.Raw = msgspec.Raw(b"null")
+    instructions: msgspec.Raw = msgspec.Raw(b"null")
+    system_instruction: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _body = msgspec.json.Decoder(_Body)
@@ -87,10 +93,12 @@ class Evidence:
         """All words of a request."""
         parts = _body.decode(body)
         known, self._words = self._words, {}
-        for raw in map(bytes, parts.messages):
+        for raw in map(bytes, (*parts.messages, *parts.input, *parts.contents)):
             # A request mostly repeats the one before: only what is new is read.
             self._words[raw] = known.get(raw) or BETWEEN.join(words(self._format.read_message(raw, "")))
-        return BETWEEN.join([*strings(msgspec.json.decode(parts.system)), *self._words.values()])
+        prompts = (parts.system, parts.instructions, parts.system_instruction)
+        told = [words for prompt in prompts for words in strings(msgspec.json.decode(prompt))]
+        return BETWEEN.join([*told, *self._words.values()])
 
 
 def needed(answer: Message) -> Iterator[str]:

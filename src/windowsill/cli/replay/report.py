@@ -12,6 +12,7 @@ import msgspec
 from windowsill.cli.recordings import Broken, Foreign
 from windowsill.cli.replay.economy import Bill
 from windowsill.cli.replay.evidence import Kept
+from windowsill.cli.replay.spending import SOURCES, Comparison, Spending
 from windowsill.cli.replay.walking import Options, Turn
 
 MOST_PROBLEMS = 5
@@ -65,6 +66,10 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     messages: int
     figures: Figures
+    recorded: Spending | None = None
+    """What was really paid, where the recording says so: calls that no session before this one told of."""
+    compared: Comparison | None = None
+    """The same calls, as they were and with Windowsill."""
     defects: tuple[Defect, ...] = ()
     error: str | None = None
     """Why the replay of this session stopped early."""
@@ -75,13 +80,16 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
     options: Options
     total: dict[str, object]
-    """The figures of all sessions together, and how many sessions, unreadable lines and foreign files there were."""
+    """The figures of all sessions together, how many sessions, unreadable lines and foreign files there were, what was
+    recorded and how it compares."""
     sessions: tuple[SessionReport, ...]
     broken: tuple[Broken, ...]
     foreign: tuple[Foreign, ...] = ()
     """Files of a folder that hold no recording."""
     skipped: dict[str, int] = {}
     """What transcripts hold besides the conversation: kinds and counts."""
+    sources: dict[str, str] = msgspec.field(default_factory=lambda: dict(SOURCES))
+    """Where the numbers come from."""
 
 
 class Tally:

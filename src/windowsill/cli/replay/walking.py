@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -22,6 +22,10 @@ from windowsill.tokens import Weight
 
 NAMELESS = "unknown"
 """The model of a recording that names none: a body needs one to be valid."""
+
+
+ITEMS = "responses"
+"""The format that writes one answer as several messages."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,14 +94,27 @@ class Walk:
 
     def turns(self) -> Iterator[Turn]:
         """Each model call, in order."""
-        for index, message in enumerate(self.recording.request.messages):
-            if message.role == "assistant" and index:
-                composed = self._compose()
-                before = self._weight
-                self._add(message, index)
-                yield self._turn(index, message, *composed, before)
-            else:
-                self._add(message, index)
+        messages = self.recording.request.messages
+        index = 0
+        while index < len(messages):
+            if messages[index].role != "assistant" or not index:
+                self._add(messages[index], index)
+                index += 1
+                continue
+            composed, before = self._compose(), self._weight
+            answer = self._answer(index)
+            for place, message in enumerate(answer, index):
+                self._add(message, place)
+            yield self._turn(index, answer, *composed, before)
+            index += len(answer)
+
+    def _answer(self, index: int) -> Sequence[Message]:
+        """What one call answered; in OpenAI's Responses that is several items."""
+        messages = self.recording.request.messages
+        end = index + 1
+        while self._format.name == ITEMS and end < len(messages) and messages[end].role == "assistant":
+            end += 1
+        return messages[index:end]
 
     def lost(self) -> int:
         """How many of the messages that were added are no longer there, byte for byte."""
@@ -127,14 +144,16 @@ class Walk:
         self._seconds = 0.0
         return payload, body, seconds
 
-    def _turn(self, index: int, answer: Message, payload: Payload, body: bytes, seconds: float, before: Weight) -> Turn:
+    def _turn(
+        self, index: int, answer: Sequence[Message], payload: Payload, body: bytes, seconds: float, before: Weight
+    ) -> Turn:
         report, view = payload.report, self.session.view
         times = self.recording.times
         fixed = report.tokens - report.parts["messages"] - report.parts["summaries"]
         return Turn(
             turn=index,
-            answer=answer,
-            output=view.tokens(view.items[-1]),
+            answer=answer[0] if len(answer) == 1 else _joined(answer),
+            output=sum(view.tokens(item) for item in view.items[-len(answer) :]),
             body=body,
             tokens=report.tokens,
             limit=report.limit,
@@ -146,3 +165,7 @@ class Walk:
             repairs=report.repairs,
             problems=tuple(self._format.validate(msgspec.json.decode(body))),
         )
+
+
+def _joined(answer: Sequence[Message]) -> Message:
+    return Message(role="assistant", blocks=tuple(block for message in answer for block in message.blocks))

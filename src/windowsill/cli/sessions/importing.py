@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -52,7 +53,7 @@ def import_file(
     lines = data.split(b"\n")
     exported = is_export(lines[0])
     found = recordings([file], format=format) if folder else recorded_in(data, file, format)
-    conversations = [] if exported else _conversations(found, file, name)
+    conversations = [] if exported else _conversations(found, file, name, folder=folder)
     with opened(place, create=True) as store:
         done = [import_session(store, lines, name)] if exported else _record_all(store, conversations, model, window)
         told = [{"session": id, "entries": info.version} for id in done if (info := store.info(id)) is not None]
@@ -63,7 +64,7 @@ def import_file(
         click.echo(f"imported {each['session']}: {each['entries']:,} entries")
 
 
-def _conversations(found: Iterable[Found], file: str, name: str | None) -> list[Recording]:
+def _conversations(found: Iterable[Found], file: str, name: str | None, *, folder: bool) -> list[Recording]:
     told: list[Recording] = []
     broken: list[Broken | Foreign] = []
     for each in found:
@@ -77,10 +78,20 @@ def _conversations(found: Iterable[Found], file: str, name: str | None) -> list[
         raise InputError(f"{file} holds {len(told)} sessions, and --id names one", remedy="leave out --id")
     if name is not None:
         told = [msgspec.structs.replace(told[0], id=name, named=True)]
-    if any(not recording.named for recording in told):
+    if not folder and any(not recording.named for recording in told):
         raise InputError(f"a conversation in {_name(file)} has no id", remedy="give one with --id")
     _tell(broken)
-    return told
+    return list(_apart(told)) if folder else told
+
+
+def _apart(told: Iterable[Recording]) -> Iterator[Recording]:
+    """Recordings with an id each: agents copy a session into a new file when it is resumed or forked."""
+    taken_ids: set[str] = set()
+    for recording in told:
+        numbered = (f"{recording.id}-{number}" for number in itertools.count(2))
+        id = next(each for each in itertools.chain([recording.id], numbered) if each not in taken_ids)
+        taken_ids.add(id)
+        yield recording if id == recording.id else msgspec.structs.replace(recording, id=id)
 
 
 def _nothing(broken: Sequence[Broken | Foreign], file: str) -> FormatError:

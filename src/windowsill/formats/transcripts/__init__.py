@@ -1,7 +1,7 @@
 """Transcripts of known agents: bytes in, recorded sessions out. They are known by their content, not by their name.
 
-Claude Code sessions, Codex rollouts, Gemini CLI chats and checkpoints, logs of OpenAI and Anthropic requests, and plain
-messages line by line.
+Claude Code sessions, Codex rollouts, Gemini CLI chats and checkpoints, logs of OpenAI and Anthropic requests (HAR files
+too), and plain messages line by line.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from windowsill.formats.transcripts.charges import Charge
 from windowsill.formats.transcripts.claude_code import READER as CLAUDE_CODE
 from windowsill.formats.transcripts.codex import READER as CODEX
 from windowsill.formats.transcripts.gemini import READER as GEMINI
@@ -19,10 +20,11 @@ from windowsill.formats.transcripts.gemini import read_document
 from windowsill.formats.transcripts.lines import numbered, whole
 from windowsill.formats.transcripts.plain import READER as PLAIN
 from windowsill.formats.transcripts.requests import READER as REQUESTS
+from windowsill.formats.transcripts.requests import entries
 from windowsill.formats.transcripts.transcript import Notes, Reader, Recorded, Transcript, Trouble
 from windowsill.formats.wire import BOM, any_decoder
 
-__all__ = ["Recorded", "Transcript", "Trouble", "read", "read_lines", "recognise"]
+__all__ = ["Charge", "Recorded", "Transcript", "Trouble", "read", "read_lines", "recognise"]
 
 READERS: tuple[Reader, ...] = (CLAUDE_CODE, CODEX, GEMINI, REQUESTS, PLAIN)
 
@@ -56,7 +58,10 @@ def read(data: bytes, name: str) -> Transcript | None:
     sessions = read_document(document, name, notes)
     if sessions is not None:
         return _transcript(GEMINI.agent, sessions, notes)
-    if isinstance(document, dict) and "messages" in document:
+    logged = entries(document)
+    if logged is not None:
+        return read_lines(REQUESTS.agent, logged, name)
+    if isinstance(document, dict) and ("messages" in document or "input" in document):
         return None
     lines = body.split(b"\n") if document is None else [body]
     agent = recognise(lines)

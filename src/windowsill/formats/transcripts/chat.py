@@ -9,18 +9,21 @@ import msgspec
 from windowsill.formats.foreign import is_web, split_data_url
 from windowsill.formats.openai.read import NAME
 from windowsill.formats.openai.render import render_message
+from windowsill.formats.transcripts.charges import Charge, charge
 from windowsill.formats.transcripts.transcript import Recorded
-from windowsill.formats.wire import encode
+from windowsill.formats.wire import any_decoder, encode
 from windowsill.messages import Block, Image, Message, Role, ToolResult
 
 
 class Turn(msgspec.Struct, kw_only=True):
-    """One message of the conversation; blocks are added to it as they come."""
+    """One message of the conversation; blocks are added to it as they come. Without any it is a call and no message."""
 
     role: Role
     blocks: list[Block]
     at: float | None = None
     usage: bytes | None = None
+    key: str | None = None
+    """What tells the call from the others of its family; see `Charge.key`."""
     model: str | None = None
     prompt: bool = False
     """Whether a person wrote it."""
@@ -61,12 +64,15 @@ class Course:
             self._part += 1
         self.turns = list(turns)
 
-    def sessions(self, id: str) -> list[Recorded]:
-        """Every stretch as a session; the first part goes by the plain id."""
+    def sessions(self, id: str, family: str | None = None) -> list[Recorded]:
+        """Every stretch as a session; the first part goes by the plain id.
+
+        `family` is what forks of one conversation have in common: the calls they share are the same calls.
+        """
         last = Told(suffix=self._suffix, turns=self.turns)
         parts = [each for each in (*self._told, last) if "-branch-" not in each.suffix]
         branches = [each for each in self._told if "-branch-" in each.suffix]
-        return [_recorded(f"{id}{each.suffix}", each.turns) for each in (*parts, *branches)]
+        return [_recorded(f"{id}{each.suffix}", each.turns, family or id) for each in (*parts, *branches)]
 
     @property
     def _suffix(self) -> str:
@@ -74,11 +80,15 @@ class Course:
 
 
 def _answered(turns: Iterable[Turn]) -> bool:
-    return any(turn.role == "assistant" for turn in turns)
+    return any(turn.role == "assistant" and turn.blocks for turn in turns)
 
 
-def _recorded(id: str, turns: Sequence[Turn]) -> Recorded:
-    rendered = [(turn, native) for turn in turns for native in _natives(turn)]
+def _recorded(id: str, turns: Sequence[Turn], family: str) -> Recorded:
+    rendered: list[tuple[Turn, bytes]] = []
+    charges: list[Charge | None] = []
+    for turn in turns:
+        charges.append(_charge(turn, len(rendered) if turn.blocks else None, family))
+        rendered += [(turn, native) for native in _natives(turn)]
     models = [turn.model for turn in turns if turn.model]
     return Recorded(
         id=id,
@@ -87,10 +97,19 @@ def _recorded(id: str, turns: Sequence[Turn]) -> Recorded:
         messages=tuple(native for _, native in rendered),
         times=tuple(turn.at for turn, _ in rendered),
         usage=tuple(turn.usage for turn, _ in rendered),
+        charges=tuple(each for each in charges if each is not None),
     )
 
 
+def _charge(turn: Turn, message: int | None, family: str) -> Charge | None:
+    key = None if turn.key is None else f"{family}/{turn.key}"
+    used = None if turn.usage is None else any_decoder.decode(turn.usage)
+    return charge(used, model=turn.model, message=message, key=key)
+
+
 def _natives(turn: Turn) -> list[bytes]:
+    if not turn.blocks:
+        return []
     return render_message(Message(role=turn.role, blocks=tuple(turn.blocks)))
 
 

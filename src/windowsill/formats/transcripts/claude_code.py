@@ -7,53 +7,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from windowsill.errors import FormatError
-from windowsill.formats.transcripts.claude_tree import Node, Said, Step, Tree, parts
+from windowsill.formats.transcripts.claude_lines import (
+    QUEUED,
+    SPEAKERS,
+    Preserved,
+    Written,
+    line_decoder,
+    preserved,
+    results,
+    said,
+)
+from windowsill.formats.transcripts.claude_tree import Node, Step, Tree, parts
 from windowsill.formats.transcripts.lines import decoded
 from windowsill.formats.transcripts.times import timestamp
 from windowsill.formats.transcripts.transcript import Line, Notes, Reader, Recorded
-from windowsill.formats.wire import decode
 
 AGENT = "claude-code"
 FORMAT = "anthropic"
 
-SYNTHETIC = "<synthetic>"
-"""The model of answers that the agent wrote itself, such as errors of the API."""
-
-BOUNDARY = "compact_boundary"
-
-_SPEAKERS = frozenset({"user", "assistant"})
-
-
-class _Line(msgspec.Struct, rename="camel", kw_only=True):
-    type: str | None = None
-    subtype: str | None = None
-    uuid: str | None = None
-    parent_uuid: str | None = None
-    logical_parent_uuid: str | None = None
-    is_sidechain: bool | None = None
-    is_compact_summary: bool | None = None
-    is_api_error_message: bool | None = None
-    agent_id: str | None = None
-    session_id: str | None = None
-    timestamp: str | None = None
-    message: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Block(msgspec.Struct):
-    type: str = ""
-    tool_use_id: str | None = None
-
-
-_line = msgspec.json.Decoder(_Line)
-_said = msgspec.json.Decoder(Said)
-_block = msgspec.json.Decoder(_Block)
+PLACED = frozenset({"uuid", "parentUuid", "sessionId", "session_id"})
+"""Fields of which a line with a message has at least one."""
 
 
 def _knows(line: Mapping[str, object]) -> bool:
     """Whether it is a message with a place in the tree, or one of the notes that stand before the first."""
-    if isinstance(line.get("message"), dict) and line.get("type") in _SPEAKERS:
-        return "uuid" in line or "parentUuid" in line or "sessionId" in line
+    if isinstance(line.get("message"), dict) and line.get("type") in SPEAKERS:
+        return not PLACED.isdisjoint(line)
     return (line.get("type") == "summary" and "leafUuid" in line) or ("parentUuid" in line and "sessionId" in line)
 
 
@@ -65,86 +44,116 @@ class _File:
         self._notes = notes
         self._lines: dict[str, tuple[str | None, Node | None, bool]] = {}
         """For each line its chain, the message it is part of or comes after, and whether a compaction stands there."""
-        self._latest: dict[str | None, Node] = {}
+        self._latest: dict[str | None, tuple[str, Node]] = {}
+        """For each chain the last line that said something, and its message."""
+        self._loose: set[bytes] = set()
+        self._kept: dict[str | None, Preserved] = {}
+        """For each chain what the compaction kept whose summary has not come yet."""
 
     def take(self, line: Line) -> None:
         """One more line."""
-        value = decoded(line, _line, self._notes)
+        value = decoded(line, line_decoder, self._notes)
         if value is None:
             return
-        said = self._message(value, line.number)
-        if value.uuid is None and said is None:
+        found = said(value, line.number, self._notes)
+        if value.uuid is None and found is None:
             return
-        uuid = value.uuid or f"line {line.number}"
-        if uuid in self._lines:
+        if self._is_repeated(value, line):
             self._notes.skip("repeated")
             return
+        uuid = value.uuid or f"line {line.number}"
         side = self._side(value, uuid)
-        boundary = value.subtype == BOUNDARY or bool(value.is_compact_summary)
-        parent, after_boundary = self._parent(value, side, boundary=boundary)
-        if said is None:
-            self._lines[uuid] = side, parent, boundary or after_boundary
+        if value.is_loose and self._is_calling(side):
+            # Put here it would tear the calls from their results.
+            self._notes.skip(QUEUED)
+            return
+        parent, after_boundary = self._parent(value, side)
+        fresh = value.starts_over or after_boundary
+        if found is None:
+            self._lines[uuid] = side, parent, fresh
+            kept = preserved(value) if value.starts_over else None
+            if kept is not None:
+                self._kept[side] = kept
             return
         step = Step(
             at=timestamp(value.timestamp),
-            session=value.session_id,
-            said=said,
-            results=_results(said),
+            session=value.session_id or value.printed_session,
+            said=found,
+            results=results(found),
         )
-        fresh = boundary or after_boundary
-        node = self.trees.setdefault(side, Tree()).add(step, parent, line.number, fresh=fresh)
+        tree = self.trees.setdefault(side, Tree())
+        node = tree.add(step, parent, line.number, fresh=fresh)
         self._lines[uuid] = side, node, False
-        self._latest[side] = node
+        if value.is_loose and side in self._latest:
+            # It stands in no chain: what comes after the line before it comes after it.
+            self._lines[self._latest[side][0]] = side, node, False
+        self._latest[side] = uuid, node
+        if fresh and side in self._kept:
+            self._keep(tree, uuid, self._kept.pop(side), line.number)
 
-    def _message(self, value: _Line, number: int) -> Said | None:
-        """What a line says; `None`, and a note, when it is no part of the conversation."""
-        if value.type not in _SPEAKERS:
-            self._notes.skip(value.type or "untyped")
-            return None
-        try:
-            said = decode(_said, value.message)
-        except FormatError as error:
-            self._notes.trouble(number, f"message: {error.what}")
-            return None
-        if said.role not in _SPEAKERS:
-            self._notes.trouble(number, f"message: the role {said.role!r} is none of a conversation")
-            return None
-        if value.is_api_error_message or said.model == SYNTHETIC:
-            self._notes.skip("synthetic")
-            return None
-        return said
+    def _is_repeated(self, value: Written, line: Line) -> bool:
+        if not value.is_loose:
+            return value.uuid is not None and value.uuid in self._lines
+        known = line.raw in self._loose
+        self._loose.add(line.raw)
+        return known
 
-    def _side(self, value: _Line, uuid: str) -> str | None:
+    def _is_calling(self, side: str | None) -> bool:
+        return side in self._latest and self._latest[side][1].role == "assistant"
+
+    def _side(self, value: Written, uuid: str) -> str | None:
+        if value.agent is not None:
+            return f"agent-{value.agent}"
         if not value.is_sidechain:
             return None
-        if value.agent_id is not None:
-            return f"agent-{value.agent_id}"
         side, _, _ = self._lines.get(value.parent_uuid or "", (None, None, False))
         return side or f"side {uuid}"
 
-    def _parent(self, value: _Line, side: str | None, *, boundary: bool) -> tuple[Node | None, bool]:
+    def _parent(self, value: Written, side: str | None) -> tuple[Node | None, bool]:
         """The message before a line, and whether a compaction stands between them."""
-        link = value.parent_uuid or (value.logical_parent_uuid if boundary else None)
+        _, latest = self._latest.get(side, ("", None))
+        link = value.parent_uuid or (value.logical_parent_uuid if value.starts_over else None)
         if link is None:
-            return (self._latest.get(side), False) if boundary else (None, False)
+            follows = value.starts_over or value.is_loose or value.parent_uuid is msgspec.UNSET
+            return (latest, False) if follows else (None, False)
         found = self._lines.get(link)
         if found is None:
             # The line it followed is broken or in another file: the one before that is the nearest there is.
-            return self._latest.get(side), False
+            return latest, False
         chain, node, after_boundary = found
         return (node, after_boundary) if chain == side else (None, False)
 
+    def _keep(self, tree: Tree, summary: str, kept: Preserved, place: int) -> None:
+        """Put the messages that a compaction kept after its summary: what comes next comes after the last of them."""
+        side, below, _ = self._lines[summary]
+        uuids = kept.uuids or ((kept.tail,) if kept.tail is not None else ())
+        nodes = [node for uuid in uuids if (node := self._node(uuid)) is not None]
+        if kept.head is not None and nodes:
+            nodes = list(_up_to(nodes[-1], self._node(kept.head)))
+        if below is None or not nodes:
+            return
+        again = tree.keep(dict.fromkeys(nodes), below, place)
+        for uuid, (chain, node, _) in list(self._lines.items()):
+            if id(node) in again:
+                self._lines[uuid] = chain, again[id(node)], False
+        last = again[id(nodes[-1])]
+        self._lines[summary] = side, last, False
+        self._latest[side] = summary, last
 
-def _results(said: Said) -> tuple[str, ...]:
-    """The calls a message answers; nothing when it says anything else."""
-    if said.role != "user" or isinstance(said.content, str):
-        return ()
-    try:
-        blocks = [_block.decode(block) for block in said.content]
-    except msgspec.ValidationError:
-        return ()
-    ids = [block.tool_use_id for block in blocks if block.type == "tool_result" and block.tool_use_id is not None]
-    return tuple(ids) if len(ids) == len(blocks) else ()
+    def _node(self, uuid: str) -> Node | None:
+        _, node, _ = self._lines.get(uuid, (None, None, False))
+        return node
+
+
+def _up_to(tail: Node, head: Node | None) -> Sequence[Node]:
+    """The messages from one to a later one; only the last when they are not of one path."""
+    path = [tail]
+    while path[-1] is not head:
+        parent = path[-1].parent
+        if parent is None:
+            return [tail]
+        path.append(parent)
+    return path[::-1]
 
 
 def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[Recorded]:
@@ -182,6 +191,7 @@ def _sessions(tree: Tree, name: str, suffix: str, notes: Notes) -> Iterator[Reco
 
 def _recorded(part: Sequence[Node], id: str) -> Recorded:
     models = Counter(node.model for node in part if node.model)
+    charges = [node.charge(index) for index, node in enumerate(part)]
     return Recorded(
         id=id,
         format=FORMAT,
@@ -189,6 +199,7 @@ def _recorded(part: Sequence[Node], id: str) -> Recorded:
         messages=tuple(node.native() for node in part),
         times=tuple(node.at for node in part),
         usage=tuple(node.usage for node in part),
+        charges=tuple(each for each in charges if each is not None),
     )
 
 

@@ -11,14 +11,15 @@ from typing import Any
 
 import msgspec
 
-from windowsill.formats.wire import encode
+from windowsill.formats.transcripts.charges import Charge, charge
+from windowsill.formats.wire import any_decoder, encode
 
 
 class Said(msgspec.Struct):
     """The `message` of a line."""
 
-    role: str
     content: str | list[msgspec.Raw]
+    role: str = ""
     id: str | None = None
     model: str | None = None
     usage: msgspec.Raw = msgspec.Raw(b"null")
@@ -43,8 +44,10 @@ class Node:
         """Whether the agent began again here, with a summary of what was before."""
         self.steps: list[Step] = []
         self.answered: set[str] = set()
+        self.line = 0
+        """The place of its first line among all lines,"""
         self.last = 0
-        """The place of its last line among all lines."""
+        """and of its last."""
         self._native: bytes | None = None
 
     @property
@@ -72,6 +75,20 @@ class Node:
     def session(self) -> str | None:
         """The session its last line says."""
         return self.steps[-1].session
+
+    def charge(self, message: int) -> Charge | None:
+        """What it cost, as the message at this place; a call is known by the id the provider gave its answer."""
+        used = self.usage
+        if used is None:
+            return None
+        key = self.steps[0].said.id or (f"{self.session}/{self.line}" if self.session else None)
+        return charge(any_decoder.decode(used), model=self.model, message=message, key=key)
+
+    def again(self, parent: Node, place: int) -> Node:
+        """The same message below another one: a compaction kept it."""
+        node = Node(parent, fresh=False)
+        node.steps, node.answered, node.line, node.last = self.steps, set(self.answered), self.line, place
+        return node
 
     def native(self) -> bytes:
         """The message as it was sent: role and content, each block with its own bytes."""
@@ -104,12 +121,21 @@ class Tree:
         node = self._home(step, parent)
         if node is None:
             node = Node(parent, fresh=fresh)
+            node.line = place
             self.nodes.append(node)
             self._note(step, parent, node)
         node.steps.append(step)
         node.answered.update(step.results)
         node.last = place
         return node
+
+    def keep(self, nodes: Iterable[Node], below: Node, place: int) -> dict[int, Node]:
+        """Say messages again, one after the other, below another; for the identity of each what it is now."""
+        kept: dict[int, Node] = {}
+        for node in nodes:
+            below = kept[id(node)] = node.again(below, place)
+            self.nodes.append(below)
+        return kept
 
     def _home(self, step: Step, parent: Node | None) -> Node | None:
         if step.said.role == "assistant":

@@ -44,8 +44,11 @@ class _Rollout:
         self.id: str | None = None
         self.course = Course()
         self._notes = notes
+        self.family: str | None = None
+        """The first session of the forks this one is of."""
         self._model: str | None = None
         self._system: list[Turn] = []
+        self._total: Any = None
 
     def take(self, value: Mapping[str, Any], number: int) -> None:
         """One more line."""
@@ -76,9 +79,12 @@ class _Rollout:
             self._notes.skip(str(value.get("record_type", "untyped")))
 
     def _head(self, meta: Mapping[str, Any]) -> None:
+        id = _text(meta.get("id")) or _text(meta.get("session_id"))
+        # A fork repeats the heads of the sessions it came from, up to the first.
+        self.family = _text(meta.get("forked_from_id")) or id or self.family
         if self.id is not None:
-            return  # A fork repeats the head of the session it came from.
-        self.id = _text(meta.get("id"))
+            return
+        self.id = id
         instructions = meta.get("base_instructions")
         text = _text(instructions.get("text")) if isinstance(instructions, dict) else _text(instructions)
         if text:
@@ -86,23 +92,38 @@ class _Rollout:
             self.course.turns[:0] = self._system
 
     def _event(self, event: Mapping[str, Any]) -> None:
-        if event.get("type") == "token_count":
-            self._usage(event.get("info"))
-        elif event.get("type") == "thread_rolled_back" and isinstance(event.get("num_turns"), int):
-            prompts = [index for index, turn in enumerate(self.course.turns) if turn.prompt]
-            count = min(event["num_turns"], len(prompts))
-            if count > 0:
-                self.course.rewind(prompts[-count])
+        match event.get("type"):
+            case "token_count":
+                self._usage(event.get("info"))
+            case "thread_rolled_back" if isinstance(event.get("num_turns"), int):
+                prompts = [index for index, turn in enumerate(self.course.turns) if turn.prompt]
+                count = min(event["num_turns"], len(prompts))
+                if count > 0:
+                    self.course.rewind(prompts[-count])
+            case kind:
+                # The others tell a screen what the items say.
+                self._notes.skip(str(kind))
 
     def _usage(self, info: Any) -> None:
+        """A count of tokens closes a response; the agent writes the same count again when it shows its limits."""
         last = info.get("last_token_usage") if isinstance(info, dict) else None
+        total = info.get("total_token_usage") if isinstance(info, dict) else None
+        if not isinstance(last, dict) or (total is not None and total == self._total):
+            return
+        self._total = total
         answer = next((turn for turn in reversed(self.course.turns) if turn.role == "assistant"), None)
-        if isinstance(last, dict) and answer is not None and answer.usage is None:
-            answer.usage = chat.usage(
-                prompt=_count(last, "input_tokens"),
-                answer=_count(last, "output_tokens"),
-                cached=_count(last, "cached_input_tokens"),
-            )
+        if answer is None or answer.usage is not None:
+            if total is None:
+                return  # Nothing tells a new call from the last one.
+            # The response left no message: it only searched or reasoned, or it was the call for a summary.
+            answer = Turn(role="assistant", blocks=[], model=self._model)
+            self.course.turns.append(answer)
+        answer.usage = chat.usage(
+            prompt=_count(last, "input_tokens"),
+            answer=_count(last, "output_tokens"),
+            cached=_count(last, "cached_input_tokens"),
+        )
+        answer.key = None if total is None else encode([total, last]).decode()
 
     def _compacted(self, payload: Mapping[str, Any], at: float | None, number: int) -> None:
         turns = list(self._system)
@@ -202,7 +223,7 @@ def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[Recorded]:
     rollout = _Rollout(notes)
     for line, value in objects(lines, notes):
         rollout.take(value, line.number)
-    return rollout.course.sessions(rollout.id or name)
+    return rollout.course.sessions(rollout.id or name, rollout.family)
 
 
 READER = Reader(agent=AGENT, knows=_knows, read=_read)

@@ -29,13 +29,15 @@ def turns(message: Mapping[str, Any], notes: Notes) -> Iterator[Turn]:
         notes.skip("thought", len(thoughts))
     calls = [each for each in message.get("toolCalls") or () if isinstance(each, dict)]
     uses = [_use(each.get("id"), each.get("name"), each.get("args"), index) for index, each in enumerate(calls)]
-    if content or uses:
+    usage = _usage(message.get("tokens"))
+    if content or uses or usage is not None:
         model = message.get("model")
         yield Turn(
             role="assistant",
             blocks=[*content, *uses],
             at=at,
-            usage=_usage(message.get("tokens")),
+            usage=usage,
+            key=str(message["id"]) if "id" in message else None,
             model=model if isinstance(model, str) else None,
         )
     results: list[Block] = [
@@ -136,7 +138,7 @@ def _usage(tokens: Any) -> bytes | None:
         return None
     counts = {key: value for key, value in tokens.items() if isinstance(value, int)}
     return chat.usage(
-        prompt=counts.get("input", 0),
+        prompt=counts.get("input", 0) + counts.get("tool", 0),
         answer=counts.get("output", 0) + counts.get("thoughts", 0),
         cached=counts.get("cached", 0),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from windowsill.formats.transcripts.charges import Charge
 from windowsill.formats.wire import encode, join_body
 
 
@@ -22,8 +23,12 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch for each message,"""
     usage: tuple[bytes | None, ...] = ()
     """and what the provider reported for it, in its own words."""
+    charges: tuple[Charge, ...] = ()
+    """Every call that was paid for, also those whose answer is no message."""
     fields: Mapping[str, msgspec.Raw] = {}
     """The other fields of a request body."""
+    under: str = "messages"
+    """The field of a request body that holds the messages."""
     named: bool = True
     """Whether the transcript itself says the id."""
 
@@ -34,12 +39,12 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
             own["format"] = encode(self.format)
         if self.model is not None:
             own["model"] = encode(self.model)
-        own |= {key: value for key, value in self.fields.items() if key not in {"id", "format", "messages"}}
+        own |= {key: value for key, value in self.fields.items() if key not in {"id", "format", self.under}}
         if any(each is not None for each in self.times):
             own["times"] = encode(self.times)
         if any(each is not None for each in self.usage):
             own["usage"] = encode([msgspec.Raw(each or b"null") for each in self.usage])
-        return join_body(own, self.messages)
+        return join_body(own, self.messages, under=self.under.encode())
 
 
 class Trouble(msgspec.Struct, frozen=True):
