@@ -6,7 +6,8 @@ import pytest
 
 from conversations import result, use
 from windowsill.testing import Answer, Call, Server
-from windowsill.testing.protocols import OpenAIChat
+from windowsill.testing.listening import Asked
+from windowsill.testing.seen import public
 
 pytestmark = pytest.mark.integration
 
@@ -155,7 +156,32 @@ def test_the_model_sees_the_request():
 def test_what_is_no_request_is_refused():
     """Not JSON, and a path nobody listens on."""
     with Server() as server:
-        status, body = server.answer(OpenAIChat(), b"{nonsense")
+        status, body = server.answer(Asked(path="/v1/chat/completions", raw=b"{nonsense"))
         assert (status, body["error"]["type"]) == (400, "invalid_request_error")
         with pytest.raises(openai.NotFoundError):
             gpt(server).embeddings.create(model="x", input="y")
+
+
+def test_what_says_who_asks_is_not_kept():
+    """Path, model and harmless headers are; keys are not, wherever they stand."""
+    with Server() as server:
+        ask(claude(server, default_headers={"X-Session": "s1"}))
+        complete(gpt(server))
+    first, second = server.seen
+    assert (first.path, first.model, first.headers["x-session"]) == ("/v1/messages", "claude-sonnet-5", "s1")
+    assert (second.path, second.model) == ("/v1/chat/completions", "gpt-5")
+    assert "none" not in {*first.headers.values(), *second.headers.values()}
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-Api-Key", "x-goog-api-key", "Cookie", "Proxy-Authorization"])
+def test_a_header_that_says_who_asks_is_left_out(name):
+    """Whatever the case of its name."""
+    assert public({name: "secret", "Anthropic-Beta": "b"}) == {"anthropic-beta": "b"}
+
+
+def test_anthropics_count_is_what_the_request_weighs():
+    """Above the window too; no answer is given, so no limit for it is needed."""
+    with Server(window=5) as server:
+        counted = claude(server).messages.count_tokens(model="claude-sonnet-5", messages=ASKED)
+    assert counted.input_tokens == server.seen[0].tokens > 5
+    assert (server.seen[0].path, server.seen[0].status) == ("/v1/messages/count_tokens", 200)

@@ -1,40 +1,32 @@
-"""The local server itself: strict, programmable, on a free port of this machine."""
+"""The local server itself: strict and programmable."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from itertools import count
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from windowsill import formats
 from windowsill.errors import WindowsillError
-from windowsill.messages import Usage
+from windowsill.history.chain import START
+from windowsill.messages import Message, Request, Unknown, Usage
 from windowsill.testing.accounting import Accounting
 from windowsill.testing.answers import Answer, numbered
-from windowsill.testing.protocols import DIALECTS, Dialect
+from windowsill.testing.listening import Asked, Listener, Spoken
+from windowsill.testing.managing import Managed, Place, blocks, manage, opening, since
+from windowsill.testing.protocols import BAD_REQUEST, Dialect, RefusedError, Route, Told, dialects
+from windowsill.testing.seen import Seen
+from windowsill.testing.signing import Past, Signer
 
-BAD_REQUEST, NOT_FOUND = 400, 404
+NOT_FOUND = 404
 CACHE_MINIMUM = 1_024
-LARGEST_BODY = 64 * 1024 * 1024
-
-
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as the server saw it."""
-
-    format: str
-    body: dict[str, Any]
-    raw: bytes
-    status: int
-    problems: tuple[formats.Problem, ...] = ()
-    tokens: int = 0
-    cached: int = 0
+KEY = b"windowsill"
+"""Signs reasoning where a test gives no key: the same words are signed alike in every run."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -48,17 +40,23 @@ class Server:
     """A strict provider on loopback. Use it as a context manager and point a client at `url`.
 
     `respond` is the model: it gets the decoded request and says an `Answer`; without it the model says "ok".
+    `summarise` writes the text of a compaction, where a request asks for one. With `binds_reasoning` reasoning may
+    only come back behind the conversation it was written after.
     """
 
     def __init__(
         self,
         respond: Callable[[dict[str, Any]], Answer] | None = None,
         *,
+        summarise: Callable[[dict[str, Any]], str] | None = None,
         window: int = 200_000,
         cache_minimum: int = CACHE_MINIMUM,
         delay: float = 0.0,
+        binds_reasoning: bool = False,
+        key: bytes = KEY,
     ) -> None:
         self.respond = respond or (lambda _: Answer(text="ok"))
+        self.summarise = summarise or (lambda _: "A summary of the conversation so far.")
         self.window = window
         self.delay = delay
         """Seconds before each answer."""
@@ -67,14 +65,16 @@ class Server:
         self.break_off_after: int | None = None
         """Breaks a streamed answer off after so many events."""
         self.accounting = Accounting(cache_minimum)
+        self.signer = Signer(key, binds=binds_reasoning)
+        self._dialects = dialects(self.signer)
         self._failures: list[Failure] = []
         self._numbers = count(1)
         self._lock = Lock()
-        self._http: ThreadingHTTPServer | None = None
+        self._http: Listener | None = None
 
     @property
     def url(self) -> str:
-        """Where it listens: the base URL for Anthropic's client; OpenAI's wants `/v1` behind it."""
+        """Where it listens: the base URL for Anthropic's and Google's clients; OpenAI's wants `/v1` behind it."""
         if self._http is None:
             raise WindowsillError("the server does not run", remedy="use it in a `with` block")
         return f"http://127.0.0.1:{self._http.server_port}"
@@ -90,8 +90,7 @@ class Server:
             self._failures += [Failure(status, message)] * times
 
     def __enter__(self) -> Server:
-        handler = type("Handler", (_Handler,), {"owner": self})
-        self._http = _Http(("127.0.0.1", 0), handler)
+        self._http = Listener(self)
         Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
@@ -103,105 +102,109 @@ class Server:
             self._http.server_close()
             self._http = None
 
-    def answer(self, dialect: Dialect, raw: bytes) -> tuple[int, dict[str, Any] | Iterator[bytes]]:
-        """Look at a request as the provider would: the status, and a body or a stream of events."""
+    def answer(self, asked: Asked) -> tuple[int, Spoken]:
+        """Look at a request as its provider would: the status, and a body or a stream of events."""
         time.sleep(self.delay)
+        for dialect in self._dialects:
+            route = dialect.route(asked.path)
+            if route is not None:
+                return self._look(dialect, route, asked)
+        words = f"there is nothing at {asked.path}"
+        return NOT_FOUND, {"error": {"message": words, "type": "not_found_error"}}
+
+    def _look(self, dialect: Dialect, route: Route, asked: Asked) -> tuple[int, Spoken]:
         with self._lock:
             failure = self._failures.pop(0) if self._failures else None
+        notes: dict[str, Any] = {"format": dialect.name, "body": {}}
+        status = 200
+        problems: tuple[formats.Problem, ...] = ()
         try:
-            body: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
-            request = formats.read_request(raw, format=dialect.format)
-        except (msgspec.DecodeError, WindowsillError) as error:
-            return self._refuse(dialect, {}, raw, BAD_REQUEST, str(error))
-        if failure is not None:
-            return self._refuse(dialect, body, raw, failure.status, failure.message)
-        problems = tuple(formats.validate(body, dialect.format))
-        if problems:
-            return self._refuse(dialect, body, raw, BAD_REQUEST, f"{problems[0].where}: {problems[0].what}", problems)
-        tokens = self.accounting.count(request)
-        if tokens > self.window:
-            words = dialect.overflow(tokens, self.window)
-            return self._refuse(dialect, body, raw, BAD_REQUEST, words, tokens=tokens, overflow=True)
-        number = next(self._numbers)
-        answer = numbered(self.respond(body), number)
-        said = answer.text + answer.reasoning + "".join(str(call.input) for call in answer.calls)
-        usage = self.accounting.bill(request, self.accounting.words(said))
-        self._note(dialect, body, raw, status=200, tokens=tokens, cached=usage.cache_read)
-        model = str(body.get("model", "unknown"))
-        return 200, self._told(dialect, answer, usage, model, number, streamed=bool(body.get("stream")))
-
-    def _told(
-        self, dialect: Dialect, answer: Answer, usage: Usage, model: str, number: int, *, streamed: bool
-    ) -> dict[str, Any] | Iterator[bytes]:
-        if not streamed:
-            return dialect.reply(answer, usage, model, number)
-        return dialect.stream(answer, usage, model, number)
-
-    def _refuse(
-        self,
-        dialect: Dialect,
-        body: dict[str, Any],
-        raw: bytes,
-        status: int,
-        message: str,
-        problems: tuple[formats.Problem, ...] = (),
-        *,
-        tokens: int = 0,
-        overflow: bool = False,
-    ) -> tuple[int, dict[str, Any]]:
-        self._note(dialect, body, raw, status=status, problems=problems, tokens=tokens)
-        return status, dialect.error(status, message, overflow=overflow)
-
-    def _note(self, dialect: Dialect, body: dict[str, Any], raw: bytes, *, status: int, **more: Any) -> None:
+            spoken = self._serve(dialect, route, asked, failure, notes)
+        except RefusedError as refused:
+            status, problems = refused.status, refused.problems
+            spoken = dialect.error(refused)
+        seen = Seen(raw=asked.raw, path=asked.path, headers=asked.headers, status=status, problems=problems, **notes)
         with self._lock:
-            self.seen.append(Seen(format=dialect.format, body=body, raw=raw, status=status, **more))
+            self.seen.append(seen)
+        return status, spoken
 
+    def _serve(
+        self, dialect: Dialect, route: Route, asked: Asked, failure: Failure | None, notes: dict[str, Any]
+    ) -> Spoken:
+        """What to say to a request that is sound; `notes` are filled as far as it gets."""
+        try:
+            body: dict[str, Any] = msgspec.json.decode(asked.raw, type=dict[str, Any])
+            model = route.model or str(body.get("model", "unknown"))
+            format = dialect.format(model)
+            notes.update(body=body, model=model, format=format)
+            whole = dialect.whole(body)
+            request = formats.read_request(whole, format=format)
+        except RefusedError:
+            raise
+        except (msgspec.DecodeError, WindowsillError) as error:
+            raise RefusedError(str(error)) from None
+        if failure is not None:
+            raise RefusedError(failure.message, status=failure.status)
+        # Only an answer has a length to be limited.
+        limit = {"max_tokens": 1} if route.task == "count" else {}
+        problems = tuple(formats.validate({**limit, **whole, "model": model}, format))
+        if problems:
+            raise RefusedError(f"{problems[0].where}: {problems[0].what}", problems=problems)
+        dialect.demand(whole, asked.headers)
+        start = opening(request, dialect.closes)
+        past = self._follow(dialect, request, start)
+        managed = manage(since(request, start), dialect.edits(whole), self.accounting.count)
+        notes.update(tokens=managed.tokens, cleared=sum(uses for uses, _ in managed.cleared))
+        if route.task == "count":
+            return dialect.counted(managed)
+        if managed.tokens > self.window:
+            raise dialect.overflow(managed.tokens, self.window)
+        told = self._tell(dialect, route, model, body, managed, past)
+        notes.update(cached=told.usage.cache_read, compacted=told.compaction is not None)
+        if route.task == "compact":
+            return dialect.compacted(told)
+        streamed = route.task == "stream" or bool(body.get("stream"))
+        return dialect.stream(told) if streamed else dialect.reply(told)
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
+    def _follow(self, dialect: Dialect, request: Request, start: Place) -> bytes:
+        """What stands before the answer; refuses reasoning on the way that is not as it was."""
+        past = Past()
+        for place, role, block in blocks(request, start):
+            past.take(role, block)
+            proof = dialect.proof(block, past.thoughts) if role == "assistant" else None
+            if proof is not None:
+                verdict = self.signer.check(dialect.name, proof.signature, proof.text, past.before)
+                if verdict != "good":
+                    raise dialect.unproven(place, block, verdict)
+        return past.coming
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing when a client hung up: that is often what a test is about."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    owner: ClassVar[Server]
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        raw = self.rfile.read(min(size, LARGEST_BODY))
-        dialect = next((each for each in DIALECTS if each.path == self.path.partition("?")[0]), None)
-        if dialect is None:
-            self._send(NOT_FOUND, {"error": {"message": f"there is nothing at {self.path}", "type": "not_found_error"}})
-            return
-        status, told = self.owner.answer(dialect, raw)
-        if isinstance(told, dict):
-            self._send(status, told)
-        else:
-            self._stream(told)
-
-    def _send(self, status: int, body: dict[str, Any]) -> None:
-        data = msgspec.json.encode(body)
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self, events: Iterator[bytes]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        for number, event in enumerate(events):
-            if self.owner.break_off_after is not None and number >= self.owner.break_off_after:
-                break
-            self.wfile.write(event)
-            self.wfile.flush()
-        self.close_connection = True
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: tests read `seen`."""
+    def _tell(
+        self, dialect: Dialect, route: Route, model: str, body: dict[str, Any], managed: Managed, past: bytes
+    ) -> Told:
+        """The model's answer, behind a compaction where one is due."""
+        number = next(self._numbers)
+        compaction, read, request = None, Usage(), managed.request
+        if managed.compacting is not None or route.task == "compact":
+            summary = self.summarise(body)
+            compaction = dialect.compaction(summary, number)
+            read = self.accounting.bill(request, self.accounting.words(summary))
+            block = Unknown(type="compaction", raw=msgspec.json.encode(compaction))
+            request = msgspec.structs.replace(request, messages=(Message(role="assistant", blocks=(block,)),))
+            past = START
+        silent = route.task == "compact" or (managed.compacting is not None and managed.compacting.pause)
+        answer = Answer() if silent else numbered(self.respond(body), number)
+        thoughts = self.accounting.words(answer.reasoning)
+        said = answer.text + "".join(str(call.input) for call in answer.calls)
+        output = thoughts + self.accounting.words(said)
+        return Told(
+            answer=answer,
+            usage=Usage() if silent else self.accounting.bill(request, output),
+            model=model,
+            number=number,
+            body=body,
+            managed=managed,
+            signature=self.signer.sign(dialect.name, answer.reasoning, past) if answer.reasoning else "",
+            reasoning_tokens=thoughts,
+            compaction=compaction,
+            compaction_usage=read,
+        )

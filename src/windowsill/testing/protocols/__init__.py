@@ -1,0 +1,30 @@
+"""The protocols of the local server: answers, streams and errors in the words of each provider."""
+
+from __future__ import annotations
+
+from windowsill.testing.protocols.anthropic import AnthropicMessages
+from windowsill.testing.protocols.chat import OpenAIChat
+from windowsill.testing.protocols.dialect import BAD_REQUEST, Dialect, Proof, RefusedError, Route, Task, Told
+from windowsill.testing.protocols.gemini import Gemini
+from windowsill.testing.protocols.responses import OpenAIResponses
+from windowsill.testing.signing import Signer
+
+__all__ = [
+    "BAD_REQUEST",
+    "AnthropicMessages",
+    "Dialect",
+    "Gemini",
+    "OpenAIChat",
+    "OpenAIResponses",
+    "Proof",
+    "RefusedError",
+    "Route",
+    "Task",
+    "Told",
+    "dialects",
+]
+
+
+def dialects(signer: Signer) -> tuple[Dialect, ...]:
+    """Every dialect, for one server: some of them remember what they answered."""
+    return AnthropicMessages(), OpenAIChat(), OpenAIResponses(signer), Gemini()
