@@ -216,9 +216,9 @@ def test_a_splice_shows_again_what_was_covered():
 
 def test_a_view_that_becomes_another_stays_the_object_that_others_hold():
     """Items, weight and place are the other's."""
-    view, other = view_of(3), View([message(9)], at=9, chain=b"chain")
+    view, other = view_of(3), View([message(9)], at=9, thread=b"thread")
     view.become(other)
-    assert (ids(view), view.weight, view.at, view.chain) == (["m9"], heavy(9), 9, b"chain")
+    assert (ids(view), view.weight, view.at, view.thread) == (["m9"], heavy(9), 9, b"thread")
 
 
 def test_a_view_that_is_not_a_sessions_says_so():
@@ -267,8 +267,8 @@ def journal(*values):
     for seq, value in enumerate(values, 1):
         kind = kinds[type(value)]
         if isinstance(value, dict):
-            facts = {"role": "user", "weight": heavy(seq), "counter": "c", "format": "f", "chain": b"%d" % seq, **value}
-            value = MessageMeta(**facts)  # noqa: PLW2901 - a message is written short
+            facts = {"role": "user", "weight": heavy(seq), "counter": "c", "format": "f", "thread": b"%d" % seq}
+            value = MessageMeta(**{**facts, **value})  # noqa: PLW2901 - a message is written short
         meta = msgspec.msgpack.encode(value)
         entry = seal(seq=seq, parent=seq - 1, parent_hash=before, kind=kind, id=f"{kind[0]}{seq}", at=1.0, meta=meta)
         entries.append(entry)
@@ -281,7 +281,7 @@ def test_a_view_is_built_from_its_entries():
     view = build(journal({}, {}, "a call", {}, fold(run(2, 4, hides=2)), {}, Marking(6, "m6", add=("pinned",))))
     assert ids(view) == ["m1", "f5:0", "m6"]
     assert view.items[-1].pinned
-    assert (view.at, view.chain) == (7, b"6")
+    assert (view.at, view.thread) == (7, b"6")
     assert view.weight == weighed(view)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windowsill.errors import WindowsillError as WindowsillError
     from windowsill.formats import repair as repair
     from windowsill.formats import validate as validate
+    from windowsill.integrations import wrap as wrap
     from windowsill.messages import Message as Message
     from windowsill.messages import Tool as Tool
     from windowsill.messages import Usage as Usage
@@ -62,6 +63,7 @@ _HOMES = {
     "open_store": "store",
     "repair": "formats",
     "validate": "formats",
+    "wrap": "integrations",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place, checked by a test

@@ -110,8 +110,12 @@ def budget_for(
     max_output: int | None = None,
     fixed: int = 0,
     anchored: bool = False,
+    ceiling: int | None = None,
 ) -> Budget:
-    """The budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide."""
+    """The budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide.
+
+    `ceiling` is what the provider has been seen to take, where that is less.
+    """
     window = model.window
     if max_output is not None and not 0 < max_output < window:
         raise SettingError("max_output", max_output, f"tokens above 0 and below the window of {window:,}")
@@ -123,6 +127,8 @@ def budget_for(
         if not model.exact:
             limit -= int(limit * MARGIN)
         base = window
+    if ceiling is not None:
+        limit = min(limit, ceiling)
     top = min(limit, tokens_of(high, base, "high"))
     bottom = min(top, tokens_of(low, base, "low"))
     if bottom < top and fixed > bottom // 2:

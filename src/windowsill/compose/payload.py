@@ -93,9 +93,12 @@ class Payload:
         rest: Mapping[str, msgspec.Raw],
         render: Callable[[str], Rendered],
         breakpoints: Breakpoints,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.tokens = tokens
         """What the whole request weighs."""
+        self.headers = dict(headers or {})
+        """Headers that the request needs beside those of the client: pass them as `extra_headers`."""
         self._tell = tell
         self.format = format
         self.model = model
@@ -148,7 +151,7 @@ class Payload:
             self._render(name),
             system=self._system,
             tools=self._tools,
-            rest=self._rest if name == self.format else formats.shared_fields(self._rest),
+            rest=self._rest if name == self.format else formats.shared_fields(self._rest, name, self._tools),
             model=self._model_name,
             breakpoints=self._breakpoints if cache else None,
         )
@@ -170,7 +173,7 @@ def build_body(
     chunks = rendered.chunks
     if native is not None and not format.rules.system_apart:
         chunks, native = [native, *chunks], None
-    definitions = [format.render_tool(tool) for tool in tools]
+    definitions = [format.render_tool(tool) for tool in tools if formats.crosses(tool, format.name)]
     fields = dict(rest)
     if breakpoints is not None and format.rules.cache_markers:
         native, chunks, fields = breakpoints.place(native, chunks, definitions, fields, rendered.tokens)

@@ -12,6 +12,10 @@ from windowsill.formats import Format
 from windowsill.history.repair import Repair, repair
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Reasoning
+from windowsill.models import Demands
+
+CHAT = "openai"
+"""The format in which reasoning stands unsigned beside the message, where some models refuse it."""
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -44,10 +48,10 @@ class _Part(msgspec.Struct, frozen=True):
 class Rendering:
     """Renders one session's view for one format."""
 
-    def __init__(self, format: Format, *, binds: bool = False) -> None:
+    def __init__(self, format: Format, demands: Demands = Demands()) -> None:  # noqa: B008 - it cannot be changed
         self.format = format
-        self.binds = binds
-        """Whether the model takes signed reasoning only with the past it was written after."""
+        self.demands = demands
+        """What the model demands beyond the format."""
         self._forget()
 
     def _forget(self) -> None:
@@ -113,8 +117,11 @@ class Rendering:
         return found
 
     def _rooted(self, view: View, item: Item, message: Message) -> Message:
-        """The message without signed reasoning that its provider would refuse after another past."""
-        if not self.binds or item.role != "assistant" or not view.is_uprooted(item):
+        """The message without reasoning that its provider would refuse: all of it, or what had another past."""
+        if item.role != "assistant":
+            return message
+        unwanted = self.demands.no_reasoning and self.format.name == CHAT
+        if not unwanted and not (self.demands.bound_reasoning and view.is_uprooted(item)):
             return message
         kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
         return (

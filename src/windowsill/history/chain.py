@@ -1,7 +1,7 @@
-"""A fingerprint of a conversation's content, so that the same prefix is recognised wherever it comes from.
+"""Fingerprints of a conversation's content, so that the same prefix is recognised wherever it comes from.
 
-Unlike the journal's hashes it leaves out ids, times and cache markers: two clients that send the same words in the same
-order get the same chain, whatever white space or key order their JSON has.
+Unlike the journal's hashes they leave out ids, times and cache markers: two clients that send the same words in the
+same order get the same fingerprint, whatever white space or key order their JSON has.
 """
 
 from __future__ import annotations
@@ -14,13 +14,44 @@ import msgspec
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
 
 START = b""
-"""The chain before any message."""
+"""The fingerprint before any message."""
 
 
 def chain(before: bytes, message: Message) -> bytes:
     """The fingerprint of everything up to and including `message`."""
     content = msgspec.msgpack.encode([message.role, [_content(block) for block in message.blocks]])
     return hashlib.blake2b(before + content, digest_size=16).digest()
+
+
+def thread(before: bytes, message: Message) -> bytes:
+    """The fingerprint of a conversation as its client may send it again.
+
+    A client gives an answer back with other ids, without its reasoning, its words joined, or in more or fewer messages
+    than it came in: that is the same conversation. A leading system prompt is not part of it: programs put the time of
+    day there.
+    """
+    if message.role == "system" and before == START:
+        return before
+    for said in _said(message):
+        before = hashlib.blake2b(before + msgspec.msgpack.encode([message.role, said]), digest_size=16).digest()
+    return before
+
+
+def _said(message: Message) -> list[list[Any]]:
+    """What a message says, piece by piece: its words, then whatever else it holds."""
+    words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
+    pieces: list[list[Any]] = [["text", words]] if words else []
+    for block in message.blocks:
+        match block:
+            case Text() | Reasoning():
+                pass
+            case ToolUse():
+                pieces.append(["call", block.name, _plain(block.arguments)])
+            case ToolResult():
+                pieces.append(["result", [_content(inner) for inner in block.content]])
+            case _:
+                pieces.append(_content(block))
+    return pieces
 
 
 def _content(block: Block) -> list[Any]:
@@ -40,7 +71,8 @@ def _content(block: Block) -> list[Any]:
         case _:
             value = _plain((block.raw or b"").decode())
             if isinstance(value, dict):
-                value.pop("cache_control", None)
+                # An SDK gives back the fields that were absent as nulls.
+                value = {key: each for key, each in value.items() if each is not None and key != "cache_control"}
             return ["unknown", block.type, value]
 
 

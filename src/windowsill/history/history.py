@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from windowsill.history.chain import chain
+from windowsill.history.chain import thread
 from windowsill.history.changes import Change
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, reader, seal
 from windowsill.history.folds import Fold, Proposal, Unfold, pack_stand_ins
@@ -23,6 +23,7 @@ from windowsill.history.view import (
 )
 from windowsill.history.voice import own_words
 from windowsill.messages import NEUTRAL, Message, Reasoning
+from windowsill.models import Demands
 from windowsill.tokens import Weight
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -54,8 +55,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens at its start that equal the request before it."""
     folds: tuple[str, ...] = ()
     breakpoints: dict[str, int] = {}
-    binds: bool = False
-    """Whether the model took signed reasoning only with the past it was written after."""
+    demands: Demands = Demands()
+    """What its model demanded of the messages."""
 
 
 class Rewind(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     """A view as it is stored, so that a session opens without reading its past."""
 
     items: list[Item]
-    chain: bytes
+    thread: bytes
     sent: bool = False
     changes: tuple[Change, ...] = ()
 
@@ -99,7 +100,7 @@ class History:
         if entry.kind == "message":
             meta = meta if meta is not None else message_meta(entry.meta)
             view.add(item_of(entry, meta))
-            view.chain = meta.chain
+            view.thread = meta.thread
             self.sent = False
         elif entry.kind == "call":
             self.sent = True
@@ -112,13 +113,13 @@ class History:
 
     def snapshot(self) -> bytes:
         """The view, to be stored."""
-        return _pack(Snapshot(self.view.items, self.view.chain, self.sent, self.view.changes))
+        return _pack(Snapshot(self.view.items, self.view.thread, self.sent, self.view.changes))
 
     @staticmethod
     def from_snapshot(data: bytes, entry: Entry) -> History:
         """The head at `entry`, from what `snapshot` gave there."""
         shot = msgspec.msgpack.decode(data, type=Snapshot)
-        history = History(View(shot.items, at=entry.seq, chain=shot.chain), version=entry.seq, hash=entry.hash)
+        history = History(View(shot.items, at=entry.seq, thread=shot.thread), version=entry.seq, hash=entry.hash)
         history.sent = shot.sent
         history.view.changes = shot.changes
         return history
@@ -135,12 +136,15 @@ class Draft:
         self._seq = history.version
         self._parent = history.version
         self._hash = history.hash
-        self._chain = history.view.chain
+        self._thread = history.view.thread
         self._sent = history.sent
 
     def message(self, message: Message, weight: Weight, counter: str) -> Entry:
         """A message was added."""
-        self._chain = chain(self._chain, message)
+        ours = "windowsill" in message.metadata
+        if not ours:
+            # What Windowsill puts in is not in the list that a client sends again.
+            self._thread = thread(self._thread, message)
         calls = message.calls
         intact = message.raw is not None and not message.edited
         body = message.raw if message.raw is not None and intact else pack_message(message)
@@ -149,13 +153,13 @@ class Draft:
             weight=weight,
             counter=counter,
             format=message.format if intact else NEUTRAL,
-            chain=self._chain,
+            thread=self._thread,
             calls=tuple(call.id for call in calls),
             tools=tuple(call.name for call in calls),
             results=tuple(result.tool_use_id for result in message.results),
             marks=tuple(sorted(message.marks)),
             sent=self._sent,
-            own="windowsill" not in message.metadata and bool(own_words(message)),
+            own=not ours and bool(own_words(message)),
             metadata=message.metadata,
             leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
         )

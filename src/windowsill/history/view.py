@@ -27,7 +27,7 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     weight: Weight
     counter: str
     format: str
-    chain: bytes
+    thread: bytes
     calls: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     """The names of the tools called."""
@@ -92,10 +92,10 @@ class Item(msgspec.Struct, array_like=True):
 class View:
     """The items visible at a head, in order, with their weight."""
 
-    def __init__(self, items: list[Item] | None = None, *, at: int = ROOT, chain: bytes = START) -> None:
+    def __init__(self, items: list[Item] | None = None, *, at: int = ROOT, thread: bytes = START) -> None:
         self.items = items if items is not None else []
         self.at = at
-        self.chain = chain
+        self.thread = thread
         self.weight = sum_weights(item.weight for item in self.items)
         self.edits = 0
         """Counts every change that was not an addition at the end: what a renderer's memory depends on."""
@@ -245,7 +245,7 @@ class View:
 
     def become(self, other: View) -> None:
         """Show what another view shows, and stay the object that others hold."""
-        self.items, self.weight, self.at, self.chain = other.items, other.weight, other.at, other.chain
+        self.items, self.weight, self.at, self.thread = other.items, other.weight, other.at, other.thread
         self.changes = other.changes
         self.edits += 1
 
@@ -335,7 +335,7 @@ def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = Non
         if first <= entry.seq and (last is None or entry.seq <= last):
             meta = message_meta(entry.meta)
             view.add(item_of(entry, meta))
-            view.chain = meta.chain
+            view.thread = meta.thread
     for entry in by_kind["mark"]:
         view.mark(marking_meta(entry.meta))
     undone = {entry.seq: unfold_meta(entry.meta) for entry in by_kind["unfold"]}

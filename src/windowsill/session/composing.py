@@ -16,15 +16,15 @@ from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
 from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.config import Settings
-from windowsill.errors import BudgetError, FoldError, InputError
+from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError
 from windowsill.history.folds import Proposal, touched
 from windowsill.history.history import Call
 from windowsill.history.view import Item, View
 from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
-from windowsill.strategies import Strategy
-from windowsill.strategies.sliding_window import free_units
+from windowsill.strategies import Asking, Delegating, Strategy
+from windowsill.strategies.sliding_window import SlidingWindow, free_units
 from windowsill.tokens import Weight
 
 ENVELOPE = 1_024
@@ -53,6 +53,7 @@ class Composer:
     def __init__(self, ledger: Ledger, lens: Lens, settings: Settings, strategy: Strategy) -> None:
         self.ledger = ledger
         self.lens = lens
+        self._lenses = {settings.model: lens}
         self.settings = settings
         self.strategy = strategy
         self._renderings: dict[str, Rendering] = {}
@@ -62,8 +63,34 @@ class Composer:
         self._parts: tuple[str, ...] = ()
         self.fixed_tokens = settings.overhead
         """Tokens of the last request besides its messages."""
+        self.sent: dict[str, msgspec.Raw] = {}
+        """The further fields of the last request."""
         self.last: tuple[Weight, object] | None = None
         """What the last request weighed, and what tells it apart from one that does not continue it."""
+
+    def see(self, model: str | None) -> None:
+        """Compose for this model from now on; one that is not known is measured as the stated one."""
+        if model is None or model == self.lens.settings.model:
+            return
+        if model not in self._lenses:
+            self._lenses[model] = self._lens_for(model)
+        lens = self._lenses[model]
+        if lens is self.lens:
+            return
+        self.lens.save()
+        self.lens = lens
+        self.ledger.weigh_with(lens.scale)
+        # What was rendered and weighed for the model before says nothing about this one.
+        self._renderings.clear()
+        self._fixed = self._before = self.last = None
+
+    def _lens_for(self, model: str) -> Lens:
+        try:
+            return Lens(msgspec.structs.replace(self.settings, model=model), self.ledger.store)
+        except UnknownModelError:
+            if self.settings.model is None:
+                raise
+            return self._lenses[self.settings.model]
 
     def compose(
         self,
@@ -86,7 +113,10 @@ class Composer:
             self.budget(tokens, max_output=max_output, anchored=anchored), fixed_bytes=weight.bytes + ENVELOPE
         )
         self._check_fixed(fixed, budget)
-        done = self._fit(budget, format, max_output, anchored=anchored)
+        self.sent = fixed.rest
+        asking = self._asking(format)
+        idle = asking is None and isinstance(self.strategy, Delegating)
+        done = self._fit(budget, format, max_output, SlidingWindow() if idle else self.strategy, anchored=anchored)
         rendered = done.rendered
         total = tokens + rendered.extra + view.tokens()
         parts = tuple(id for id, _ in fixed.blobs.values())
@@ -116,7 +146,7 @@ class Composer:
             cached=stable,
             folds=tuple(fold.id for fold in done.folds),
             breakpoints=msgspec.structs.asdict(breakpoints),
-            binds=self.lens.model.binds_reasoning,
+            demands=self.lens.model.demands,
         )
         self.ledger.pend(call, dict(fixed.blobs.values()))
         shown = self._frozen(view)
@@ -131,9 +161,12 @@ class Composer:
             rest=fixed.rest,
             render=lambda name: rendered if name == format else self._new_rendering(name).render(shown()),
             breakpoints=breakpoints,
+            headers=asking.headers if asking is not None else {},
         )
 
-    def _fit(self, budget: Budget, format: str, max_output: int | None, *, anchored: bool) -> Fitted:
+    def _fit(
+        self, budget: Budget, format: str, max_output: int | None, strategy: Strategy, *, anchored: bool
+    ) -> Fitted:
         """Fold until the rendered request, repairs included, is within its budget."""
         view = self.ledger.view
         done = Fitted(folds=[], notes=[])
@@ -148,7 +181,7 @@ class Composer:
                     if too_long and (giants := cut_giants(view, budget)) is not None:
                         accept(giants)
                     tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
-                    reduced = reduce(view, tighter, self.strategy, accept)
+                    reduced = reduce(view, tighter, strategy, accept)
                 except BudgetError:
                     # What the repairs took was counted before the folds: with less to repair it may fit all the same.
                     if not extra:
@@ -186,6 +219,7 @@ class Composer:
             max_output=max_output,
             fixed=fixed,
             anchored=anchored,
+            ceiling=self.lens.ceiling,
         )
 
     def _with_floor(self, budget: Budget, fixed: int, max_output: int | None, *, anchored: bool) -> Budget:
@@ -199,10 +233,18 @@ class Composer:
 
     def fix(self, system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> Fixed:
         """Read and weigh the parts that are never cut; the same parts are weighed once."""
+        asking = self._asking(format)
+        if asking is not None:
+            # What the caller states itself is not overruled.
+            rest = {**asking.fields, **rest}
         key = key_of(system, tools, rest, format)
         if self._fixed is None or self._fixed[0] != key:
             self._fixed = (key, read_fixed(system, tools, rest, formats.get(format), self.lens.scale))
         return self._fixed[1]
+
+    def _asking(self, format: str) -> Asking | None:
+        """What the strategy has to say to the provider; always the same, so that the request only grows."""
+        return self.strategy.ask(format, self.budget(0)) if isinstance(self.strategy, Delegating) else None
 
     def _check_fixed(self, fixed: Fixed, budget: Budget) -> None:
         if budget.fixed < budget.limit:
@@ -255,15 +297,16 @@ class Composer:
         return self._renderings[format]
 
     def _new_rendering(self, format: str) -> Rendering:
-        return Rendering(formats.get(format), binds=self.lens.model.binds_reasoning)
+        demands = self.lens.model.demands
+        return Rendering(formats.get(format, demands), demands)
 
     def _frozen(self, view: View) -> Callable[[], View]:
         """The view as it is now, for a payload that is looked at after the session has moved on."""
-        items, at, chain = list(view.items), view.at, view.chain
+        items, at, thread = list(view.items), view.at, view.thread
         changes = view.changes
 
         def frozen() -> View:
-            copy = self.ledger.dress(View(items, at=at, chain=chain))
+            copy = self.ledger.dress(View(items, at=at, thread=thread))
             copy.changes = changes
             return copy
 

@@ -9,9 +9,9 @@ import msgspec
 from windowsill.compose.checking import checked
 from windowsill.compose.squeeze import replace_block
 from windowsill.errors import FoldError
-from windowsill.history.folds import FoldKind, Proposal, Run, Span, StandIn
-from windowsill.history.marker import as_facts, gather, marker
-from windowsill.history.view import sum_weights
+from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
+from windowsill.history.hiding import hide
+from windowsill.history.marker import gather, marker
 from windowsill.messages import Text, ToolResult, text_message
 from windowsill.session.ledger import Ledger
 
@@ -37,16 +37,7 @@ def fold_run(ledger: Ledger, first: str, last: str, text: str | None, kind: Fold
     items = view.items[start : stop + 1]
     facts = gather(items, tokens=view.tokens, read=view.read, room=sum(item.weight.bytes for item in items) // 20)
     stand_in = text_message("user", text, metadata={"windowsill": "summary"}) if text else marker(facts)
-    weight = view.weigh(stand_in)
-    run = Run(
-        first=items[0].first,
-        last=items[-1].last,
-        hides=facts.messages,
-        saves=sum_weights(item.weight for item in items) - weight,
-        weight=weight,
-        facts=as_facts(facts),
-    )
-    return commit_fold(ledger, _proposal(kind, reason, (run,), (stand_in,)))
+    return commit_fold(ledger, _proposal(kind, reason, (hide(view, items, facts, stand_in),), (stand_in,)))
 
 
 def mask_results(ledger: Ledger, message_ids: Sequence[str], text: str | None, reason: str) -> str:

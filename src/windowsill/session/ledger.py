@@ -123,7 +123,7 @@ class Ledger:
 
     def copy(self) -> History:
         """A history to try things on."""
-        view = View(list(self.view.items), at=self.view.at, chain=self.view.chain)
+        view = View(list(self.view.items), at=self.view.at, thread=self.view.thread)
         view.edits, view.changes = self.view.edits, self.view.changes
         copy = History(self.dress(view), version=self.history.version, hash=self.history.hash)
         copy.sent = self.history.sent
@@ -134,6 +134,12 @@ class Ledger:
         view.scale = self.scale
         view.reader = self.journal.show
         return view
+
+    def weigh_with(self, scale: Scale) -> None:
+        """Weigh everything visible with another scale from now on."""
+        self.scale = scale
+        self.dress(self.view)
+        self._recount(self.view.items)
 
     def _adopt(self, history: History) -> None:
         view = self.view

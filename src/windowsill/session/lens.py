@@ -11,7 +11,7 @@ from windowsill.config import Settings
 from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
 from windowsill.models import Model
-from windowsill.models.overflow import learn_window
+from windowsill.models.overflow import is_overflow, learn_count, learn_window
 from windowsill.store import Store
 from windowsill.tokens import Calibration, Scale, Weight
 
@@ -20,6 +20,12 @@ STATED_FRAMING = "generic"
 
 SAVE_EVERY = 20
 """Observations between two writes of what was learned: losing a few costs nothing, a commit each turn would."""
+
+SMALLER = 0.5
+"""How much of a refused request is sent when the provider does not say how far it was off: it is asked only once."""
+
+SAFE = 0.98
+"""How much is left of the room that follows from what the provider said it counted: the rest of it is rounding."""
 
 
 class Lens:
@@ -37,6 +43,8 @@ class Lens:
             images=tokens.image_rule(self.model.image_rule),
             calibration=Calibration.exact() if self.exact else self._recalled(),
         )
+        self.ceiling: int | None = None
+        """The most tokens a request may have, by our count, after the provider refused one that should have fitted."""
         self._seen: tuple[Weight, int, object] | None = None
         self._unsaved = 0
 
@@ -96,15 +104,25 @@ class Lens:
             self.store.remember(self._calibration_key, msgspec.json.encode(self.scale.calibration))
             self._unsaved = 0
 
-    def overflowed(self, error: str) -> int | None:
-        """Learn a lower window from a provider's overflow error; the window that holds from now on, if it says one."""
+    def overflowed(self, error: str, sent: int | None = None) -> int | None:
+        """Learn a lower window from a provider's overflow error; the window that holds from now on, if it says one.
+
+        `sent` is what the refused request was counted as. The window alone might allow it again, where the provider
+        counts more than we do or does not say what it takes: less is sent from then on, as long as the session is open.
+        """
         window = learn_window(error)
-        if window is None or self.settings.model is None or self.settings.window:
-            return None
-        if window < self.model.window:
-            self.store.remember(self._window_key(self.settings.model), str(window).encode())
-            self.model = self._find()
-        return self.model.window
+        if window is not None and self.settings.model is not None and not self.settings.window:
+            if window < self.model.window:
+                self.store.remember(self._window_key(self.settings.model), str(window).encode())
+                self.model = self._find()
+            learned: int | None = self.model.window
+        else:
+            learned = None
+        if sent is not None and is_overflow(error):
+            counted = learn_count(error)
+            share = SAFE * window / counted if window is not None and counted is not None else SMALLER
+            self.ceiling = min(int(sent * share), self.ceiling or sent)
+        return learned
 
     def describe(self) -> dict[str, Any]:
         """How exact the counting is, for a report."""

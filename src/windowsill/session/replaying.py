@@ -16,14 +16,14 @@ from windowsill.session.ledger import Ledger
 
 def request_of(ledger: Ledger, call: Call) -> bytes:
     """The body of the request that was composed then: same view, same parts, same bytes."""
-    format = formats.get(call.format)
+    format = formats.get(call.format, call.demands)
     system = _part(ledger, call, "system")
     tools = _part(ledger, call, "tools")
     rest = _part(ledger, call, "rest")
     view = ledger.dress(ledger.journal.at(call.at).view)
     return build_body(
         format,
-        Rendering(format, binds=call.binds).render(view),
+        Rendering(format, call.demands).render(view),
         system=msgspec.json.decode(system, type=Message) if system is not None else None,
         tools=msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},

@@ -18,15 +18,16 @@ from windowsill.errors import InputError, NotFoundError
 from windowsill.history.folds import FoldKind
 from windowsill.history.history import call_meta
 from windowsill.history.view import Item, Marking, View
-from windowsill.messages import Mark, Message, Usage
+from windowsill.messages import Cleared, Mark, Message, Request, Usage
 from windowsill.models import Model
-from windowsill.session import folding, telling, undo
+from windowsill.session import folding, provider, telling, undo
 from windowsill.session.adding import write
 from windowsill.session.composing import Composer
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.replaying import request_of
+from windowsill.session.resuming import Resumed, Resumption
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
 
@@ -51,9 +52,10 @@ class Session:
         if settings.format is not None:
             formats.get(settings.format)
         self._strategy = strategies.get(settings.strategy)
-        self._lens = Lens(settings, store)
-        self._ledger = Ledger(store, id, self._lens.scale, clock)
-        self._composer = Composer(self._ledger, self._lens, settings, self._strategy)
+        lens = Lens(settings, store)
+        self._ledger = Ledger(store, id, lens.scale, clock)
+        self._composer = Composer(self._ledger, lens, settings, self._strategy)
+        self._resumption = Resumption(self._ledger, self._composer)
 
     @classmethod
     def open(
@@ -147,10 +149,12 @@ class Session:
         marks: Iterable[Mark] = (),
         metadata: Mapping[str, Any] | None = None,
         format: str | None = None,
+        after: str | None = None,
     ) -> str:
         """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
 
-        The id of the message, of the last one where a reply is several; when it returns, it is on disk.
+        The id of the message, of the last one where a reply is several; when it returns, it is on disk. `after` is the
+        message it follows: the session goes there first when it has moved on.
         """
         added = self._read(value, format)
         if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
@@ -166,7 +170,10 @@ class Session:
             )
             for message in added.messages
         ]
-        return self._write(messages, added.usage)[-1]
+        with self._ledger.lock:
+            if after is not None:
+                undo.go_to(self._ledger, after, "an answer belongs here")
+            return self._write(messages, added.usage, added.cleared)[-1]
 
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
         """Add several messages as one: all of them or none. Their ids."""
@@ -185,11 +192,17 @@ class Session:
         stated = format or self.settings.format
         return formats.read_added(value, format=stated, default=stated or self.format)
 
-    def _write(self, messages: Sequence[Message], usage: Usage | None) -> list[str]:
+    def _write(self, messages: Sequence[Message], usage: Usage | None, cleared: Cleared | None = None) -> list[str]:
         with self._ledger.lock:
             ids = write(self._ledger, messages, usage)
-            self._learn(usage)
+            if not provider.record(self._ledger, messages, cleared, self._composer.sent):
+                # What the provider counted after it cut the request itself says nothing about what was sent.
+                self._learn(usage)
             return ids
+
+    @property
+    def _lens(self) -> Lens:
+        return self._composer.lens
 
     def _learn(self, usage: Usage | None) -> None:
         if usage is not None and self._composer.last is not None:
@@ -202,9 +215,12 @@ class Session:
             self._ledger.commit(lambda draft: draft.record("usage", seen))
             self._learn(seen)
 
-    def overflowed(self, error: BaseException | str) -> int | None:
-        """Learn a lower window from a provider's overflow error; the window from now on, when the error says one."""
-        return self._lens.overflowed(str(error))
+    def overflowed(self, error: BaseException | str, *, sent: int | None = None) -> int | None:
+        """Learn a lower window from a provider's overflow error; the window from now on, when the error says one.
+
+        With `sent`, the tokens that the refused request was counted as, the next one is smaller in any case.
+        """
+        return self._lens.overflowed(str(error), sent)
 
     # Composing
 
@@ -246,6 +262,16 @@ class Session:
             fixed = self._composer.fix(system, tools, params or {}, name)
             return self._composer.compose(fixed, format=name, max_output=max_output, model_name=self.settings.model)
 
+    def resume(self, request: Request, *, model: str | None = None, resends: bool | None = None) -> Resumed:
+        """Take in the request of a client that keeps its own list, and compose the one to send in its place.
+
+        The session goes to where the list continues it, on whatever branch that is, and adds what is new; an edited
+        list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
+        without it that is told from the list. `model` is named where the request does not name it.
+        """
+        with self._ledger.lock:
+            return self._resumption.resume(request, model=model, resends=resends)
+
     def compose_once(
         self, *, system: Any, tools: Sequence[Any], params: Mapping[str, Any], max_output: int | None, model: str | None
     ) -> Payload:
@@ -266,12 +292,13 @@ class Session:
         """The wire format of this session: the stated one, that of its messages, or that of its model."""
         if self.settings.format:
             return self.settings.format
+        chat = formats.dialect(self._lens.model)
         with self._ledger.lock:
             for item in self._ledger.view.items[:TELLING]:
                 found = self._ledger.view.read(item).format
                 if found in formats.names():
-                    return found
-        return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, "openai")
+                    return chat if found in formats.DIALECTS else found
+        return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, chat)
 
     # Looking
 

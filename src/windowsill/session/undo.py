@@ -145,6 +145,14 @@ def move(ledger: Ledger, to: int, reason: str = "") -> str:
     return ledger.commit(make, reshape=reshape).id
 
 
+def go_to(ledger: Ledger, message_id: str, reason: str) -> None:
+    """Make sure that a message is the last one of the path."""
+    ledger.refresh()
+    place = place_of_message(ledger, message_id, before=False)
+    if not ledger.view.items or ledger.view.items[-1].last != place:
+        move(ledger, place, reason)
+
+
 def place_of_message(ledger: Ledger, message_id: str, *, before: bool) -> int:
     """The entry a rewind to a message goes to."""
     entry = ledger.journal.find(message_id, "message")

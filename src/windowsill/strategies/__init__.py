@@ -13,11 +13,14 @@ from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 
-__all__ = ["Plan", "Strategy", "get", "names", "settings_of"]
+__all__ = ["Asking", "Delegating", "Plan", "Strategy", "get", "names", "settings_of"]
 
 DEFAULT = "sliding-window"
 
-_BUILT_IN = {DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow"}
+_BUILT_IN = {
+    DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow",
+    "native": "windowsill.strategies.native:Native",
+}
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +40,22 @@ class Strategy(Protocol):
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """What to fold so that the request fits."""
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request says to make its provider do the work."""
+
+    fields: dict[str, Any]
+    """Fields of the body."""
+    headers: dict[str, str] = {}
+
+
+@runtime_checkable
+class Delegating(Protocol):
+    """A strategy that asks the provider."""
+
+    def ask(self, format: str, budget: Budget) -> Asking | None:
+        """What to say in a request of this format; `None` where its provider does nothing of the kind."""
 
 
 def names() -> tuple[str, ...]:

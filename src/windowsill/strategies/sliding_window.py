@@ -9,9 +9,10 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Proposal, Run
-from windowsill.history.marker import as_facts, gather, marker
+from windowsill.history.hiding import hide
+from windowsill.history.marker import gather, marker
 from windowsill.history.units import Unit, units
-from windowsill.history.view import View, sum_weights
+from windowsill.history.view import View
 from windowsill.messages import Message
 from windowsill.strategies import Plan
 
@@ -97,20 +98,10 @@ def fold_units(view: View, chosen: Sequence[Unit], *, strategy: str, reason: str
             items, tokens=view.tokens, read=view.read, room=quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1)
         )
         stand_in = marker(facts)
-        weight = view.weigh(stand_in)
-        hidden = sum_weights(item.weight for item in items)
-        if view.tokens_of(hidden) <= view.tokens_of(weight):
+        run = hide(view, items, facts, stand_in)
+        if view.tokens_of(run.saves + run.weight) <= view.tokens_of(run.weight):
             continue
-        spans.append(
-            Run(
-                first=items[0].first,
-                last=items[-1].last,
-                hides=facts.messages,
-                saves=hidden - weight,
-                weight=weight,
-                facts=as_facts(facts),
-            )
-        )
+        spans.append(run)
         markers.append(stand_in)
     if not spans:
         return None

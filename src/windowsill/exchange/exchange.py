@@ -1,0 +1,177 @@
+"""One call of a client, without input or output: its request in, the one to send instead out, its answer recorded."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from windowsill import formats
+from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError
+from windowsill.exchange.routes import Route
+from windowsill.formats import streaming
+from windowsill.messages import Message, Request
+from windowsill.models import wants_reasoning
+from windowsill.models.overflow import is_overflow
+from windowsill.session import Session
+from windowsill.session.resuming import PREVIOUS, Resumed
+from windowsill.session.threads import RESPONSE
+
+log = logging.getLogger("windowsill")
+
+OVERFLOW_STATUSES = (400, 413, 422)
+"""What providers answer to a request that is too long."""
+
+SUCCESS = range(200, 300)
+
+OURS = (BudgetError, UnknownModelError)
+"""What only the user can mend: it is said, rather than sending what the provider would refuse or misread."""
+
+
+class Exchange:
+    """One call. `request` first, then `retry`, `answer` or `recorder` with what the provider said."""
+
+    def __init__(self, session: Session, route: Route, body: bytes, *, resends: bool | None = None) -> None:
+        self._session = session
+        self._route = route
+        self._body = body
+        self._resends = resends
+        self._read: Request | None = None
+        self._resumed: Resumed | None = None
+        self._tried_again = False
+
+    def request(self) -> bytes:
+        """The body to send. What cannot be taken in goes through as it came, if it can be answered without a past."""
+        try:
+            self._read = self._understood()
+        except FormatError as error:
+            # The provider says better than we do what is wrong with a request that nobody can read.
+            log.warning("a request was passed on as it came: %s", error)
+            return self._body
+        if "conversation" in self._read.rest:
+            log.warning("a request was passed on as it came: its history is a conversation at the provider")
+            return self._body
+        try:
+            return self._compose()
+        except OURS:
+            raise
+        except NotFoundError:
+            if PREVIOUS not in self._read.rest:
+                raise
+            log.warning("a request was passed on as it came: its history is at the provider, not in the session")
+        except (WindowsillError, OSError) as error:
+            if self._needs_the_past():
+                raise
+            log.warning("a request was passed on as it came, and was not recorded: %s", error)
+        self._resumed = None
+        return self._body
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that the composed request needs; of one that lists values, those are added to the client's own."""
+        return self._resumed.payload.headers if self._resumed is not None else {}
+
+    def retry(self, status: int, body: bytes) -> bytes | None:
+        """A smaller request, once, when the provider says that the last one did not fit; else `None`."""
+        told = body.decode(errors="replace")
+        if status not in OVERFLOW_STATUSES or not is_overflow(told) or self._resumed is None:
+            return None
+        self._session.overflowed(told, sent=self._resumed.payload.tokens)
+        if self._tried_again:
+            return None
+        self._tried_again = True
+        sent = self._resumed.payload.tokens
+        try:
+            smaller = self._compose()
+        except BudgetError as error:
+            log.warning("a request that was too long cannot be made smaller: %s", error)
+            return None
+        return smaller if self._resumed.payload.tokens < sent else None
+
+    def answer(self, status: int, body: bytes) -> None:
+        """Record the answer of a call that was not streamed."""
+        if status in SUCCESS and self._resumed is not None:
+            self._record(body, {})
+
+    def streams(self, status: int, content_type: str) -> bool:
+        """Whether the answer comes as a stream."""
+        return status in SUCCESS and (content_type.startswith("text/event-stream") or self._route.streamed)
+
+    def recorder(self) -> Recorder:
+        """Listens to a streamed answer."""
+        return Recorder(self, streaming.stream(self._format))
+
+    def _understood(self) -> Request:
+        read = formats.read_request(self._body, format=self._route.format)
+        if read.format == "openai" and wants_reasoning(read.model or ""):
+            return formats.read_request(self._body, format="deepseek")
+        return read
+
+    @property
+    def _format(self) -> str:
+        return self._read.format if self._read is not None else self._route.format
+
+    def _compose(self) -> bytes:
+        assert self._read is not None
+        self._resumed = self._session.resume(self._read, model=self._route.model, resends=self._resends)
+        return self._resumed.payload.body()
+
+    def _needs_the_past(self) -> bool:
+        """Whether a request means nothing to the model without what the session holds."""
+        assert self._read is not None
+        answers = any(message.role == "assistant" for message in self._read.messages)
+        return self._resends is False or (not answers and bool(self._session.items()))
+
+    def _record(self, body: bytes, metadata: dict[str, Any]) -> None:
+        """Add an answer. A failure is told, not raised: it must not cost the caller the answer itself."""
+        assert self._resumed is not None
+        try:
+            if self._format == "responses":
+                # Requests may refer to a response by its id alone.
+                metadata = {**metadata, RESPONSE: msgspec.json.decode(body, type=_Identified).id}
+            self._session.add(body, format=self._format, after=self._resumed.last, metadata=metadata)
+        except (WindowsillError, OSError, msgspec.DecodeError) as error:
+            log.warning("an answer was not recorded: %s", error)
+
+    def streamed(self, stream: streaming.Stream) -> None:
+        """Record a streamed answer, as far as it came."""
+        if stream.failure is not None and self._resumed is not None and is_overflow(stream.failure.what):
+            self._session.overflowed(stream.failure.what, sent=self._resumed.payload.tokens)
+        if self._resumed is None:
+            return
+        try:
+            reply = stream.reply()
+        except WindowsillError as error:
+            log.warning("a streamed answer was not recorded: %s", error)
+            return
+        if not stream.partial or _says_something((reply.message, *reply.more)):
+            self._record(stream.body(), {"partial": True} if stream.partial else {})
+
+
+class Recorder:
+    """Listens to a streamed answer and records it when it ends, however it ends."""
+
+    def __init__(self, exchange: Exchange, stream: streaming.Stream) -> None:
+        self._exchange = exchange
+        self._stream = stream
+        self._closed = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take bytes as they pass by."""
+        self._stream.feed(chunk)
+
+    def close(self) -> None:
+        """The stream has ended, or nobody reads on. Closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            self._stream.close()
+            self._exchange.streamed(self._stream)
+
+
+class _Identified(msgspec.Struct):
+    id: str
+
+
+def _says_something(messages: tuple[Message, ...]) -> bool:
+    return any(message.blocks for message in messages)

@@ -1,0 +1,142 @@
+"""HTTP transports that take over the model calls of a client and pass everything else on as it is.
+
+The official clients speak through `httpx2`, Google's also through `httpx`. What is written here fits both: the classes
+get their bases from the library at hand.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator, Iterator
+from functools import cache
+from typing import Any, ClassVar
+
+from anyio import to_thread
+
+from windowsill.errors import InputError
+from windowsill.exchange import Recorder
+from windowsill.integrations.door import Door, unpacked, with_body
+
+LIBRARIES = ("httpx2", "httpx")
+
+
+def through(client: Any, door: Door) -> Any:
+    """An HTTP client that sends through `client`, with the model calls taken over."""
+    library = _library(client)
+    if isinstance(client, library.AsyncClient):
+        later = _for(library, _AsyncTransport, "AsyncBaseTransport", _AsyncPassing, "AsyncByteStream")
+        return library.AsyncClient(transport=later(client, door), timeout=client.timeout)
+    now = _for(library, _Transport, "BaseTransport", _Passing, "SyncByteStream")
+    return library.Client(transport=now(client, door), timeout=client.timeout)
+
+
+def _library(client: Any) -> Any:
+    for kind in type(client).__mro__:
+        name = kind.__module__.partition(".")[0]
+        if name in LIBRARIES:
+            return importlib.import_module(name)
+    raise InputError(
+        f"a {type(client).__name__} sends its requests in a way that cannot be taken over",
+        remedy="use `session.compose` and `session.add` around its calls",
+    )
+
+
+@cache
+def _for(library: Any, transport: type, base: str, passing: type, stream: str) -> Any:
+    """A transport as this library wants it."""
+    made = type(passing.__name__, (passing, getattr(library, stream)), {})
+    return type(transport.__name__, (transport, getattr(library, base)), {"library": library, "passing": made})
+
+
+class _Listening:
+    """The bytes of an answer, listened to as they pass."""
+
+    def __init__(self, response: Any, recorder: Recorder | None) -> None:
+        self._response = response
+        self._recorder = recorder
+
+    def _hear(self, chunk: bytes) -> bytes:
+        if self._recorder is not None:
+            self._recorder.feed(chunk)
+        return chunk
+
+    def _end(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+
+
+class _Passing(_Listening):
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._response.iter_bytes():
+            yield self._hear(chunk)
+        self._end()
+
+    def close(self) -> None:
+        self._end()
+        self._response.close()
+
+
+class _AsyncPassing(_Listening):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._response.aiter_bytes():
+            yield self._hear(chunk)
+        self._end()
+
+    async def aclose(self) -> None:
+        # Recorded before anything is awaited: a task that is being cancelled gets no further.
+        self._end()
+        await self._response.aclose()
+
+
+class _Sending:
+    """What both kinds of transport hold."""
+
+    library: ClassVar[Any]
+    passing: ClassVar[Any]
+
+    def __init__(self, inner: Any, door: Door) -> None:
+        self._inner = inner
+        self._door = door
+
+    def _passed(self, response: Any, recorder: Recorder | None = None) -> Any:
+        return unpacked(self.library, response, stream=self.passing(response, recorder))
+
+
+class _Transport(_Sending):
+    def handle_request(self, request: Any) -> Any:
+        exchange = self._door.exchange(request, request.read())
+        if exchange is None:
+            return self._passed(self._inner.send(request, stream=True))
+        body: bytes | None = self._door.composed(exchange)
+        while body is not None:
+            response = self._inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+            if exchange.streams(response.status_code, response.headers.get("content-type", "")):
+                return self._passed(response, exchange.recorder())
+            answer = response.read()
+            body = exchange.retry(response.status_code, answer)
+        exchange.answer(response.status_code, answer)
+        return unpacked(self.library, response, content=answer)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _AsyncTransport(_Sending):
+    """What touches the disk is done in a thread, so that no other task waits for it."""
+
+    async def handle_async_request(self, request: Any) -> Any:
+        exchange = self._door.exchange(request, await request.aread())
+        if exchange is None:
+            return self._passed(await self._inner.send(request, stream=True))
+        body: bytes | None = await to_thread.run_sync(self._door.composed, exchange)
+        while body is not None:
+            response = await self._inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+            if exchange.streams(response.status_code, response.headers.get("content-type", "")):
+                return self._passed(response, exchange.recorder())
+            answer = await response.aread()
+            body = await to_thread.run_sync(exchange.retry, response.status_code, answer)
+        await to_thread.run_sync(exchange.answer, response.status_code, answer)
+        return unpacked(self.library, response, content=answer)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,173 @@
+"""Takes in the requests of a client that knows nothing of the session: where it goes on, and what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill import formats
+from windowsill.compose.payload import Payload
+from windowsill.errors import NotFoundError
+from windowsill.history.chain import START
+from windowsill.history.entries import ROOT
+from windowsill.history.view import message_meta
+from windowsill.messages import Message, Request
+from windowsill.session import undo
+from windowsill.session.adding import write
+from windowsill.session.composing import Composer
+from windowsill.session.ledger import Ledger
+from windowsill.session.threads import Threads
+
+PARTIAL = "partial"
+"""The key in the metadata of an answer that did not arrive whole."""
+
+PREVIOUS = "previous_response_id"
+"""The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
+
+LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+"""The fields in which a request says how long the answer may be."""
+
+CONFIG_LIMIT = "maxOutputTokens"
+"""The same, where it is part of a `generationConfig`."""
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """The request to send in place of a client's, and the message that its answer follows."""
+
+    payload: Payload
+    last: str
+
+
+class Resumption:
+    """One client's way through the tree of a session."""
+
+    def __init__(self, ledger: Ledger, composer: Composer) -> None:
+        self._ledger = ledger
+        self._composer = composer
+        self._threads = Threads(ledger)
+        self._whole = False
+        """The client was seen to send everything again."""
+
+    def resume(self, request: Request, *, model: str | None, resends: bool | None) -> Resumed:
+        """Take in a request, and compose the one to send in its place."""
+        composer = self._composer
+        composer.see(model or request.model)
+        system, messages = without_system(request)
+        rest = dict(request.rest)
+        before = rest.pop(PREVIOUS, None)
+        after = msgspec.json.decode(before, type=str | None) if before is not None else None
+        self.take(messages, resends=resends, after=after)
+        longest = longest_answer(request)
+        payload = composer.compose(
+            composer.fix(system, request.tools, rest, request.format),
+            format=request.format,
+            # A limit as large as the window is no wish to leave the prompt no room.
+            max_output=longest if longest is not None and longest < composer.lens.model.window else None,
+            model_name=request.model,
+        )
+        return Resumed(payload, self._ledger.view.items[-1].id)
+
+    def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
+        """Go to where these messages continue, and add those that are new.
+
+        `resends` says whether a client sends its whole list each time or only what is new; without it that is told from
+        the list. `after` is the id of the provider's response that they follow.
+        """
+        self._ledger.refresh()
+        self._threads.refresh()
+        answers = any(message.role == "assistant" for message in messages)
+        if after is not None:
+            base = self._threads.response(after)
+            if base is None:
+                raise NotFoundError(
+                    f"session {self._ledger.session!r} holds no response {after!r}",
+                    remedy="send the whole conversation once, without `previous_response_id`",
+                )
+            self._follow(messages, self._thread_at(base), base)
+        elif resends if resends is not None else answers or self._sends_all(messages):
+            count, _ = self._follow(messages, START, ROOT)
+            self._whole = self._whole or (answers and count > 0)
+        else:
+            self._go_on(messages)
+
+    def _sends_all(self, messages: Sequence[Message]) -> bool:
+        """Whether a list without an answer in it is the conversation from its start: it could be just the news."""
+        if self._whole or not self._ledger.view.items:
+            return True
+        count, _ = self._threads.find(self._threads.links(messages))
+        return 0 < count < len(messages)
+
+    def _follow(self, messages: Sequence[Message], thread: bytes, base: int) -> tuple[int, int]:
+        """Go as far as the messages are known behind `base`, and add the others there."""
+        links = self._threads.links(messages, thread)
+        count, place = self._threads.find(links, thread, base)
+        here = links[count - 1] if count else thread
+        if self._ledger.view.thread != here:
+            undo.move(self._ledger, place, "a client went on from here")
+        self._add(messages[count:])
+        return count, place
+
+    def _go_on(self, messages: Sequence[Message]) -> None:
+        """Add messages at the end, unless they are there already because the same call is made again."""
+        thread, base = self._before_the_question()
+        count, _ = self._threads.find(self._threads.links(messages, thread), thread, base)
+        if count == len(messages):
+            self._follow(messages, thread, base)
+        else:
+            self._add(messages)
+
+    def _before_the_question(self) -> tuple[bytes, int]:
+        """Where the conversation stood before the user's last words; an answer that broke off does not count."""
+        view = self._ledger.view
+        items = view.items
+        index = len(items)
+        while index and not items[index - 1].fold and view.read(items[index - 1]).metadata.get(PARTIAL):
+            index -= 1
+        while index and items[index - 1].role == "user" and not items[index - 1].fold:
+            index -= 1
+        if index == 0:
+            return START, ROOT
+        base = items[index - 1].last
+        return self._thread_at(base), base
+
+    def _thread_at(self, seq: int) -> bytes:
+        return message_meta(self._ledger.journal.entry(seq).meta).thread
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.
+        alone = [
+            message if message.raw is None else formats.get(message.format).read_message(message.raw, "")
+            for message in messages
+        ]
+        write(self._ledger, alone, None)
+
+
+def without_system(request: Request) -> tuple[Message | None, list[Message]]:
+    """The system prompt of a request, which may be its first messages, and the conversation."""
+    messages = list(request.messages)
+    systems = [request.system] if request.system is not None else []
+    while messages and messages[0].role == "system":
+        systems.append(messages.pop(0))
+    if len(systems) <= 1:
+        return (systems[0] if systems else None), messages
+    blocks = tuple(block for system in systems for block in system.blocks)
+    return Message(role="system", blocks=blocks, format=systems[0].format), messages
+
+
+def longest_answer(request: Request) -> int | None:
+    """How many tokens a request allows its answer."""
+    config = request.rest.get("generationConfig")
+    fields = {**request.rest, **_fields(config)} if config is not None else request.rest
+    for name in (*LIMITS, CONFIG_LIMIT):
+        value = msgspec.json.decode(fields[name]) if name in fields else None
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _fields(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return {}
