@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conversations import result, sound_anthropic, text_block, thinking, use
 from windowsill import formats
-from windowsill.history.chain import START, chain
+from windowsill.history.chain import START, chain, thread
 
 pytestmark = pytest.mark.unit
 
@@ -115,3 +115,47 @@ def test_a_marker_inside_an_argument_is_an_argument():
         said({**use("a"), "input": {"path": "a", **more}}, role="assistant") for more in ({}, {"cache_control": 1})
     ]
     assert chain_of(calls[0]) != chain_of(calls[1])
+
+
+def thread_of(messages, format="anthropic"):
+    """The fingerprint of a conversation as a client may send it again."""
+    link = START
+    for message in formats.read_request(messages, format=format).messages:
+        link = thread(link, message)
+    return link
+
+
+@given(sound_anthropic())
+def test_a_thread_does_not_depend_on_reasoning_ids_or_how_messages_are_cut(messages):
+    """Clients give answers back with some of it left out, and in other pieces."""
+    echoed = []
+    for message in messages:
+        blocks = message["content"] if isinstance(message["content"], list) else [text_block(message["content"])]
+        told = [block for block in blocks if block["type"] not in {"thinking", "redacted_thinking"}]
+        echoed.append({**message, "content": [{**block, "id": "x"} if "id" in block else block for block in told]})
+    assert thread_of(echoed) == thread_of(messages)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (said(text_block("a")), said(text_block("b"))),
+        (said(text_block("a")), said(text_block("a"), role="assistant")),
+        (said(use("a"), role="assistant"), said(use("a", "write"), role="assistant")),
+        (said(result("a", "x")), said(result("a", "y"))),
+        (said(PICTURE), said(PAGE)),
+        (said(STRANGE), said({**STRANGE, "depth": 4})),
+        (said(text_block("a")), said(text_block("a")) * 2),
+    ],
+)
+def test_other_words_give_another_thread(one, other):
+    """What was said, by whom and how often counts."""
+    assert thread_of(one) != thread_of(other)
+
+
+def test_a_leading_system_prompt_is_not_part_of_a_thread_and_a_later_one_is():
+    """The first holds the time of day; a later one was said at its place."""
+    hour = {"role": "system", "content": "It is nine."}
+    user = {"role": "user", "content": "hi"}
+    assert thread_of([hour, user], "openai") == thread_of([user], "openai")
+    assert thread_of([user, hour], "openai") != thread_of([user], "openai")

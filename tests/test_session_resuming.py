@@ -86,6 +86,32 @@ def test_an_edited_list_becomes_a_branch_and_the_old_one_stays():
     assert sorted(branch.messages for branch in session.branches if branch.messages > 2) == [3, 4]
 
 
+@pytest.mark.parametrize("kept", [0, 1], ids=["only the latest", "the task and the latest"])
+def test_a_client_that_drops_its_oldest_messages_stays_in_its_conversation(kept):
+    """People trim. Here the rest is kept, so the model sees it as far as it fits."""
+    session = opened(budget=100_000)
+    whole = [user(TASK)]
+    for number in range(12):
+        sent = resumed(session, [*whole[:kept], *whole[kept:][-6:]])
+        assert len(sent) == len(whole)
+        answer = says(f"answer {number}")
+        session.add(answer)
+        whole += [answer, user(f"question {number}")]
+    assert len(session.branches) == 1
+    assert texts(session) == [message["content"] for message in whole[:-1]]
+
+
+def test_a_list_with_a_message_nobody_knows_in_front_is_another_conversation():
+    """A client that wrote a summary of its own wants the model to see that."""
+    session = opened(budget=100_000)
+    whole = [user(TASK), says("a"), user("b"), says("c")]
+    resumed(session, [*whole, user("d")])
+    session.add(says("e"))
+    summary = user("Summary: the login page was mended.")
+    sent = resumed(session, [summary, says("c"), user("d"), says("e"), user("f")])
+    assert [message["content"] for message in sent] == [summary["content"], "c", "d", "e", "f"]
+
+
 def test_a_client_may_return_to_the_branch_it_left():
     """Both ways on stay known."""
     session = opened()

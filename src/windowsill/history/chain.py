@@ -7,6 +7,7 @@ same order get the same fingerprint, whatever white space or key order their JSO
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -30,15 +31,25 @@ def thread(before: bytes, message: Message) -> bytes:
     than it came in: that is the same conversation. A leading system prompt is not part of it: programs put the time of
     day there.
     """
-    if message.role == "system" and before == START:
+    return follow(before, message.role, said(message))
+
+
+def follow(before: bytes, role: str, pieces: Sequence[bytes]) -> bytes:
+    """The fingerprint of a conversation after a message of this role that says these pieces."""
+    if role == "system" and before == START:
         return before
-    for said in _said(message):
-        before = hashlib.blake2b(before + msgspec.msgpack.encode([message.role, said]), digest_size=16).digest()
+    for piece in pieces:
+        before = hashlib.blake2b(before + piece, digest_size=16).digest()
     return before
 
 
-def _said(message: Message) -> list[list[Any]]:
-    """What a message says, piece by piece: its words, then whatever else it holds."""
+def gist(pieces: Sequence[bytes]) -> bytes:
+    """The fingerprint of a message by itself; empty when it says nothing."""
+    return hashlib.blake2b(b"".join(pieces), digest_size=16).digest() if pieces else b""
+
+
+def said(message: Message) -> tuple[bytes, ...]:
+    """What a message says, a fingerprint for each piece: its words, then whatever else it holds."""
     words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
     pieces: list[list[Any]] = [["text", words]] if words else []
     for block in message.blocks:
@@ -51,7 +62,9 @@ def _said(message: Message) -> list[list[Any]]:
                 pieces.append(["result", [_content(inner) for inner in block.content]])
             case _:
                 pieces.append(_content(block))
-    return pieces
+    return tuple(
+        hashlib.blake2b(msgspec.msgpack.encode([message.role, piece]), digest_size=16).digest() for piece in pieces
+    )
 
 
 def _content(block: Block) -> list[Any]:

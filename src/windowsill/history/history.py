@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from windowsill.history.chain import thread
+from windowsill.history.chain import follow, gist, said
 from windowsill.history.changes import Change
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, reader, seal
 from windowsill.history.folds import Fold, Proposal, Unfold, pack_stand_ins
@@ -142,9 +142,10 @@ class Draft:
     def message(self, message: Message, weight: Weight, counter: str) -> Entry:
         """A message was added."""
         ours = "windowsill" in message.metadata
+        pieces = said(message)
         if not ours:
             # What Windowsill puts in is not in the list that a client sends again.
-            self._thread = thread(self._thread, message)
+            self._thread = follow(self._thread, message.role, pieces)
         calls = message.calls
         intact = message.raw is not None and not message.edited
         body = message.raw if message.raw is not None and intact else pack_message(message)
@@ -162,6 +163,7 @@ class Draft:
             own=not ours and bool(own_words(message)),
             metadata=message.metadata,
             leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
+            gist=gist(pieces),
         )
         self._sent = False
         entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)

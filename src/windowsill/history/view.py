@@ -40,6 +40,8 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     metadata: dict[str, Any] = {}
     leads: bool = False
     """Nothing but reasoning: it belongs to the message after it, where reasoning is a message of its own."""
+    gist: bytes = b""
+    """The fingerprint of what it says by itself, whatever stands before it."""
 
 
 class Marking(msgspec.Struct, frozen=True, array_like=True):

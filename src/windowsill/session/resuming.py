@@ -104,7 +104,12 @@ class Resumption:
         count, place = self._threads.find(links, thread, base)
         here = links[count - 1] if count else thread
         if self._ledger.view.thread != here:
-            undo.move(self._ledger, place, "a client went on from here")
+            held = self._threads.find_end(messages) if base == ROOT else 0
+            if held > count:
+                # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
+                count = held
+            else:
+                undo.move(self._ledger, place, "a client went on from here")
         self._add(messages[count:])
         return count, place
 

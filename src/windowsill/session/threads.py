@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from windowsill.history.chain import START, thread
+from windowsill.history.chain import START, follow, gist, said
 from windowsill.history.entries import ROOT
 from windowsill.history.view import message_meta
 from windowsill.messages import Message
 from windowsill.session.ledger import Ledger
+
+RESPONSE = "response"
+"""The key under which a message keeps the id of the response it came in, where requests may refer to it."""
+
+FEWEST_SHARED = 2
+"""Messages at the end of the history that a list without its beginning must hold: one alone may be chance."""
 
 
 class Threads:
@@ -20,11 +26,12 @@ class Threads:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._places: dict[bytes, int] = {}
+        self._gists: dict[int, bytes] = {}
+        self._known: set[bytes] = set()
         self._responses: dict[str, int] = {}
         self._read = ROOT
-        self._before = START
         self._raws: list[bytes | None] = []
-        self._links: list[bytes] = []
+        self._pieces: list[tuple[bytes, ...]] = []
 
     def refresh(self) -> None:
         """Take in what was written since."""
@@ -37,22 +44,18 @@ class Threads:
                 # It says nothing a client must send again: the conversation stands at the message before it.
                 continue
             self._places[meta.thread] = entry.seq
+            self._gists[entry.seq] = meta.gist
+            self._known.add(meta.gist)
             if RESPONSE in meta.metadata:
                 self._responses[str(meta.metadata[RESPONSE])] = entry.seq
         self._read = version
 
     def links(self, messages: Sequence[Message], before: bytes = START) -> list[bytes]:
-        """The fingerprint after each message. Those that came in the list before this one are not read again."""
-        known = 0
-        if before == self._before:
-            for message, raw in zip(messages, self._raws, strict=False):
-                if message.raw is None or message.raw != raw:
-                    break
-                known += 1
-        links = self._links[:known]
-        for message in messages[known:]:
-            links.append(thread(links[-1] if links else before, message))
-        self._before, self._raws, self._links = before, [message.raw for message in messages], links
+        """The fingerprint of the conversation after each message of a list."""
+        links: list[bytes] = []
+        for message, pieces in zip(messages, self._said(messages), strict=True):
+            before = follow(before, message.role, pieces)
+            links.append(before)
         return links
 
     def find(self, links: Sequence[bytes], before: bytes = START, base: int = ROOT) -> tuple[int, int]:
@@ -63,10 +66,45 @@ class Threads:
                 return count, self._places[links[count - 1]]
         return 0, base
 
+    def find_end(self, messages: Sequence[Message]) -> int:
+        """How many messages of a list lead to where the session stands, when its client dropped older ones; else 0.
+
+        All of them must be known, and the last of them be those that the history ends with.
+        """
+        gists = [gist(pieces) for pieces in self._said(messages)]
+        spoken = [index for index, each in enumerate(gists) if each]
+        tail = self._tail(len(spoken))
+        for count in range(len(spoken), 0, -1):
+            shared = 0
+            for index, other in zip(reversed(spoken[:count]), tail, strict=False):
+                if gists[index] != other:
+                    break
+                shared += 1
+            if shared >= FEWEST_SHARED and all(gists[index] in self._known for index in spoken[: count - shared]):
+                return spoken[count - 1] + 1
+        return 0
+
     def response(self, id: str) -> int | None:
         """The entry where a provider's response with this id ends."""
         return self._responses.get(id)
 
+    def _said(self, messages: Sequence[Message]) -> list[tuple[bytes, ...]]:
+        """What each message says. Those that came in the list before this one are not looked at again."""
+        same = 0
+        for message, raw in zip(messages, self._raws, strict=False):
+            if message.raw is None or message.raw != raw:
+                break
+            same += 1
+        self._pieces = [*self._pieces[:same], *map(said, messages[same:])]
+        self._raws = [message.raw for message in messages]
+        return self._pieces
 
-RESPONSE = "response"
-"""The key under which a message keeps the id of the response it came in, where requests may refer to it."""
+    def _tail(self, most: int) -> list[bytes]:
+        """What the last messages of the path say, the last first."""
+        return [each for each, _ in zip(self._backwards(), range(most), strict=False)]
+
+    def _backwards(self) -> Iterator[bytes]:
+        for first, last in reversed(self._ledger.journal.path(self._ledger.history.version)):
+            for seq in range(last, first - 1, -1):
+                if found := self._gists.get(seq):
+                    yield found
