@@ -107,10 +107,10 @@ def test_redacted_thinking_that_nobody_wrote_is_refused(claude):
 
 @pytest.mark.parametrize("binds", [False, True])
 def test_reasoning_behind_a_changed_past_is_refused_where_it_is_bound(claude, binds):
-    """The instructions may change; what was said may not. Without its reasoning the turn goes through."""
+    """Other instructions are another past as well. Without its reasoning the turn goes through."""
     ask = claude(binds_reasoning=binds)
-    messages = [TASK, *turn(ask([TASK], system="You read."))]
-    messages += turn(ask(messages, system="You write."))
+    messages = [TASK, *turn(ask([TASK]))]
+    messages += turn(ask(messages))
     folded = [{"role": "user", "content": "Summary."}, *messages[3:]]
     bare = [folded[0], {**folded[1], "content": folded[1]["content"][1:]}, folded[2]]
     assert ask(messages).stop_reason == ask(bare).stop_reason == "tool_use"
@@ -119,6 +119,8 @@ def test_reasoning_behind_a_changed_past_is_refused_where_it_is_bound(claude, bi
         return
     with pytest.raises(anthropic.BadRequestError, match=r"messages\.1\.content\.0.*bound to a different conversation"):
         ask(folded)
+    with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
+        ask(messages, system="You write.")
 
 
 def test_a_model_that_is_to_think_must_find_the_thinking_of_its_tool_loop(claude):

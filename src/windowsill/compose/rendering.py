@@ -52,6 +52,7 @@ class Rendering:
         self.format = format
         self.demands = demands
         """What the model demands beyond the format."""
+        self._terms = b""
         self._forget()
 
     def _forget(self) -> None:
@@ -66,8 +67,10 @@ class Rendering:
         self._used: set[str] = set()
         self._tail = _Part(0, 0)
 
-    def render(self, view: View) -> Rendered:
-        """The view as it is now."""
+    def render(self, view: View, terms: bytes = b"") -> Rendered:
+        """The view as it is now, for a request with this system prompt and these tools."""
+        if self.demands.bound_reasoning and terms != self._terms:
+            self._terms, self._edits = terms, -1
         if self._edits != view.edits or self._done == self._start:
             self._begin(view)
         boundaries = self._boundaries(view.items)
@@ -121,7 +124,7 @@ class Rendering:
         if item.role != "assistant":
             return message
         unwanted = self.demands.no_reasoning and self.format.name == CHAT
-        if not unwanted and not (self.demands.bound_reasoning and view.is_uprooted(item)):
+        if not unwanted and not (self.demands.bound_reasoning and view.is_uprooted(item, self._terms)):
             return message
         kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
         return (

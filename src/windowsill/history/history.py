@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -58,6 +59,17 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     demands: Demands = Demands()
     """What its model demanded of the messages."""
 
+    @property
+    def terms(self) -> bytes:
+        """The fingerprint of its system prompt and tools."""
+        return terms(self.blobs)
+
+
+def terms(blobs: Mapping[str, str]) -> bytes:
+    """The fingerprint of the system prompt and the tools among the parts of a request."""
+    named = "/".join(blobs.get(name, "") for name in ("system", "tools"))
+    return hashlib.blake2b(named.encode(), digest_size=8).digest()
+
 
 class Rewind(msgspec.Struct, frozen=True):
     """The head was moved."""
@@ -74,6 +86,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     thread: bytes
     sent: bool = False
     changes: tuple[Change, ...] = ()
+    terms: bytes = b""
 
 
 call_meta = reader(Call)
@@ -89,6 +102,8 @@ class History:
         self.hash = hash
         self.sent = False
         """A request was composed since the last message."""
+        self.terms = b""
+        """The terms of the last request."""
 
     def draft(self, at: float) -> Draft:
         """Begin a batch of entries that builds on this head."""
@@ -104,6 +119,7 @@ class History:
             self.sent = False
         elif entry.kind == "call":
             self.sent = True
+            self.terms = call_meta(entry.meta).terms
         elif entry.kind == "fold":
             view.fold(entry.seq, entry.id, fold_meta(entry.meta))
         elif entry.kind == "mark":
@@ -113,14 +129,14 @@ class History:
 
     def snapshot(self) -> bytes:
         """The view, to be stored."""
-        return _pack(Snapshot(self.view.items, self.view.thread, self.sent, self.view.changes))
+        return _pack(Snapshot(self.view.items, self.view.thread, self.sent, self.view.changes, self.terms))
 
     @staticmethod
     def from_snapshot(data: bytes, entry: Entry) -> History:
         """The head at `entry`, from what `snapshot` gave there."""
         shot = msgspec.msgpack.decode(data, type=Snapshot)
         history = History(View(shot.items, at=entry.seq, thread=shot.thread), version=entry.seq, hash=entry.hash)
-        history.sent = shot.sent
+        history.sent, history.terms = shot.sent, shot.terms
         history.view.changes = shot.changes
         return history
 
@@ -138,6 +154,7 @@ class Draft:
         self._hash = history.hash
         self._thread = history.view.thread
         self._sent = history.sent
+        self._terms = history.terms
 
     def message(self, message: Message, weight: Weight, counter: str) -> Entry:
         """A message was added."""
@@ -164,6 +181,7 @@ class Draft:
             metadata=message.metadata,
             leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
             gist=gist(pieces),
+            terms=self._terms if any(isinstance(block, Reasoning) for block in message.blocks) else b"",
         )
         self._sent = False
         entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
@@ -193,6 +211,7 @@ class Draft:
     def call(self, call: Call) -> Entry:
         """A request was composed. The next message of this draft comes after it was sent."""
         self._sent = True
+        self._terms = call.terms
         return self._seal("call", _pack(call))
 
     def record(self, kind: Kind, value: Any) -> Entry:

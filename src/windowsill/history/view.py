@@ -42,6 +42,8 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     """Nothing but reasoning: it belongs to the message after it, where reasoning is a message of its own."""
     gist: bytes = b""
     """The fingerprint of what it says by itself, whatever stands before it."""
+    terms: bytes = b""
+    """The system prompt and tools under which its reasoning was written, as `Call.terms` gives them."""
 
 
 class Marking(msgspec.Struct, frozen=True, array_like=True):
@@ -84,6 +86,7 @@ class Item(msgspec.Struct, array_like=True):
     cuts: tuple[Cut, ...] = ()
     facts: dict[str, Any] = {}
     leads: bool = False
+    terms: bytes = b""
 
     @property
     def pinned(self) -> bool:
@@ -178,8 +181,13 @@ class View:
         self.items.append(item)
         self.weight = self.weight + item.weight
 
-    def is_uprooted(self, item: Item) -> bool:
-        """Whether what stands before a message is no longer what it was when the message was said."""
+    def is_uprooted(self, item: Item, terms: bytes = b"") -> bool:
+        """Whether what stands before a message is no longer what it was when the message was said.
+
+        `terms` are those of the request that it would be part of.
+        """
+        if item.terms and terms and item.terms != terms:
+            return True
         return any(change.after < item.seq < change.before for change in self.changes)
 
     def fold(self, seq: int, id: str, fold: Fold) -> None:
@@ -313,6 +321,7 @@ def item_of(entry: Entry, meta: MessageMeta) -> Item:
         sent=meta.sent,
         own=meta.own,
         leads=meta.leads,
+        terms=meta.terms,
     )
 
 

@@ -18,7 +18,7 @@ from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.config import Settings
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError
 from windowsill.history.folds import Proposal, touched
-from windowsill.history.history import Call
+from windowsill.history.history import Call, terms
 from windowsill.history.view import Item, View
 from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
@@ -63,6 +63,7 @@ class Composer:
         self._parts: tuple[str, ...] = ()
         self.fixed_tokens = settings.overhead
         """Tokens of the last request besides its messages."""
+        self._terms = b""
         self.sent: dict[str, msgspec.Raw] = {}
         """The further fields of the last request."""
         self.last: tuple[Weight, object] | None = None
@@ -114,6 +115,8 @@ class Composer:
         )
         self._check_fixed(fixed, budget)
         self.sent = fixed.rest
+        blobs = {name: id for name, (id, _) in fixed.blobs.items()}
+        under = self._terms = terms(blobs)
         asking = self._asking(format)
         idle = asking is None and isinstance(self.strategy, Delegating)
         done = self._fit(budget, format, max_output, SlidingWindow() if idle else self.strategy, anchored=anchored)
@@ -141,7 +144,7 @@ class Composer:
             at=self.ledger.history.version,
             format=format,
             model=model_name,
-            blobs={name: id for name, (id, _) in fixed.blobs.items()},
+            blobs=blobs,
             tokens=total,
             cached=stable,
             folds=tuple(fold.id for fold in done.folds),
@@ -159,7 +162,7 @@ class Composer:
             system=fixed.system,
             tools=fixed.tools,
             rest=fixed.rest,
-            render=lambda name: rendered if name == format else self._new_rendering(name).render(shown()),
+            render=lambda name: rendered if name == format else self._new_rendering(name).render(shown(), under),
             breakpoints=breakpoints,
             headers=asking.headers if asking is not None else {},
         )
@@ -194,7 +197,7 @@ class Composer:
                     done.notes += reduced.notes
                     done.middle = reduced.middle or done.middle
             self.ledger.journal.load(view)
-            done.rendered = self._rendering(format).render(view)
+            done.rendered = self._rendering(format).render(view, self._terms)
             if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
                 return done
             extra = max(extra, done.rendered.extra) + 1

@@ -126,7 +126,7 @@ class Ledger:
         view = View(list(self.view.items), at=self.view.at, thread=self.view.thread)
         view.edits, view.changes = self.view.edits, self.view.changes
         copy = History(self.dress(view), version=self.history.version, hash=self.history.hash)
-        copy.sent = self.history.sent
+        copy.sent, copy.terms = self.history.sent, self.history.terms
         return copy
 
     def dress(self, view: View) -> View:

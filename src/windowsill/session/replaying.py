@@ -23,7 +23,7 @@ def request_of(ledger: Ledger, call: Call) -> bytes:
     view = ledger.dress(ledger.journal.at(call.at).view)
     return build_body(
         format,
-        Rendering(format, call.demands).render(view),
+        Rendering(format, call.demands).render(view, call.terms),
         system=msgspec.json.decode(system, type=Message) if system is not None else None,
         tools=msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},

@@ -13,7 +13,6 @@ import msgspec
 
 from windowsill import formats
 from windowsill.errors import WindowsillError
-from windowsill.history.chain import START
 from windowsill.messages import Message, Request, Unknown, Usage
 from windowsill.testing.accounting import Accounting
 from windowsill.testing.answers import Answer, numbered
@@ -21,7 +20,7 @@ from windowsill.testing.listening import Asked, Listener, Spoken
 from windowsill.testing.managing import Managed, Place, blocks, manage, opening, since
 from windowsill.testing.protocols import BAD_REQUEST, Dialect, RefusedError, Route, Told, dialects
 from windowsill.testing.seen import Seen
-from windowsill.testing.signing import Past, Signer
+from windowsill.testing.signing import Past, Signer, instructions
 
 NOT_FOUND = 404
 CACHE_MINIMUM = 1_024
@@ -41,7 +40,7 @@ class Server:
 
     `respond` is the model: it gets the decoded request and says an `Answer`; without it the model says "ok".
     `summarise` writes the text of a compaction, where a request asks for one. With `binds_reasoning` reasoning may
-    only come back behind the conversation it was written after.
+    only come back behind the conversation it was written after, under the same system prompt and tools.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Server:
 
     def _follow(self, dialect: Dialect, request: Request, start: Place) -> bytes:
         """What stands before the answer; refuses reasoning on the way that is not as it was."""
-        past = Past()
+        past = Past(instructions(request))
         for place, role, block in blocks(request, start):
             past.take(role, block)
             proof = dialect.proof(block, past.thoughts) if role == "assistant" else None
@@ -190,7 +189,7 @@ class Server:
             read = self.accounting.bill(request, self.accounting.words(summary))
             block = Unknown(type="compaction", raw=msgspec.json.encode(compaction))
             request = msgspec.structs.replace(request, messages=(Message(role="assistant", blocks=(block,)),))
-            past = START
+            past = instructions(managed.request)
         silent = route.task == "compact" or (managed.compacting is not None and managed.compacting.pause)
         answer = Answer() if silent else numbered(self.respond(body), number)
         thoughts = self.accounting.words(answer.reasoning)

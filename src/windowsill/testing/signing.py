@@ -8,8 +8,10 @@ import hashlib
 import hmac
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from windowsill.history.chain import START, chain
-from windowsill.messages import Block, Message, Reasoning, Role
+from windowsill.messages import Block, Message, Reasoning, Request, Role
 
 SIZE = 16
 """Bytes of each of the three digests of a signature: of the words, of the past, and of both."""
@@ -64,19 +66,30 @@ def _decoded(text: str) -> bytes:
         return b""
 
 
+def instructions(request: Request) -> bytes:
+    """What stands before the conversation: the system prompt and the tools."""
+    systems = [request.system] if request.system is not None else []
+    systems += [message for message in request.messages if message.role == "system"]
+    digest = START
+    for system in systems:
+        digest = chain(digest, system)
+    tools = b"".join(tool.raw or msgspec.json.encode(tool) for tool in request.tools)
+    return hashlib.blake2b(digest + tools, digest_size=SIZE).digest()
+
+
 class Past:
     """Follows a conversation block by block, and knows what stood before each answer in it.
 
-    The instructions are no part of it, and neither is reasoning: whoever leaves some out has not changed what was said.
+    Reasoning is no part of it: whoever leaves some out has not changed what was said.
     """
 
-    def __init__(self) -> None:
-        self.before = START
+    def __init__(self, start: bytes = START) -> None:
+        self.before = start
         """What stood before the answer that the last block belongs to."""
         self.thoughts = ""
         """The reasoning of that answer so far."""
         self._role = ""
-        self._digest = START
+        self._digest = start
 
     @property
     def coming(self) -> bytes:
