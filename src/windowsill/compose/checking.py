@@ -10,9 +10,9 @@ from typing import get_args
 
 import msgspec
 
-from windowsill.compose.squeeze import replace_block
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Part, Proposal, Run, Span, StandIn
+from windowsill.history.hiding import replace_block
 from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse

@@ -9,8 +9,9 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.compose.middle import can_be_cut, cut_block, note, weigh
 from windowsill.history.folds import FoldKind, Part, Proposal
+from windowsill.history.hiding import replace_block
 from windowsill.history.view import Item, View, sum_weights
-from windowsill.messages import Block, Document, Image, Message, Text, ToolResult
+from windowsill.messages import Block, Document, Image, Text, ToolResult
 from windowsill.tokens import Scale, Weight
 
 STRATEGY = "composer"
@@ -203,13 +204,6 @@ def _without_media(block: Block) -> Block:
     if isinstance(block, ToolResult):
         return msgspec.structs.replace(block, raw=None, content=tuple(_without_media(inner) for inner in block.content))
     return block
-
-
-def replace_block(view: View, item: Item, number: int, shown: Block, shorter: Block) -> Part:
-    """The span that shows `shorter` in the place of `shown`; what it saves is counted from the original block."""
-    taken = next((cut.saves for cut in item.cuts if cut.block == number), Weight())
-    saves = view.weigh(Message(role="user", blocks=(shown,))) - view.weigh(Message(role="user", blocks=(shorter,)))
-    return Part(message=item.seq, block=number, saves=taken + saves)
 
 
 def _scale(view: View) -> Scale:

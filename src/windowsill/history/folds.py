@@ -76,6 +76,28 @@ class Unfold(msgspec.Struct, frozen=True, array_like=True):
 StandIn: TypeAlias = Message | Block | None
 
 
+Style: TypeAlias = Literal["summary", "compact", "condense", "state"]
+"""What a writer is asked for: a running summary, retain and summary, a summary in sections, or a JSON object."""
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """What should be written in the place of a run of messages."""
+
+    style: Style = "summary"
+    room: int = 0
+    """The most tokens it may have; 0 leaves that to the writer, who always stays below what is hidden."""
+    instructions: str = ""
+    """The user's own prompt in the place of the style's."""
+    directives: tuple[str, ...] = ()
+    """Further wishes, which follow the prompt one by one."""
+    schema: dict[str, Any] | None = None
+    """Of the object, for `state`."""
+    model: str | None = None
+    """The model that writes it, where that is not the writer's own."""
+    needed: bool = True
+    """False when code alone shall write it: in an emergency no model is asked."""
+
+
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """A fold as a strategy proposes it: spans with what should stand in their place."""
 
@@ -84,6 +106,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     spans: tuple[Span, ...]
     stand_ins: tuple[StandIn, ...]
+    briefs: tuple[Brief | None, ...] = ()
+    """For each span, what is to be written for it; its stand-in is what remains when that fails."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from windowsill.compose.checking import checked
-from windowsill.compose.squeeze import replace_block
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
-from windowsill.history.hiding import hide
+from windowsill.history.hiding import hide, replace_block
 from windowsill.history.marker import gather, marker
 from windowsill.messages import Text, ToolResult, text_message
 from windowsill.session.ledger import Ledger

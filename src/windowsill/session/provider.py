@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from windowsill.compose.squeeze import replace_block
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
-from windowsill.history.hiding import hide
+from windowsill.history.hiding import hide, replace_block
 from windowsill.history.marker import gather, marker
 from windowsill.history.view import Item
 from windowsill.messages import Cleared, Message, Text, ToolResult, Unknown

@@ -8,7 +8,7 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
-from windowsill.history.folds import Proposal, Run
+from windowsill.history.folds import Brief, FoldKind, Proposal, Run
 from windowsill.history.hiding import hide
 from windowsill.history.marker import gather, marker
 from windowsill.history.units import Unit, units
@@ -86,8 +86,20 @@ def free_units(view: View, keep: int) -> list[Unit]:
     ]
 
 
-def fold_units(view: View, chosen: Sequence[Unit], *, strategy: str, reason: str, quote: int) -> Proposal | None:
-    """A truncation of these units: neighbours become one run, each run gets a marker if that makes it smaller."""
+def fold_units(
+    view: View,
+    chosen: Sequence[Unit],
+    *,
+    strategy: str,
+    reason: str,
+    quote: int,
+    kind: FoldKind = "truncate",
+    brief: Brief | None = None,
+) -> Proposal | None:
+    """A fold of these units: neighbours become one run, each run gets a marker if that makes it smaller.
+
+    With a `brief` a summary is to be written for each run; the marker remains where that fails.
+    """
     spans: list[Run] = []
     markers: list[Message] = []
     for start, stop in _runs(chosen):
@@ -105,7 +117,14 @@ def fold_units(view: View, chosen: Sequence[Unit], *, strategy: str, reason: str
         markers.append(stand_in)
     if not spans:
         return None
-    return Proposal(kind="truncate", reason=reason, strategy=strategy, spans=tuple(spans), stand_ins=tuple(markers))
+    return Proposal(
+        kind=kind,
+        reason=reason,
+        strategy=strategy,
+        spans=tuple(spans),
+        stand_ins=tuple(markers),
+        briefs=() if brief is None else (brief,) * len(spans),
+    )
 
 
 def _runs(chosen: Sequence[Unit]) -> list[tuple[int, int]]:

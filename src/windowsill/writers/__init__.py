@@ -1,0 +1,71 @@
+"""Writers: they turn hidden messages into the text that stands in their place.
+
+The offline writer uses code alone; model writers ask a model. What they give is a proposal: whoever folds accepts it
+only if it says something and makes the view smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from windowsill.history.folds import Brief
+from windowsill.messages import Message, Usage
+
+__all__ = ["Material", "ModelWriter", "Shared", "Writer", "Written"]
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """The request that is about to be sent: a summary asked for at its end is paid for by the prompt cache."""
+
+    format: str
+    body: bytes
+
+
+class Material(msgspec.Struct, frozen=True, kw_only=True):
+    """What a summary is written of."""
+
+    messages: tuple[Message, ...]
+    """The messages to be hidden, oldest first; summaries that stand among them have the metadata `windowsill`."""
+    tokens: int
+    """What they weigh: the text must weigh less."""
+    count: Callable[[str], int]
+    """The tokens of a text."""
+    ledger: dict[str, Any] = {}
+    """What the summaries among them already knew (see `Written.ledger`), merged."""
+    shared: Shared | None = None
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A text in the place of messages."""
+
+    text: str
+    ledger: dict[str, Any] = {}
+    """What code knows of the hidden messages, so that the next summary can be an update of this one."""
+    writer: str = "offline"
+    notes: tuple[str, ...] = ()
+    """What did not go as planned."""
+    usage: Usage | None = None
+    """What it cost, where a model wrote it."""
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Writes with code alone, at once."""
+
+    name: str
+
+    def write(self, brief: Brief, material: Material) -> Written:
+        """The text; it never raises for what the messages hold."""
+
+
+@runtime_checkable
+class ModelWriter(Protocol):
+    """Asks a model."""
+
+    name: str
+
+    async def awrite(self, brief: Brief, material: Material) -> Written:
+        """The text; `WindowsillError` when the model gives none that can be used."""
