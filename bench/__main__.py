@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import formats, growth, loop, prefix, recorded, startup
+from bench import formats, growth, loop, prefix, recorded, startup, writers
 
 ALL = {
     "startup": startup.run,
@@ -12,6 +12,7 @@ ALL = {
     "loop": loop.run,
     "growth": growth.run,
     "formats": formats.run,
+    "writers": writers.run,
     "recorded": recorded.run,
 }
 

@@ -140,7 +140,7 @@ def test_failed_check_gives_exit_code_1(finished, capsys):
 @pytest.mark.parametrize("calls", [1, 3])
 def test_demo_shorter_than_the_window(tmp_path, calls):
     """A run that never fills the window keeps its promises too."""
-    result = run_demo(calls=calls, window=8_000, store=str(tmp_path), picture=False)
+    result = run_demo(calls=calls, window=32_000, store=str(tmp_path), picture=False)
     assert result.ok
     assert (result.run.tally.tools, result.run.tally.folds) == (calls, [])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cli_calls import anthropic_turns
 from windowsill import formats
-from windowsill.cli.replay.evidence import Evidence, Kept, needed, strings, words
+from windowsill.cli.replay.evidence import Evidence, Kept, needed, quoted, strings, words
 
 pytestmark = pytest.mark.unit
 
@@ -138,3 +138,18 @@ def test_request_of_every_format_is_looked_into(format):
     evidence.show(message({"role": "user", "content": "cave-0 cave-1 cave-2"}))
     found = evidence.measure(asked(a="cave-0", b="cave-1", c="cave-2"), json.dumps(BODIES[format]).encode())
     assert (found.needed, found.kept) == (3, 2)
+
+
+def test_lines_that_an_edit_quotes_are_needed_where_they_were_seen():
+    """Each by itself: of two lines that a file had shown, the request has one."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(output("1  def open(self):\n2      return self._door\n"))
+    edit = asked(file_path="a", old_string="  def open(self):\n      return self._door\n      made_up = 1\n")
+    kept = evidence.measure(edit, request("def open(self): is the only line left"))
+    assert (kept.needed_lines, kept.kept_lines) == (2, 1)
+
+
+def test_a_patch_quotes_what_it_takes_away_and_shows_around():
+    """What it adds was not there before, and headers are no lines of the file."""
+    patch = "--- a/x.py\n+++ b/x.py\n def keep():\n-    return old_value\n+    return new_value\n"
+    assert list(quoted(asked(patch=patch))) == ["def keep():", "return old_value"]

@@ -6,6 +6,7 @@ import pytest
 
 from windowsill import formats
 from windowsill.errors import FormatError
+from windowsill.formats.wire import take_out
 
 pytestmark = pytest.mark.unit
 
@@ -88,3 +89,57 @@ def test_error_in_a_long_list_names_its_message():
     with pytest.raises(FormatError) as raised:
         formats.read_request([{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}], format="anthropic")
     assert raised.value.where == "[1].role"
+
+
+ONE = b'{"role":"user"}'
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b'{"model":"m","messages":[%b],"n":1}',
+        b'{"model":"m","messages": [ %b ] ,"n":1}',
+        b'{"model":"m","messages":[%b ],"n":1}',
+        b'{"model":"m", "messages":[%b], "n":1}',
+        b'{"model":"m","messages":[{"role":"tool"}],"messages":[%b],"n":1}',
+        b'{"model":"m","\\u006dessages":[%b],"n":1}',
+    ],
+    ids=["compact", "spaces-inside", "space-at-its-end", "spaces-outside", "twice", "escaped"],
+)
+def test_long_list_is_taken_out_of_a_body(source):
+    """However the body is spelled, the items come as they stand in it and the other fields stay, in their order."""
+    fields, items = take_out(source % ONE, "messages")
+    assert items == [ONE]
+    assert [(key, bytes(value)) for key, value in fields.items()] == [("model", b'"m"'), ("n", b"1")]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metadata", b'{"messages":[{"role":"user"}]}'),
+        ("metadata", b'{"messages":[]}'),
+        ("system", b'"{\\"messages\\":[{\\"role\\":\\"user\\"}]"'),
+        ('a,"messages', b'[{"role":"user"}]'),
+    ],
+    ids=["inside-the-same", "inside-another", "in-text", "in-a-key"],
+)
+def test_same_key_elsewhere_is_not_the_list(key, value):
+    """Only the list of the body itself is taken out; what looks like it stays as it came."""
+    source = b"{" + formats.encode(key) + b":" + value + b',"messages":[' + ONE + b"]}"
+    fields, items = take_out(source, "messages")
+    assert items == [ONE]
+    assert {name: bytes(each) for name, each in fields.items()} == {key: value}
+
+
+def test_spaces_that_hide_where_the_list_ends():
+    """A bracket where a list without spaces would end is not taken for its end."""
+    fields, items = take_out(b'{"messages":[  {"a":[]}],"n":1}', "messages")
+    assert items == [b'{"a":[]}']
+    assert list(fields) == ["n"]
+
+
+def test_what_is_no_list_stays():
+    """Text in place of the list is for the format to read."""
+    fields, items = take_out(b'{"input":"hello"}', "input")
+    assert items is None
+    assert bytes(fields["input"]) == b'"hello"'

@@ -14,6 +14,9 @@ from windowsill.models import Model
 Size: TypeAlias = int | float | str | tuple[int | float | str, ...]
 """Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
 
+WARN: Size = 0.6
+"""Where a window begins to be full: it is said, and summaries that a model writes are begun."""
+
 HIGH: Size = 0.8
 LOW: Size = 0.5
 """Folds come rarely and in big steps: between the two marks the cached prefix stays whole."""
@@ -52,6 +55,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     step: int = 0
     """When set, what is hidden is a multiple of it, counted from the start of the conversation: a caller who keeps no
     session and sends the whole list again then gets the same cut for many turns."""
+    warn: int = 0
+    """Above this the user is told, and summaries are prepared; 0 for never."""
     window: int = 0
     limits: Limits = Limits()
     fixed_bytes: int = 0
@@ -111,6 +116,7 @@ def budget_for(
     fixed: int = 0,
     anchored: bool = False,
     ceiling: int | None = None,
+    warn: Size | None = None,
 ) -> Budget:
     """The budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide.
 
@@ -142,6 +148,7 @@ def budget_for(
         low=bottom,
         fixed=fixed,
         step=max(1, top - bottom) if anchored else 0,
+        warn=0 if warn is None else min(top, tokens_of(warn, base, "warn")),
         window=window,
         limits=Limits(bytes=model.request_bytes, media=model.media_count, media_bytes=model.media_bytes),
     )

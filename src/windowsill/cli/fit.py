@@ -12,7 +12,8 @@ import windowsill
 from windowsill import formats
 from windowsill.cli.output import INDENT, on_terminal, print_bytes
 from windowsill.cli.reading import naming, read_source, require_content
-from windowsill.cli.room import answer_tokens, check_strategy, room, size
+from windowsill.cli.room import answer_tokens, room, size
+from windowsill.cli.strategies_choice import settings, window_of
 from windowsill.compose.payload import Payload, Report
 from windowsill.messages import Request
 
@@ -26,7 +27,11 @@ from windowsill.messages import Request
 @click.option("--tokenizer", metavar="T", help="Count with this vocabulary, such as o200k_base, uncalibrated.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="The model's context window in tokens.")
 @click.option("--budget", metavar="N", help="The most input tokens: 32000, 32k, or 80% of the window.")
-@click.option("--strategy", metavar="S", help="A name from `windowsill strategies`, or a dotted path.")
+@click.option(
+    "--strategy",
+    metavar="S",
+    help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
+)
 @click.option("--report", "report_file", metavar="R.json", help="Write what was done to this file.")
 def fit(
     file: str,
@@ -41,22 +46,25 @@ def fit(
     """Read a request body or a message list (JSON) from FILE and print the reduced one.
 
     `-` is standard input. A list comes out as a list, a body as a body with all its other fields; messages that did not
-    have to change keep their bytes.
+    have to change keep their bytes. What is not stated comes from WINDOWSILL_* variables and from windowsill.toml.
     """
     limit = size(budget)
-    check_strategy(strategy)
     data = require_content(read_source(file), file)
     with naming(file):
         request = formats.read_request(data, format=format)
-    place = room(model=model, named=request.model, window=window, budget=limit)
+    held, _ = settings(
+        model=model or request.model, window=window, budget=limit, tokenizer=tokenizer, strategy=strategy
+    )
+    place = room(model=held.model, named=None, window=window_of(held), budget=held.budget)
     payload = windowsill.fit(
         data,
         model=place.model,
         window=place.window,
         budget=place.budget,
         format=request.format,
-        tokenizer=tokenizer,
-        strategy=strategy,
+        tokenizer=held.tokenizer,
+        strategy=held.strategy,
+        overhead=held.overhead,
         max_output=answer_tokens(request.rest),
     )
     if report_file is not None:

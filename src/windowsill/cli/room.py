@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
-from windowsill import models, strategies
+from windowsill import models
 from windowsill.budget import Size, tokens_of
 from windowsill.errors import InputError, UnknownModelError
 
@@ -63,13 +61,3 @@ def answer_tokens(rest: Mapping[str, msgspec.Raw]) -> int | None:
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
     return None
-
-
-def check_strategy(name: str | None) -> str | None:
-    """The strategy's name if there is such a one; a dotted path is also looked for in the current folder."""
-    here = str(Path.cwd())
-    if name is not None and name.partition(":")[0] not in strategies.names() and here not in sys.path:
-        # An installed script does not look where it was called from, and a plug-in is usually tried out there.
-        sys.path.insert(0, here)
-    strategies.get(name)
-    return name

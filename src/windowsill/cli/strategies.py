@@ -2,29 +2,94 @@
 
 from __future__ import annotations
 
-import inspect
+from typing import Any
 
 import click
+import msgspec
 
 from windowsill import strategies as planners
-from windowsill.cli.output import Column, print_json, print_table
+from windowsill.cli.output import print_json, shorten
+from windowsill.cli.running import one_line
+from windowsill.cli.strategies_docs import about, meanings
+from windowsill.errors import WindowsillError
+
+OURS = "windowsill"
+
+LONGEST_DEFAULT = 40
+"""Characters of a default that are shown: word lists are long."""
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A strategy, or a plug-in that cannot be used."""
+
+    name: str
+    package: str
+    about: str
+    settings: dict[str, Any]
+    """Defaults by name."""
+    meanings: dict[str, str]
+    problem: str = ""
 
 
 @click.command(short_help="List the strategies and their settings.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
-def strategies(*, as_json: bool) -> None:
-    """List the strategies that have a name. Settings are given as `name:key=value,key=value`."""
-    found = [{"name": name, "about": _about(name), "settings": planners.settings_of(name)} for name in planners.names()]
+def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
+    """List the strategies that have a name, with their settings and defaults, or those that are named.
+
+    Settings are given as `name:key=value,key=value`. Several strategies joined by `+` are a pipeline.
+    """
+    found = [listed(name) for name in names] if names else [*map(listed, planners.names()), *_broken()]
     if as_json:
         print_json(found)
         return
-    rows = [(str(each["name"]), str(each["about"]), _settings(each["settings"])) for each in found]
-    print_table([Column("strategy"), Column("what it does"), Column("settings")], rows)
+    for each in found:
+        click.echo("\n".join(_lines(each)))
 
 
-def _about(name: str) -> str:
-    return (inspect.getdoc(type(planners.get(name))) or "").partition("\n")[0]
+def listed(name: str) -> Listed:
+    """What there is to say of a strategy."""
+    from windowsill.strategies.plugins import Problem, registry  # noqa: PLC0415  help needs no plug-ins
+
+    found = registry().find(name)
+    package = found.package if found is not None else ""
+    if isinstance(found, Problem):
+        return Listed(name=name, package=package, about="", settings={}, meanings={}, problem=found.error)
+    try:
+        made = planners.factory(name)
+    except WindowsillError as error:
+        if not package:
+            raise
+        return Listed(name=name, package=package, about="", settings={}, meanings={}, problem=str(error))
+    return Listed(
+        name=name,
+        package=package,
+        about=about(made),
+        settings=msgspec.to_builtins(planners.settings_of(name), enc_hook=repr),
+        meanings=meanings(made),
+    )
 
 
-def _settings(settings: object) -> str:
-    return ", ".join(f"{key}={value}" for key, value in settings.items()) if isinstance(settings, dict) else ""
+def _broken() -> list[Listed]:
+    from windowsill.strategies.plugins import registry  # noqa: PLC0415  as above
+
+    return [
+        Listed(name=each.name, package=each.package, about="", settings={}, meanings={}, problem=each.error)
+        for each in registry().problems
+    ]
+
+
+def _lines(each: Listed) -> list[str]:
+    source = f" (plug-in of {each.package})" if each.package not in ("", OURS) else ""
+    what = f"cannot be used: {each.problem}" if each.problem else each.about
+    pairs = {name: f"{name}={_default(value)}" for name, value in each.settings.items()}
+    width = max((len(pair) for pair in pairs.values()), default=0)
+    return [
+        one_line(f"{each.name}{source}: {what}"),
+        *(f"  {pair:{width}}  {one_line(each.meanings.get(name, ''))}".rstrip() for name, pair in pairs.items()),
+    ]
+
+
+def _default(value: Any) -> str:
+    text = value if isinstance(value, str) and value else msgspec.json.encode(value).decode()
+    return shorten(text, LONGEST_DEFAULT)

@@ -10,6 +10,9 @@ import msgspec
 MARK = {"type": "ephemeral"}
 _MARKED = b'"cache_control":'
 
+MOST = 4
+"""More breakpoints than these are refused."""
+
 LOOK_BACK = 20
 """A provider looks for an earlier entry at most this many blocks before a breakpoint."""
 
@@ -35,9 +38,10 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
         rest: dict[str, msgspec.Raw],
         tokens: Sequence[int],
     ) -> tuple[bytes | None, list[bytes], dict[str, msgspec.Raw]]:
-        """The parts with breakpoints. Whoever states their own keeps them: then none are added."""
-        if "cache_control" in rest or any(_MARKED in part for part in (system or b"", *tools, *chunks)):
-            return system, chunks, rest
+        """The parts with breakpoints. Whoever states their own keeps the latest of them: then none are added."""
+        fixed = sum(part.count(_MARKED) for part in (system or b"", *tools)) + ("cache_control" in rest)
+        if fixed or any(_MARKED in chunk for chunk in chunks):
+            return system, _latest_marks(chunks, MOST - fixed), rest
         chunks = list(chunks)
         if system is not None and self.system >= self.minimum:
             system = _mark_system(system)
@@ -49,6 +53,26 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
             # Automatic: the provider moves this one along with the last block, so no message has to change for it.
             rest = {**rest, "cache_control": msgspec.Raw(msgspec.json.encode(MARK))}
         return system, chunks, rest
+
+
+def _latest_marks(chunks: list[bytes], most: int) -> list[bytes]:
+    """The messages with at most so many marks: a client that moves its mark along has set one in each of them."""
+    kept = list(chunks)
+    for index in range(len(chunks) - 1, -1, -1):
+        if marks := chunks[index].count(_MARKED):
+            most -= marks
+            if most < 0:
+                kept[index] = msgspec.json.encode(_unmarked(msgspec.json.decode(chunks[index])))
+    return kept
+
+
+def _unmarked(value: Any) -> Any:
+    """A message, or a part of it, without marks; what a tool was called with is left as it is."""
+    if isinstance(value, list):
+        return [_unmarked(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _unmarked(each) if key == "content" else each for key, each in value.items() if key != "cache_control"}
 
 
 def _mark_system(system: bytes) -> bytes:

@@ -25,6 +25,8 @@ def checked(view: View, proposal: Proposal) -> Proposal:
         raise FoldError("this is no fold", remedy="propose a Proposal of kind " + ", ".join(get_args(FoldKind)))
     if not proposal.spans or len(proposal.spans) != len(proposal.stand_ins):
         raise FoldError("a fold needs spans, and one stand-in for each", remedy="give None where nothing stands in")
+    if proposal.briefs and len(proposal.briefs) != len(proposal.spans):
+        raise FoldError("a fold needs one brief for each span, or none", remedy="give None where nothing is written")
     spans = tuple(_span(view, span, stand) for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True))
     _check_apart(spans)
     runs = [span for span in spans if isinstance(span, Run)]

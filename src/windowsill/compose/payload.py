@@ -53,6 +53,30 @@ def weigh_item(view: View, item: Item, window: int) -> MessageWeight:
     )
 
 
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What reducing did for one request."""
+
+    pruned: bool = False
+    messages_before: int = 0
+    messages_after: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    emergency: bool = False
+    """The request was above its limit: nothing could wait."""
+    runs: int = 0
+    """How often the session was reduced since it was opened."""
+
+    @property
+    def messages_removed(self) -> int:
+        """How many fewer messages are seen."""
+        return self.messages_before - self.messages_after
+
+    @property
+    def tokens_removed(self) -> int:
+        """How many fewer tokens they weigh."""
+        return self.tokens_before - self.tokens_after
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a payload consists of and what was done to make it fit."""
 
@@ -75,6 +99,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How far the count has been off for this model, in percent; `None` while nothing was reported."""
     exact: bool = False
     """Whether the model's own tokenizer did the counting."""
+    statistics: Statistics = Statistics()
+    """What reducing did."""
 
 
 class Payload:

@@ -7,17 +7,18 @@ keeps only the last unit, and at the end the largest blocks cut in the middle, w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
 from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
+from windowsill.compose.writing import Filled
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
-from windowsill.strategies import Strategy
+from windowsill.strategies import Eager, Strategy
 from windowsill.strategies.sliding_window import SlidingWindow, fold_units, free_units
 
 MOST_ROUNDS = 8
@@ -35,8 +36,23 @@ class Reduction(msgspec.Struct):
     middle: tuple[Item, ...] = ()
 
 
-def reduce(view: View, budget: Budget, strategy: Strategy, accept: Callable[[Proposal], None]) -> Reduction:
-    """Fold until the request is within its budget; `accept` writes each fold and applies it to the view.
+class Write(Protocol):
+    """Fills a proposal with text; `None` when that is still being written, and the request can go without."""
+
+    def __call__(self, proposal: Proposal, *, urgent: bool) -> Filled | None:
+        """The proposal as it can be folded."""
+
+
+def as_it_is(proposal: Proposal, *, urgent: bool) -> Filled | None:
+    """For callers without a writer: what a strategy wanted written stays a marker."""
+    del urgent
+    return Filled(proposal)
+
+
+def reduce(
+    view: View, budget: Budget, strategy: Strategy, accept: Callable[[Proposal], None], write: Write = as_it_is
+) -> Reduction:
+    """Fold until the request is within its budget; `accept` records each fold and applies it to the view.
 
     `BudgetError` when what cannot be reduced is larger than the budget.
     """
@@ -45,13 +61,18 @@ def reduce(view: View, budget: Budget, strategy: Strategy, accept: Callable[[Pro
         _try_each((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, accept, done)
         if not _bytes_fit(view, budget):
             raise _too_large(view, budget)
-    if _total(view, budget) <= budget.high:
+    if not _wants(view, budget, strategy):
         return done
-    _by_strategy(view, budget, strategy, accept, done)
+    _by_strategy(view, budget, strategy, accept, write, done)
     _try_each(FALLBACKS, _tokens_fit, view, budget, accept, done)
     if not _tokens_fit(view, budget):
         raise _too_large(view, budget)
     return done
+
+
+def _wants(view: View, budget: Budget, strategy: Strategy) -> bool:
+    """Whether the strategy has something to do."""
+    return _total(view, budget) > budget.high or (isinstance(strategy, Eager) and strategy.due(view, budget))
 
 
 def _total(view: View, budget: Budget) -> int:
@@ -98,20 +119,19 @@ def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
 
 
 def _by_strategy(
-    view: View, budget: Budget, strategy: Strategy, accept: Callable[[Proposal], None], done: Reduction
+    view: View,
+    budget: Budget,
+    strategy: Strategy,
+    accept: Callable[[Proposal], None],
+    write: Write,
+    done: Reduction,
 ) -> None:
     idle = 0
     for _ in range(MOST_ROUNDS):
         before = _total(view, budget)
-        if before <= budget.high:
-            return
         try:
-            plan = strategy.plan(view, budget)
-            proposals = plan.proposals
-            done.middle = plan.middle or done.middle
-            done.notes.extend(plan.notes)
-            for proposal in proposals:
-                accept(checked(view, proposal))
+            if not _wants(view, budget, strategy) or not _round(view, budget, strategy, accept, write, done):
+                return
         except StoreError:
             # A disk that fails is not the strategy's fault, and no other plan will mend it.
             raise
@@ -124,6 +144,29 @@ def _by_strategy(
             if before > budget.limit:
                 done.notes.append(f"strategy {strategy.name!r} stopped: {idle} rounds without progress")
             return
+
+
+def _round(
+    view: View,
+    budget: Budget,
+    strategy: Strategy,
+    accept: Callable[[Proposal], None],
+    write: Write,
+    done: Reduction,
+) -> bool:
+    """Plan once and fold; false when a text is still being written, and the fold comes with a later request."""
+    urgent = _total(view, budget) > budget.limit
+    plan = strategy.plan(view, budget)
+    done.middle = plan.middle or done.middle
+    done.notes.extend(plan.notes)
+    waiting = False
+    for proposal in plan.proposals:
+        filled = write(checked(view, proposal), urgent=urgent)
+        waiting = waiting or filled is None
+        if filled is not None:
+            done.notes.extend(filled.notes)
+            accept(checked(view, filled.proposal))
+    return not waiting
 
 
 def _cut_keeping(keep: int) -> Fallback:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import msgspec
@@ -11,14 +10,13 @@ from windowsill import formats
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError
 from windowsill.exchange.routes import Route
 from windowsill.formats import streaming
+from windowsill.logs import log
 from windowsill.messages import Message, Request
 from windowsill.models import wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.session import Session
 from windowsill.session.resuming import PREVIOUS, Resumed
 from windowsill.session.threads import RESPONSE
-
-log = logging.getLogger("windowsill")
 
 OVERFLOW_STATUSES = (400, 413, 422)
 """What providers answer to a request that is too long."""
@@ -77,15 +75,16 @@ class Exchange:
         told = body.decode(errors="replace")
         if status not in OVERFLOW_STATUSES or not is_overflow(told) or self._resumed is None:
             return None
-        self._session.overflowed(told, sent=self._resumed.payload.tokens)
-        if self._tried_again:
-            return None
-        self._tried_again = True
         sent = self._resumed.payload.tokens
         try:
+            self._session.overflowed(told, sent=self._resumed.sent)
+            if self._tried_again:
+                return None
+            self._tried_again = True
             smaller = self._compose()
-        except BudgetError as error:
-            log.warning("a request that was too long cannot be made smaller: %s", error)
+        except (WindowsillError, OSError) as error:
+            # The caller gets the provider's word for it, not ours.
+            log.warning("a request that was too long was not made smaller: %s", error)
             return None
         return smaller if self._resumed.payload.tokens < sent else None
 
@@ -95,8 +94,11 @@ class Exchange:
             self._record(body, {})
 
     def streams(self, status: int, content_type: str) -> bool:
-        """Whether the answer comes as a stream."""
-        return status in SUCCESS and (content_type.startswith("text/event-stream") or self._route.streamed)
+        """Whether the answer comes as a stream: because it says so, or because one was asked for."""
+        asked = self._route.streamed or (
+            self._read is not None and bytes(self._read.rest.get("stream", b"")) == b"true"
+        )
+        return status in SUCCESS and (asked or content_type.lower().startswith("text/event-stream"))
 
     def recorder(self) -> Recorder:
         """Listens to a streamed answer."""
@@ -120,8 +122,10 @@ class Exchange:
     def _needs_the_past(self) -> bool:
         """Whether a request means nothing to the model without what the session holds."""
         assert self._read is not None
+        if self._resends is not None:
+            return not self._resends
         answers = any(message.role == "assistant" for message in self._read.messages)
-        return self._resends is False or (not answers and bool(self._session.items()))
+        return not answers and bool(self._session.items())
 
     def _record(self, body: bytes, metadata: dict[str, Any]) -> None:
         """Add an answer. A failure is told, not raised: it must not cost the caller the answer itself."""
@@ -130,19 +134,21 @@ class Exchange:
             if self._format == "responses":
                 # Requests may refer to a response by its id alone.
                 metadata = {**metadata, RESPONSE: msgspec.json.decode(body, type=_Identified).id}
-            self._session.add(body, format=self._format, after=self._resumed.last, metadata=metadata)
+            self._session.add(
+                body, format=self._format, after=self._resumed.last, metadata=metadata, sent=self._resumed.sent
+            )
         except (WindowsillError, OSError, msgspec.DecodeError) as error:
             log.warning("an answer was not recorded: %s", error)
 
     def streamed(self, stream: streaming.Stream) -> None:
         """Record a streamed answer, as far as it came."""
-        if stream.failure is not None and self._resumed is not None and is_overflow(stream.failure.what):
-            self._session.overflowed(stream.failure.what, sent=self._resumed.payload.tokens)
         if self._resumed is None:
             return
         try:
+            if stream.failure is not None and is_overflow(stream.failure.what):
+                self._session.overflowed(stream.failure.what, sent=self._resumed.sent)
             reply = stream.reply()
-        except WindowsillError as error:
+        except (WindowsillError, OSError) as error:
             log.warning("a streamed answer was not recorded: %s", error)
             return
         if not stream.partial or _says_something((reply.message, *reply.more)):
@@ -150,22 +156,45 @@ class Exchange:
 
 
 class Recorder:
-    """Listens to a streamed answer and records it when it ends, however it ends."""
+    """Listens to a streamed answer and records it when it ends, however it ends.
+
+    Nothing it hears can disturb the caller: what it cannot read it passes over, and says so.
+    """
 
     def __init__(self, exchange: Exchange, stream: streaming.Stream) -> None:
         self._exchange = exchange
-        self._stream = stream
-        self._closed = False
+        self._stream: streaming.Stream | None = stream
+        self._whole: list[bytes] | None = None
+        self._begun = self._closed = False
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes as they pass by."""
-        self._stream.feed(chunk)
+        if not self._begun and chunk.strip():
+            self._begun = True
+            # Some servers answer in one piece where a stream was asked for.
+            self._whole = [] if chunk.lstrip()[:1] == b"{" else None
+        if self._whole is not None:
+            self._whole.append(chunk)
+        elif self._stream is not None:
+            try:
+                self._stream.feed(chunk)
+            except WindowsillError as error:
+                log.warning("a streamed answer was not recorded: %s", error)
+                self._stream = None
 
     def close(self) -> None:
         """The stream has ended, or nobody reads on. Closing twice is fine."""
-        if not self._closed:
-            self._closed = True
-            self._stream.close()
+        if self._closed:
+            return
+        self._closed = True
+        if self._whole is not None:
+            self._exchange.answer(SUCCESS.start, b"".join(self._whole))
+        elif self._stream is not None:
+            try:
+                self._stream.close()
+            except WindowsillError as error:
+                log.warning("a streamed answer was not recorded: %s", error)
+                return
             self._exchange.streamed(self._stream)
 
 

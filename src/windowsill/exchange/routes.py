@@ -16,7 +16,7 @@ class Route(msgspec.Struct, frozen=True):
     """Whether the address alone says that the answer is streamed."""
 
 
-_GEMINI = re.compile(r"/models/([^/:]+):(generateContent|streamGenerateContent)$")
+_GEMINI = re.compile(r"/(?:models|tunedModels|endpoints)/([^/:]+):(generateContent|streamGenerateContent)$")
 _VERTEX_CLAUDE = re.compile(r"/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$")
 
 _ENDINGS = {"/messages": "anthropic", "/chat/completions": "openai", "/responses": "responses"}
@@ -25,6 +25,9 @@ _ENDINGS = {"/messages": "anthropic", "/chat/completions": "openai", "/responses
 def route(path: str) -> Route | None:
     """The model call at this path, or `None` when it is something else (counting, files, batches ...)."""
     path = path.partition("?")[0].rstrip("/")
+    if "/threads/" in path:
+        # What another API of OpenAI's calls messages is no call of a model.
+        return None
     for ending, format in _ENDINGS.items():
         if path.endswith(ending):
             return Route(format)

@@ -20,6 +20,15 @@ items_decoder: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(li
 text_decoder: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 any_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises; `decode` says it in words."""
+
+_LISTS: dict[str, msgspec.json.Decoder[Any]] = {
+    name: msgspec.json.Decoder(msgspec.defstruct("_Body", [(name, list[msgspec.Raw])], gc=False))
+    for name in ("messages", "input", "contents")
+}
+"""Bodies of which only the one long list is wanted, under each of its names."""
+
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `\$(.*)`$")
@@ -69,6 +78,8 @@ def to_bytes(source: Any) -> bytes:
             ) from None
     if isinstance(source, bytes | bytearray | memoryview):
         body = bytes(source).removeprefix(BOM)
+        if body.isascii():
+            return body
         try:
             str(body, "utf-8")
         except UnicodeDecodeError as error:
@@ -91,9 +102,40 @@ def join_body(
     return b",".join(whole)
 
 
+def take_out(body: bytes, name: str) -> tuple[Fields, list[bytes] | None]:
+    """The fields of a body, and the items of its long list, which is no longer among them; `None` where it is no list.
+
+    The list is nearly all of a body, and each look at its bytes costs: it is cut out, and the fields are read without
+    it. That needs its place, which is certain where the same bytes stand behind what ends like its key, and the body
+    with null instead of them has null under its name. Otherwise, such as with spaces between the items, the fields are
+    read from all of it.
+    """
+    try:
+        items = [bytes(item) for item in getattr(_LISTS[name].decode(body), name)]
+    except UNREADABLE:
+        return decode(fields_decoder, body), None
+    inner = b",".join(items)
+    key = b'"' + name.encode() + b'":'
+    place = body.find(key)
+    start = place + len(key)
+    end = start + len(inner) + len(b"[]")
+    brackets = body[start : start + 1] + body[end - 1 : end]
+    if place >= 0 and brackets == b"[]" and body.startswith(inner, start + 1):
+        fields = fields_decoder.decode(body[:start] + b"null" + body[end:])
+        if name in fields and bytes(fields.pop(name)) == b"null":
+            return fields, items
+    fields = decode(fields_decoder, body)
+    del fields[name]
+    return fields, items
+
+
 def read_each(raw: bytes | msgspec.Raw, where: str, read: Callable[[bytes, str], T]) -> tuple[T, ...]:
     """Read each item of a list; the place of an item is put into words only when it has an error."""
-    items = [bytes(item) for item in decode(items_decoder, raw, where)]
+    return read_items([bytes(item) for item in decode(items_decoder, raw, where)], where, read)
+
+
+def read_items(items: Sequence[bytes], where: str, read: Callable[[bytes, str], T]) -> tuple[T, ...]:
+    """Read items that were cut apart already."""
     try:
         return tuple([read(item, "") for item in items])
     except FormatError:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from windowsill.history.repair.pairing import numbered_name
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
 
 START = b""
@@ -27,8 +28,8 @@ def chain(before: bytes, message: Message) -> bytes:
 def thread(before: bytes, message: Message) -> bytes:
     """The fingerprint of a conversation as its client may send it again.
 
-    A client gives an answer back with other ids, without its reasoning, its words joined, or in more or fewer messages
-    than it came in: that is the same conversation. A leading system prompt is not part of it: programs put the time of
+    A client gives an answer back without its reasoning, with its words joined, or in more or fewer messages than it
+    came in: that is the same conversation. A leading system prompt is not part of it: programs put the time of
     day there.
     """
     return follow(before, message.role, said(message))
@@ -57,14 +58,20 @@ def said(message: Message) -> tuple[bytes, ...]:
             case Text() | Reasoning():
                 pass
             case ToolUse():
-                pieces.append(["call", block.name, _plain(block.arguments)])
+                pieces.append(["call", _given(block.id), block.name, _plain(block.arguments)])
             case ToolResult():
-                pieces.append(["result", [_content(inner) for inner in block.content]])
+                content = [_content(inner) for inner in block.content]
+                pieces.append(["result", _given(block.tool_use_id), block.is_error, content])
             case _:
                 pieces.append(_content(block))
     return tuple(
         hashlib.blake2b(msgspec.msgpack.encode([message.role, piece]), digest_size=16).digest() for piece in pieces
     )
+
+
+def _given(id: str) -> str:
+    """The id of a call, unless it was made up here for a call without one."""
+    return "" if numbered_name(id) is not None else id
 
 
 def _content(block: Block) -> list[Any]:

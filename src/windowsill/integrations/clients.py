@@ -13,8 +13,8 @@ from windowsill.session import Session
 
 C = TypeVar("C")
 
-SIGNING = ("AnthropicBedrock", "AsyncAnthropicBedrock")
-"""Clients that sign the body before it is sent: another body would be refused."""
+SIGNING = ("Bedrock", "AWS")
+"""In the names of clients that sign the body before it is sent: another body would be refused."""
 
 
 def wrap(client: C, session: Session | str, *, resends: bool | None = None) -> C:
@@ -31,7 +31,8 @@ def wrap(client: C, session: Session | str, *, resends: bool | None = None) -> C
     if package == "google":
         wrapped: C = wrap_google(client, Door(session, resends=resends, owner=client))
         return wrapped
-    if package is None or name in SIGNING or not hasattr(client, "copy"):
+    signs = any(word in kind.__name__ for kind in type(client).__mro__ for word in SIGNING)
+    if package is None or signs or not hasattr(client, "copy"):
         raise InputError(
             f"a {name} cannot be wrapped",
             remedy="wrap a client of anthropic, openai or google-genai, or use `session.compose` and `session.add`",

@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
-from windowsill.errors import WindowsillError
+from windowsill.errors import InputError, WindowsillError
 from windowsill.exchange import Exchange, Route, route
 from windowsill.session import Session
 
 LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
 """Headers of a request that are no longer true when its body is another."""
+
+SIGNATURE = "AWS4-HMAC"
+"""How a signature over the body begins, in the header of those who sign it."""
 
 UNPACKED = LENGTHS | {b"content-encoding"}
 """Headers of an answer that are no longer true when it was unpacked on its way."""
@@ -32,19 +35,32 @@ class Door:
         owner: Any = None,
     ) -> None:
         self._session = session
+        self._named = isinstance(session, str)
         self._resends = resends
         self._error = error
         self._lock = Lock()
         self.owner = owner
         """Kept alive as long as the door: some clients close their connections when they are collected."""
 
-    def exchange(self, request: Any, body: bytes) -> Exchange | None:
-        """The call that a request is, if it is one to take over."""
-        found = route(request.url.path) if request.method == "POST" else None
-        if found is None:
-            return None
+    def route(self, request: Any) -> Route | None:
+        """The model call that a request is, if it is one to take over."""
+        return route(request.url.path) if request.method == "POST" else None
+
+    def exchange(self, request: Any, found: Route, body: bytes) -> Exchange:
+        """Begin a call."""
         with self._let_through():
+            if request.headers.get("authorization", "").startswith(SIGNATURE):
+                raise InputError(
+                    "the request is signed, so its body cannot be another one",
+                    remedy="use `session.compose` and `session.add` around the calls of this client",
+                )
             return Exchange(self._opened(found, body), found, body, resends=self._resends)
+
+    def close(self) -> None:
+        """Close the session, if it was opened here."""
+        with self._lock:
+            if self._named and isinstance(self._session, Session):
+                self._session.close()
 
     def composed(self, exchange: Exchange) -> bytes:
         """The body to send."""

@@ -21,8 +21,9 @@ def wrap_google(client: Any, door: Door) -> Any:
             remedy="use google-genai 3 without client certificates, or `session.compose` and `session.add`",
         )
     api = copy.copy(old)
-    setattr(api, SYNC, through(getattr(old, SYNC), door))
-    setattr(api, ASYNC, through(getattr(old, ASYNC), door))
+    # Google's client closes its connections when it is collected, and those belong to the first one still.
+    setattr(api, SYNC, through(getattr(old, SYNC), door, closes=False))
+    setattr(api, ASYNC, through(getattr(old, ASYNC), door, closes=False))
     options = getattr(old, OPTIONS)
     # A stated transport keeps it from taking aiohttp, where that is installed.
     stated = {**(options.async_client_args or {}), "transport": door}

@@ -20,14 +20,30 @@ from windowsill.integrations.door import Door, unpacked, with_body
 LIBRARIES = ("httpx2", "httpx")
 
 
-def through(client: Any, door: Door) -> Any:
-    """An HTTP client that sends through `client`, with the model calls taken over."""
+def through(client: Any, door: Door, *, closes: bool = True) -> Any:
+    """An HTTP client that sends through `client`, with the model calls taken over.
+
+    It builds requests as `client` does: with its headers, parameters and cookies. With `closes` it closes it as well.
+    """
     library = _library(client)
-    if isinstance(client, library.AsyncClient):
-        later = _for(library, _AsyncTransport, "AsyncBaseTransport", _AsyncPassing, "AsyncByteStream")
-        return library.AsyncClient(transport=later(client, door), timeout=client.timeout)
-    now = _for(library, _Transport, "BaseTransport", _Passing, "SyncByteStream")
-    return library.Client(transport=now(client, door), timeout=client.timeout)
+    before = getattr(client, "_transport", None)
+    if isinstance(before, _Sending):
+        # It was wrapped before: the call goes through one session only, the last one stated.
+        client = before.inner
+    later = isinstance(client, library.AsyncClient)
+    made = (
+        _for(library, _AsyncTransport, "AsyncBaseTransport", _AsyncPassing, "AsyncByteStream")
+        if later
+        else _for(library, _Transport, "BaseTransport", _Passing, "SyncByteStream")
+    )
+    kind = library.AsyncClient if later else library.Client
+    return kind(
+        transport=made(client, door, closes=closes),
+        timeout=client.timeout,
+        headers=client.headers,
+        params=client.params,
+        cookies=client.cookies,
+    )
 
 
 def _library(client: Any) -> Any:
@@ -80,7 +96,7 @@ class _AsyncPassing(_Listening):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._response.aiter_bytes():
             yield self._hear(chunk)
-        self._end()
+        await to_thread.run_sync(self._end)
 
     async def aclose(self) -> None:
         # Recorded before anything is awaited: a task that is being cancelled gets no further.
@@ -94,9 +110,10 @@ class _Sending:
     library: ClassVar[Any]
     passing: ClassVar[Any]
 
-    def __init__(self, inner: Any, door: Door) -> None:
-        self._inner = inner
+    def __init__(self, inner: Any, door: Door, *, closes: bool) -> None:
+        self.inner = inner
         self._door = door
+        self._closes = closes
 
     def _passed(self, response: Any, recorder: Recorder | None = None) -> Any:
         return unpacked(self.library, response, stream=self.passing(response, recorder))
@@ -104,12 +121,13 @@ class _Sending:
 
 class _Transport(_Sending):
     def handle_request(self, request: Any) -> Any:
-        exchange = self._door.exchange(request, request.read())
-        if exchange is None:
-            return self._passed(self._inner.send(request, stream=True))
+        found = self._door.route(request)
+        if found is None:
+            return self._passed(self.inner.send(request, stream=True))
+        exchange = self._door.exchange(request, found, request.read())
         body: bytes | None = self._door.composed(exchange)
         while body is not None:
-            response = self._inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+            response = self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
             if exchange.streams(response.status_code, response.headers.get("content-type", "")):
                 return self._passed(response, exchange.recorder())
             answer = response.read()
@@ -118,19 +136,22 @@ class _Transport(_Sending):
         return unpacked(self.library, response, content=answer)
 
     def close(self) -> None:
-        self._inner.close()
+        self._door.close()
+        if self._closes:
+            self.inner.close()
 
 
 class _AsyncTransport(_Sending):
     """What touches the disk is done in a thread, so that no other task waits for it."""
 
     async def handle_async_request(self, request: Any) -> Any:
-        exchange = self._door.exchange(request, await request.aread())
-        if exchange is None:
-            return self._passed(await self._inner.send(request, stream=True))
+        found = self._door.route(request)
+        if found is None:
+            return self._passed(await self.inner.send(request, stream=True))
+        exchange = self._door.exchange(request, found, await request.aread())
         body: bytes | None = await to_thread.run_sync(self._door.composed, exchange)
         while body is not None:
-            response = await self._inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+            response = await self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
             if exchange.streams(response.status_code, response.headers.get("content-type", "")):
                 return self._passed(response, exchange.recorder())
             answer = await response.aread()
@@ -139,4 +160,6 @@ class _AsyncTransport(_Sending):
         return unpacked(self.library, response, content=answer)
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        self._door.close()
+        if self._closes:
+            await self.inner.aclose()

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
-from windowsill.errors import InputError
+from windowsill.errors import ConflictError, InputError
 from windowsill.formats.gemini.linking import following
 from windowsill.history.entries import Entry
 from windowsill.history.history import Draft
 from windowsill.messages import Message, Usage
-from windowsill.session.ledger import Ledger
+from windowsill.session.ledger import RETRIES, Ledger
+
+T = TypeVar("T")
 
 
-def write(ledger: Ledger, messages: Sequence[Message], usage: Usage | None) -> list[str]:
-    """Append messages, and what was reported for the last request, in one commit; the ids of the messages."""
+def again_after_conflicts(act: Callable[[], T]) -> T:
+    """Do it again when somebody else moved the session on meanwhile; `ConflictError` when that goes on and on."""
+    for _ in range(RETRIES):
+        try:
+            return act()
+        except ConflictError:
+            continue
+    return act()
+
+
+def write(
+    ledger: Ledger, messages: Sequence[Message], usage: Usage | None, *, steady: bytes | None = None
+) -> list[str]:
+    """Append messages, and what was reported for the last request, in one commit; the ids of the messages.
+
+    With `steady`, the fingerprint of the conversation they continue, it is a `ConflictError` when somebody else has
+    led it elsewhere meanwhile.
+    """
     if not messages:
         return []
     _refuse_known_ids(ledger, messages)
@@ -32,7 +51,7 @@ def write(ledger: Ledger, messages: Sequence[Message], usage: Usage | None) -> l
             draft.record("usage", usage)
         return written
 
-    entries = ledger.commit(make)
+    entries = ledger.commit(make, steady=steady)
     for entry, message in zip(entries, messages, strict=True):
         ledger.journal.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
     return [entry.id for entry in entries]

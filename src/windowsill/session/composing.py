@@ -3,55 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from windowsill import formats
 from windowsill.budget import Budget, budget_for
 from windowsill.compose.breakpoints import Breakpoints
-from windowsill.compose.payload import FoldMade, Payload, Report, weigh_item
+from windowsill.compose.payload import Payload, Report, Statistics, build_body, weigh_item
 from windowsill.compose.prefix import same_blocks, same_start
-from windowsill.compose.reduce import reduce
 from windowsill.compose.rendering import Rendered, Rendering
-from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.config import Settings
-from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError
-from windowsill.history.folds import Proposal, touched
+from windowsill.errors import BudgetError, InputError, UnknownModelError
 from windowsill.history.history import Call, terms
-from windowsill.history.view import Item, View
+from windowsill.history.view import View
+from windowsill.session.desk import Desk
+from windowsill.session.fitting import Fitted, Fitting, Wanted
 from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.strategies import Asking, Delegating, Strategy
-from windowsill.strategies.sliding_window import SlidingWindow, free_units
-from windowsill.tokens import Weight
+from windowsill.strategies.sliding_window import SlidingWindow
+from windowsill.tokens import Scale, Weight
+from windowsill.writers import Shared
+
+MOST_RECENT = 32
+"""How many requests may wait for their answers at the same time, each to be held against its own."""
 
 ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
 
-MOST_ATTEMPTS = 3
-"""Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
 
+class Sent(NamedTuple):
+    """A composed request, as what the provider says of it is held against it."""
 
-class Fitted(msgspec.Struct):
-    """A view that fits, rendered, and what was done for it."""
-
-    folds: list[FoldMade]
-    notes: list[str]
-    middle: tuple[Item, ...] = ()
-    rendered: Rendered = Rendered((), [], [], (), 0)
-
-    def accept(self, fold: Callable[[Proposal], FoldMade]) -> Callable[[Proposal], None]:
-        """Fold, and note that it was done."""
-        return lambda proposal: self.folds.append(fold(proposal))
+    lens: Lens
+    weight: Weight
+    shape: object
+    """What tells it apart from a request that does not continue it."""
+    fields: dict[str, msgspec.Raw]
+    """Its further fields."""
+    tokens: int
 
 
 class Composer:
     """Composes the requests of one session."""
 
-    def __init__(self, ledger: Ledger, lens: Lens, settings: Settings, strategy: Strategy) -> None:
+    def __init__(self, ledger: Ledger, lens: Lens, settings: Settings, strategy: Strategy, desk: Desk) -> None:
         self.ledger = ledger
+        self.fitting = Fitting(ledger, desk, self.budget)
         self.lens = lens
         self._lenses = {settings.model: lens}
         self.settings = settings
@@ -63,11 +63,10 @@ class Composer:
         self._parts: tuple[str, ...] = ()
         self.fixed_tokens = settings.overhead
         """Tokens of the last request besides its messages."""
-        self._terms = b""
-        self.sent: dict[str, msgspec.Raw] = {}
-        """The further fields of the last request."""
-        self.last: tuple[Weight, object] | None = None
-        """What the last request weighed, and what tells it apart from one that does not continue it."""
+        self.last: Sent | None = None
+        """The last request."""
+        self._recent: dict[str, Sent] = {}
+        """The last requests, by the message they end with."""
 
     def see(self, model: str | None) -> None:
         """Compose for this model from now on; one that is not known is measured as the stated one."""
@@ -108,18 +107,10 @@ class Composer:
         if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
             raise InputError("there is nothing to send yet", remedy="add a message from the user first")
         scale = self.lens.scale
-        weight = fixed.system_weight + fixed.tools_weight + scale.frame
-        tokens = self.fixed_tokens = scale.tokens(weight) + self.settings.overhead
-        budget = msgspec.structs.replace(
-            self.budget(tokens, max_output=max_output, anchored=anchored), fixed_bytes=weight.bytes + ENVELOPE
-        )
-        self._check_fixed(fixed, budget)
-        self.sent = fixed.rest
-        blobs = {name: id for name, (id, _) in fixed.blobs.items()}
-        under = self._terms = terms(blobs)
+        wanted = self._wanted(fixed, format, max_output, model_name, anchored=anchored)
+        tokens, blobs = wanted.budget.fixed, _ids(fixed)
         asking = self._asking(format)
-        idle = asking is None and isinstance(self.strategy, Delegating)
-        done = self._fit(budget, format, max_output, SlidingWindow() if idle else self.strategy, anchored=anchored)
+        done = self.fitting.fit(wanted)
         rendered = done.rendered
         total = tokens + rendered.extra + view.tokens()
         parts = tuple(id for id, _ in fixed.blobs.values())
@@ -131,7 +122,10 @@ class Composer:
         common = same_start(before.chunks, rendered.chunks, known) if before is not None else 0
         stable = self._stable(tokens, rendered, common)
         self._before, self._total = rendered, total
-        self.last = (weight + view.weight, (view.edits, parts))
+        self.last = Sent(self.lens, _weight(fixed, scale) + view.weight, (view.edits, parts), fixed.rest, total)
+        ends = view.items[-1].id
+        self._recent.pop(ends, None)
+        self._recent = {**dict(list(self._recent.items())[1 - MOST_RECENT :]), ends: self.last}
         task = view.task()
         breakpoints = Breakpoints(
             minimum=self.lens.model.cache_minimum,
@@ -155,61 +149,49 @@ class Composer:
         shown = self._frozen(view)
         return Payload(
             tokens=total,
-            tell=lambda: self._report(fixed, budget, shown(), done, total=total, stable=stable),
+            tell=lambda: self._report(fixed, wanted.budget, shown(), done, total=total, stable=stable),
             format=format,
             model=self.lens.model,
             model_name=model_name,
             system=fixed.system,
             tools=fixed.tools,
             rest=fixed.rest,
-            render=lambda name: rendered if name == format else self._new_rendering(name).render(shown(), under),
+            render=lambda name: rendered if name == format else self._new_rendering(name).render(shown(), terms(blobs)),
             breakpoints=breakpoints,
             headers=asking.headers if asking is not None else {},
         )
 
-    def _fit(
-        self, budget: Budget, format: str, max_output: int | None, strategy: Strategy, *, anchored: bool
-    ) -> Fitted:
-        """Fold until the rendered request, repairs included, is within its budget."""
-        view = self.ledger.view
-        done = Fitted(folds=[], notes=[])
-        overtaken: FoldError | None = None
-        extra = 0
-        for _ in range(MOST_ATTEMPTS):
-            too_long = budget.fixed + extra + view.tokens() > budget.high
-            if too_long or over_limits(view, budget):
-                accept = done.accept(self._fold)
-                try:
-                    # Giants first: what always stays is smaller then, and the marks follow from what always stays.
-                    if too_long and (giants := cut_giants(view, budget)) is not None:
-                        accept(giants)
-                    tighter = self._with_floor(budget, budget.fixed + extra, max_output, anchored=anchored)
-                    reduced = reduce(view, tighter, strategy, accept)
-                except BudgetError:
-                    # What the repairs took was counted before the folds: with less to repair it may fit all the same.
-                    if not extra:
-                        raise
-                except FoldError as error:
-                    # Somebody else folded the same messages first: what they left is read by now, and planned anew.
-                    overtaken = error
-                    continue
-                else:
-                    done.notes += reduced.notes
-                    done.middle = reduced.middle or done.middle
-            self.ledger.journal.load(view)
-            done.rendered = self._rendering(format).render(view, self._terms)
-            if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
-                return done
-            extra = max(extra, done.rendered.extra) + 1
-        if overtaken is not None:
-            raise overtaken
-        parts = {"system, tools and framing": budget.fixed, "messages": view.tokens(), "repairs": done.rendered.extra}
-        raise BudgetError(
-            f"repairs need {done.rendered.extra:,} tokens more than the {budget.limit:,} there are",
-            wanted=sum(parts.values()),
-            available=budget.limit,
-            parts=parts,
-            remedy="raise the budget",
+    def sent_behind(self, message_id: str) -> Sent | None:
+        """The last request that ended with this message, if it was not long ago."""
+        return self._recent.get(message_id)
+
+    def reduce(self, fixed: Fixed, format: str) -> Statistics:
+        """Reduce what is too large already, without a request."""
+        return self.fitting.fit(self._wanted(fixed, format, None, None)).statistics
+
+    def prepare(self, fixed: Fixed, format: str) -> None:
+        """Let what will soon be needed be written in the background."""
+        self.fitting.prepare(self._wanted(fixed, format, None, None))
+
+    def _wanted(
+        self, fixed: Fixed, format: str, max_output: int | None, model_name: str | None, *, anchored: bool = False
+    ) -> Wanted:
+        scale = self.lens.scale
+        weight = _weight(fixed, scale)
+        tokens = self.fixed_tokens = scale.tokens(weight) + self.settings.overhead
+        budget = msgspec.structs.replace(
+            self.budget(tokens, max_output=max_output, anchored=anchored), fixed_bytes=weight.bytes + ENVELOPE
+        )
+        self._check_fixed(fixed, budget)
+        under = terms(_ids(fixed))
+        idle = isinstance(self.strategy, Delegating) and self._asking(format) is None
+        return Wanted(
+            budget=budget,
+            strategy=SlidingWindow() if idle else self.strategy,
+            render=lambda shown: self._rendering(format).render(shown, under),
+            shared=lambda: self._shared(fixed, format, model_name, under),
+            max_output=max_output,
+            anchored=anchored,
         )
 
     def budget(self, fixed: int, *, max_output: int | None = None, anchored: bool = False) -> Budget:
@@ -223,16 +205,8 @@ class Composer:
             fixed=fixed,
             anchored=anchored,
             ceiling=self.lens.ceiling,
+            warn=self.settings.warn,
         )
-
-    def _with_floor(self, budget: Budget, fixed: int, max_output: int | None, *, anchored: bool) -> Budget:
-        """Marks that leave room above what always stays, or a large task would be folded around every turn."""
-        view = self.ledger.view
-        free = {index for unit in free_units(view, keep=0) for index in range(unit.start, unit.stop)}
-        held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
-        floor = fixed + (view.tokens(*held) if held else 0)
-        marks = self.budget(min(floor, budget.limit), max_output=max_output, anchored=anchored)
-        return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
 
     def fix(self, system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> Fixed:
         """Read and weigh the parts that are never cut; the same parts are weighed once."""
@@ -244,6 +218,22 @@ class Composer:
         if self._fixed is None or self._fixed[0] != key:
             self._fixed = (key, read_fixed(system, tools, rest, formats.get(format), self.lens.scale))
         return self._fixed[1]
+
+    def _shared(self, fixed: Fixed, format: str, model_name: str | None, under: bytes) -> Shared:
+        """The request as it would be sent now, whether it fits or not."""
+        view = self.ledger.view
+        self.ledger.journal.load(view)
+        rendered = self._new_rendering(format).render(view, under)
+        body = build_body(
+            formats.get(format),
+            rendered,
+            system=fixed.system,
+            tools=fixed.tools,
+            rest=fixed.rest,
+            model=model_name,
+            breakpoints=None,
+        )
+        return Shared(format=format, body=body)
 
     def _asking(self, format: str) -> Asking | None:
         """What the strategy has to say to the provider; always the same, so that the request only grows."""
@@ -267,21 +257,6 @@ class Composer:
             available=budget.limit,
             parts=parts,
             remedy="raise the budget or the window, or shorten them",
-        )
-
-    def _fold(self, proposal: Proposal) -> FoldMade:
-        view = self.ledger.view
-        before = view.tokens()
-        after = view.tokens_of(view.after(proposal.spans))
-        entry = self.ledger.commit(lambda draft: draft.fold(proposal, before, after))
-        return FoldMade(
-            id=entry.id,
-            kind=proposal.kind,
-            strategy=proposal.strategy,
-            reason=proposal.reason,
-            messages=touched(proposal.spans),
-            before=before,
-            after=after,
         )
 
     def _stable(self, fixed: int, rendered: Rendered, common: int) -> int:
@@ -341,4 +316,14 @@ class Composer:
             stable=stable,
             error=round(calibration.error, 2) if calibration.observations else None,
             exact=self.lens.exact,
+            statistics=done.statistics,
         )
+
+
+def _weight(fixed: Fixed, scale: Scale) -> Weight:
+    """What a request weighs besides its messages."""
+    return fixed.system_weight + fixed.tools_weight + scale.frame
+
+
+def _ids(fixed: Fixed) -> dict[str, str]:
+    return {name: id for name, (id, _) in fixed.blobs.items()}

@@ -80,8 +80,12 @@ class Ledger:
         *,
         reshape: Callable[[list[Entry]], History] | None = None,
         blobs: Iterable[tuple[str, bytes]] = (),
+        steady: bytes | None = None,
     ) -> T:
-        """Append what `make` drafts. When somebody else wrote first, read that and draft again, up to three times."""
+        """Append what `make` drafts. When somebody else wrote first, read that and draft again, up to three times.
+
+        With `steady` only as long as the conversation is still this one: else it is a `ConflictError`.
+        """
         blobs = list(blobs)
         for attempt in range(RETRIES + 1):
             draft = self.history.draft(self.clock())
@@ -95,6 +99,8 @@ class Ledger:
                     raise
                 time.sleep(FIRST_PAUSE * 2**attempt)
                 self.refresh()
+                if steady is not None and self.view.thread != steady:
+                    raise
                 continue
             self._stored.update(self._blobs)
             self._pending, self._blobs = [], {}

@@ -9,18 +9,21 @@ import msgspec
 from windowsill import formats
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
-from windowsill.history.chain import START
+from windowsill.history.chain import START, said
 from windowsill.history.entries import ROOT
 from windowsill.history.view import message_meta
 from windowsill.messages import Message, Request
 from windowsill.session import undo
-from windowsill.session.adding import write
-from windowsill.session.composing import Composer
+from windowsill.session.adding import again_after_conflicts, write
+from windowsill.session.composing import Composer, Sent
 from windowsill.session.ledger import Ledger
 from windowsill.session.threads import Threads
 
 PARTIAL = "partial"
 """The key in the metadata of an answer that did not arrive whole."""
+
+MOST_ENDS = 4
+"""How many of the ends that a client left are looked at when it sends a list without its beginning."""
 
 PREVIOUS = "previous_response_id"
 """The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
@@ -37,6 +40,8 @@ class Resumed(msgspec.Struct, frozen=True):
 
     payload: Payload
     last: str
+    sent: Sent | None = None
+    """What the provider says of the request is held against this."""
 
 
 class Resumption:
@@ -48,6 +53,8 @@ class Resumption:
         self._threads = Threads(ledger)
         self._whole = False
         """The client was seen to send everything again."""
+        self._left: list[int] = []
+        """Heads that it left, the last first."""
 
     def resume(self, request: Request, *, model: str | None, resends: bool | None) -> Resumed:
         """Take in a request, and compose the one to send in its place."""
@@ -56,7 +63,7 @@ class Resumption:
         system, messages = without_system(request)
         rest = dict(request.rest)
         before = rest.pop(PREVIOUS, None)
-        after = msgspec.json.decode(before, type=str | None) if before is not None else None
+        after = _response_id(before)
         self.take(messages, resends=resends, after=after)
         longest = longest_answer(request)
         payload = composer.compose(
@@ -66,7 +73,7 @@ class Resumption:
             max_output=longest if longest is not None and longest < composer.lens.model.window else None,
             model_name=request.model,
         )
-        return Resumed(payload, self._ledger.view.items[-1].id)
+        return Resumed(payload, self._ledger.view.items[-1].id, composer.last)
 
     def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
         """Go to where these messages continue, and add those that are new.
@@ -74,9 +81,13 @@ class Resumption:
         `resends` says whether a client sends its whole list each time or only what is new; without it that is told from
         the list. `after` is the id of the provider's response that they follow.
         """
+        again_after_conflicts(lambda: self._take(messages, resends=resends, after=after))
+
+    def _take(self, messages: Sequence[Message], *, resends: bool | None, after: str | None) -> None:
         self._ledger.refresh()
         self._threads.refresh()
-        answers = any(message.role == "assistant" for message in messages)
+        # An answer at the end is the beginning of one: it says nothing about how the client sends.
+        answers = any(message.role == "assistant" for message in messages[:-1])
         if after is not None:
             base = self._threads.response(after)
             if base is None:
@@ -104,14 +115,30 @@ class Resumption:
         count, place = self._threads.find(links, thread, base)
         here = links[count - 1] if count else thread
         if self._ledger.view.thread != here:
-            held = self._threads.find_end(messages) if base == ROOT else 0
+            held, end = self._find_end(messages) if base == ROOT else (0, ROOT)
             if held > count:
                 # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
-                count = held
-            else:
-                undo.move(self._ledger, place, "a client went on from here")
+                count, place = held, end
+            if place != self._last():
+                self._left = [self._ledger.history.version, *self._left][:MOST_ENDS]
+                undo.move(self._ledger, place, "a client went on from here", carry=True)
+        while count < len(messages) and messages[count].role == "assistant" and not said(messages[count]):
+            # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
+            count += 1
         self._add(messages[count:])
         return count, place
+
+    def _find_end(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """How much of a list leads to where the session stands, or stood before a client left; and that place."""
+        for version in (self._ledger.history.version, *self._left):
+            held, end = self._threads.find_end(messages, version)
+            if held:
+                return held, end
+        return 0, ROOT
+
+    def _last(self) -> int:
+        items = self._ledger.view.items
+        return items[-1].last if items else ROOT
 
     def _go_on(self, messages: Sequence[Message]) -> None:
         """Add messages at the end, unless they are there already because the same call is made again."""
@@ -145,7 +172,7 @@ class Resumption:
             message if message.raw is None else formats.get(message.format).read_message(message.raw, "")
             for message in messages
         ]
-        write(self._ledger, alone, None)
+        write(self._ledger, alone, None, steady=self._ledger.view.thread)
 
 
 def without_system(request: Request) -> tuple[Message | None, list[Message]]:
@@ -169,6 +196,14 @@ def longest_answer(request: Request) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
+
+
+def _response_id(raw: msgspec.Raw | None) -> str | None:
+    """The id of the response that a request follows."""
+    value = msgspec.json.decode(raw) if raw is not None else None
+    if value is not None and not isinstance(value, str):
+        raise NotFoundError(f"{PREVIOUS} is no id", remedy="give the id of a response, or leave it out")
+    return value
 
 
 def _fields(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:

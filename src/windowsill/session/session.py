@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import msgspec
+from anyio import to_thread
 
 from windowsill import formats, strategies
 from windowsill.budget import Size
-from windowsill.compose.payload import Payload
-from windowsill.config import Settings, changed, read_settings
+from windowsill.compose.payload import Payload, Statistics
+from windowsill.config import Settings, changed, read_settings, tuned
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.folds import FoldKind
 from windowsill.history.history import call_meta
@@ -21,13 +23,14 @@ from windowsill.history.view import Item, Marking, View
 from windowsill.messages import Cleared, Mark, Message, Request, Usage
 from windowsill.models import Model
 from windowsill.session import folding, provider, telling, undo
-from windowsill.session.adding import write
-from windowsill.session.composing import Composer
+from windowsill.session.adding import again_after_conflicts, write
+from windowsill.session.composing import Composer, Sent
+from windowsill.session.desk import Desk, Source
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.replaying import request_of
-from windowsill.session.resuming import Resumed, Resumption
+from windowsill.session.resuming import Resumed, Resumption, without_system
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
 
@@ -51,10 +54,12 @@ class Session:
         self._clock = clock
         if settings.format is not None:
             formats.get(settings.format)
-        self._strategy = strategies.get(settings.strategy)
-        lens = Lens(settings, store)
+        fitted = tuned(settings)
+        self._strategy = strategies.get(fitted.strategy)
+        lens = Lens(fitted, store)
         self._ledger = Ledger(store, id, lens.scale, clock)
-        self._composer = Composer(self._ledger, lens, settings, self._strategy)
+        desk = Desk(fitted.writer, load=self._ledger.journal.load_items, wait=fitted.wait)
+        self._composer = Composer(self._ledger, lens, fitted, self._strategy, desk)
         self._resumption = Resumption(self._ledger, self._composer)
 
     @classmethod
@@ -68,6 +73,7 @@ class Session:
         high: Size | None = None,
         low: Size | None = None,
         strategy: str | Strategy | None = None,
+        writer: Source | None = None,
         store: Store | str | Path | None = None,
         clock: Callable[[], float] = time.time,
         **settings: Any,
@@ -87,12 +93,13 @@ class Session:
             "high": high,
             "low": low,
             "strategy": strategy if isinstance(strategy, str) else None,
+            "writer": writer if isinstance(writer, str) else None,
             **settings,
         }
         owned = not isinstance(store, Store)
         place = store if isinstance(store, Store) else open_store(store)
         try:
-            return cls._opened(id, place, stated, plug_in, clock, owned=owned)
+            return cls._opened(id, place, stated, (plug_in, writer), clock, owned=owned)
         except BaseException:
             if owned:
                 place.close()
@@ -104,7 +111,7 @@ class Session:
         id: str,
         store: Store,
         stated: dict[str, Any],
-        plug_in: Strategy | None,
+        plug_ins: tuple[Strategy | None, Source | None],
         clock: Callable[[], float],
         *,
         owned: bool,
@@ -118,8 +125,11 @@ class Session:
             store.create(id, at=clock(), settings=msgspec.json.encode(after))
         elif after != before:
             store.set_settings(id, msgspec.json.encode(after))
-        if plug_in is not None:
-            session._strategy = session._composer.strategy = plug_in
+        strategy, writer = plug_ins
+        if strategy is not None:
+            session._strategy = session._composer.strategy = strategy
+        if writer is not None and not isinstance(writer, str):
+            session._composer.fitting.desk.use(writer)
         return session
 
     def __enter__(self) -> Session:
@@ -133,6 +143,7 @@ class Session:
     def close(self) -> None:
         """Write what is pending and release the store, if this session opened it."""
         with self._ledger.lock:
+            self._composer.fitting.desk.close()
             self._ledger.flush()
             self._lens.save()
             if self._owned:
@@ -150,11 +161,13 @@ class Session:
         metadata: Mapping[str, Any] | None = None,
         format: str | None = None,
         after: str | None = None,
+        sent: Sent | None = None,
     ) -> str:
         """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
 
         The id of the message, of the last one where a reply is several; when it returns, it is on disk. `after` is the
-        message it follows: the session goes there first when it has moved on.
+        message it follows: the session goes there first when it has moved on. `sent` is the request it answers, where
+        that is not the last one.
         """
         added = self._read(value, format)
         if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
@@ -171,9 +184,16 @@ class Session:
             for message in added.messages
         ]
         with self._ledger.lock:
-            if after is not None:
-                undo.go_to(self._ledger, after, "an answer belongs here")
-            return self._write(messages, added.usage, added.cleared)[-1]
+            if after is None:
+                return self._write(messages, added.usage, added.cleared, sent or self._composer.last)[-1]
+            answered = sent or self._composer.sent_behind(after)
+            return again_after_conflicts(lambda: self._add_behind(after, messages, added, answered))[-1]
+
+    def _add_behind(
+        self, after: str, messages: Sequence[Message], added: formats.Added, sent: Sent | None
+    ) -> list[str]:
+        undo.go_to(self._ledger, after, "an answer belongs here")
+        return self._write(messages, added.usage, added.cleared, sent, steady=self._ledger.view.thread)
 
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
         """Add several messages as one: all of them or none. Their ids."""
@@ -186,40 +206,50 @@ class Session:
             messages += [
                 msgspec.structs.replace(message, at=when) if when is not None else message for message in added.messages
             ]
-        return self._write(messages, usage)
+        return self._write(messages, usage, sent=self._composer.last)
 
     def _read(self, value: Any, format: str | None) -> formats.Added:
         stated = format or self.settings.format
         return formats.read_added(value, format=stated, default=stated or self.format)
 
-    def _write(self, messages: Sequence[Message], usage: Usage | None, cleared: Cleared | None = None) -> list[str]:
+    def _write(
+        self,
+        messages: Sequence[Message],
+        usage: Usage | None,
+        cleared: Cleared | None = None,
+        sent: Sent | None = None,
+        *,
+        steady: bytes | None = None,
+    ) -> list[str]:
         with self._ledger.lock:
-            ids = write(self._ledger, messages, usage)
-            if not provider.record(self._ledger, messages, cleared, self._composer.sent):
+            ids = write(self._ledger, messages, usage, steady=steady)
+            if not provider.record(self._ledger, messages, cleared, sent.fields if sent is not None else {}):
                 # What the provider counted after it cut the request itself says nothing about what was sent.
-                self._learn(usage)
+                self._learn(usage, sent)
             return ids
 
     @property
     def _lens(self) -> Lens:
         return self._composer.lens
 
-    def _learn(self, usage: Usage | None) -> None:
-        if usage is not None and self._composer.last is not None:
-            self._lens.observe(self._composer.last[0], usage, self._composer.last[1])
+    def _learn(self, usage: Usage | None, sent: Sent | None) -> None:
+        if usage is not None and sent is not None:
+            sent.lens.observe(sent.weight, usage, sent.shape)
 
     def observe(self, usage: Usage | Mapping[str, Any]) -> None:
         """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
         seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
         with self._ledger.lock:
             self._ledger.commit(lambda draft: draft.record("usage", seen))
-            self._learn(seen)
+            self._learn(seen, self._composer.last)
 
-    def overflowed(self, error: BaseException | str, *, sent: int | None = None) -> int | None:
+    def overflowed(self, error: BaseException | str, *, sent: int | Sent | None = None) -> int | None:
         """Learn a lower window from a provider's overflow error; the window from now on, when the error says one.
 
-        With `sent`, the tokens that the refused request was counted as, the next one is smaller in any case.
+        With `sent`, the refused request or the tokens it was counted as, the next one is smaller in any case.
         """
+        if isinstance(sent, Sent):
+            return sent.lens.overflowed(str(error), sent.tokens)
         return self._lens.overflowed(str(error), sent)
 
     # Composing
@@ -239,9 +269,17 @@ class Session:
         `dynamic` is context for this step (a goal, retrieved knowledge). It is recorded at the end of the history,
         where it leaves the cached prefix whole. `params` are further fields of the request body.
         """
-        return self.compose_sync(
-            system=system, tools=tools, dynamic=dynamic, max_output=max_output, format=format, params=params
+        compose = partial(
+            self.compose_sync,
+            system=system,
+            tools=tools,
+            dynamic=dynamic,
+            max_output=max_output,
+            format=format,
+            params=params,
         )
+        # Only a model may be waited for; without one a thread would cost more than it saves.
+        return await to_thread.run_sync(compose) if self._composer.fitting.desk.asks else compose()
 
     def compose_sync(
         self,
@@ -271,6 +309,22 @@ class Session:
         """
         with self._ledger.lock:
             return self._resumption.resume(request, model=model, resends=resends)
+
+    def reduce(self, *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None) -> Statistics:
+        """Reduce now what is too large for a request with these parts, and say what that did."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            name = formats.get(format or self.format).name
+            return self._composer.reduce(self._composer.fix(system, tools, {}, name), name)
+
+    def follow(self, request: Request, *, resends: bool = True) -> None:
+        """Take in what is new in a client's list, and let summaries that will soon be needed be written meanwhile."""
+        with self._ledger.lock:
+            system, messages = without_system(request)
+            self._resumption.take(messages, resends=resends)
+            if self._ledger.view.items:
+                fixed = self._composer.fix(system, request.tools, request.rest, request.format)
+                self._composer.prepare(fixed, request.format)
 
     def compose_once(
         self, *, system: Any, tools: Sequence[Any], params: Mapping[str, Any], max_output: int | None, model: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from windowsill.history.chain import START, follow, gist, said
@@ -13,8 +14,9 @@ from windowsill.session.ledger import Ledger
 RESPONSE = "response"
 """The key under which a message keeps the id of the response it came in, where requests may refer to it."""
 
-FEWEST_SHARED = 2
-"""Messages at the end of the history that a list without its beginning must hold: one alone may be chance."""
+FEWEST_SHARED = 4
+"""Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
+and fewer may be chance."""
 
 
 class Threads:
@@ -27,7 +29,6 @@ class Threads:
         self._ledger = ledger
         self._places: dict[bytes, int] = {}
         self._gists: dict[int, bytes] = {}
-        self._known: set[bytes] = set()
         self._responses: dict[str, int] = {}
         self._read = ROOT
         self._raws: list[bytes | None] = []
@@ -45,7 +46,6 @@ class Threads:
                 continue
             self._places[meta.thread] = entry.seq
             self._gists[entry.seq] = meta.gist
-            self._known.add(meta.gist)
             if RESPONSE in meta.metadata:
                 self._responses[str(meta.metadata[RESPONSE])] = entry.seq
         self._read = version
@@ -66,23 +66,25 @@ class Threads:
                 return count, self._places[links[count - 1]]
         return 0, base
 
-    def find_end(self, messages: Sequence[Message]) -> int:
-        """How many messages of a list lead to where the session stands, when its client dropped older ones; else 0.
+    def find_end(self, messages: Sequence[Message], version: int) -> tuple[int, int]:
+        """How many messages of a list lead to the end at `version`, when its client dropped older ones, and that end.
 
-        All of them must be known, and the last of them be those that the history ends with.
+        Its last messages must be those that the history ends with. Before them may stand the first message of the
+        history: some clients keep the task. A list with any other hole was edited, and must not be taken for trimmed.
         """
         gists = [gist(pieces) for pieces in self._said(messages)]
         spoken = [index for index, each in enumerate(gists) if each]
-        tail = self._tail(len(spoken))
-        for count in range(len(spoken), 0, -1):
+        tail = self._tail(version, len(spoken))
+        for count in range(len(spoken), FEWEST_SHARED - 1, -1):
             shared = 0
-            for index, other in zip(reversed(spoken[:count]), tail, strict=False):
+            for index, (_, other) in zip(reversed(spoken[:count]), tail, strict=False):
                 if gists[index] != other:
                     break
                 shared += 1
-            if shared >= FEWEST_SHARED and all(gists[index] in self._known for index in spoken[: count - shared]):
-                return spoken[count - 1] + 1
-        return 0
+            before = [gists[index] for index in spoken[: count - shared]]
+            if shared >= FEWEST_SHARED and (not before or before == [self._first(version)]):
+                return spoken[count - 1] + 1, tail[0][0]
+        return 0, ROOT
 
     def response(self, id: str) -> int | None:
         """The entry where a provider's response with this id ends."""
@@ -99,12 +101,24 @@ class Threads:
         self._raws = [message.raw for message in messages]
         return self._pieces
 
-    def _tail(self, most: int) -> list[bytes]:
-        """What the last messages of the path say, the last first."""
-        return [each for each, _ in zip(self._backwards(), range(most), strict=False)]
+    def _tail(self, version: int, most: int) -> list[tuple[int, bytes]]:
+        """The last messages of a path, the last first: where each stands, and what it says."""
+        return list(itertools.islice(self._backwards(version), most))
 
-    def _backwards(self) -> Iterator[bytes]:
-        for first, last in reversed(self._ledger.journal.path(self._ledger.history.version)):
+    def _backwards(self, version: int) -> Iterator[tuple[int, bytes]]:
+        for first, last in reversed(self._ledger.journal.path(version)):
             for seq in range(last, first - 1, -1):
                 if found := self._gists.get(seq):
-                    yield found
+                    yield seq, found
+
+    def _first(self, version: int) -> bytes | None:
+        """What the first message of a path says."""
+        return next(
+            (
+                found
+                for first, last in self._ledger.journal.path(version)
+                for seq in range(first, last + 1)
+                if (found := self._gists.get(seq))
+            ),
+            None,
+        )

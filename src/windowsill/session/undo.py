@@ -8,7 +8,7 @@ from windowsill.budget import Budget
 from windowsill.errors import FoldError, InputError, NotFoundError
 from windowsill.history.changes import Change, changes
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry
-from windowsill.history.folds import Fold, Part, Run
+from windowsill.history.folds import Fold, Part, Proposal, Run, StandIn, unpack_stand_in
 from windowsill.history.history import Draft, History, rewind_meta
 from windowsill.history.path import on_path, within
 from windowsill.history.units import units
@@ -127,10 +127,15 @@ def unfold_what_fits(ledger: Ledger, fold_id: str, budget: Budget, reason: str =
     return ledger.commit(make, reshape=lambda entries: _shown_again(ledger, entry, fold, numbers, entries)).id
 
 
-def move(ledger: Ledger, to: int, reason: str = "") -> str:
-    """Set the head on another entry; the way it came from stays readable."""
+def move(ledger: Ledger, to: int, reason: str = "", *, carry: bool = False) -> str:
+    """Set the head on another entry; the way it came from stays readable.
+
+    With `carry` the folds that were made since, but hide only what stays, are made again: then what is sent begins as
+    it did, and prompt caches stay warm.
+    """
     ledger.flush()
     hash = ledger.journal.entry(to).hash if to != ROOT else ROOT_HASH
+    folds = _made_since(ledger, to) if carry else []
 
     def reshape(entries: list[Entry]) -> History:
         after = ledger.journal.at(to)
@@ -140,9 +145,42 @@ def move(ledger: Ledger, to: int, reason: str = "") -> str:
         return after
 
     def make(draft: Draft) -> Entry:
-        return draft.rewind(to, hash, ledger.history.version, reason)
+        rewound = draft.rewind(to, hash, ledger.history.version, reason)
+        for fold, proposal in folds:
+            draft.fold(proposal, fold.before, fold.after)
+        return rewound
 
     return ledger.commit(make, reshape=reshape).id
+
+
+def _made_since(ledger: Ledger, to: int) -> list[tuple[Fold, Proposal]]:
+    """The folds of this branch that were made after an entry and hide only what stands before it."""
+    path = ledger.journal.path(ledger.history.version)
+    if not on_path(path, to):
+        return []
+    gone = removed_spans(ledger, path)
+    found: list[tuple[Fold, Proposal]] = []
+    for entry in ledger.journal.walk(within(path, to + 1, ledger.history.version), kinds=("fold",), bodies=True):
+        fold = fold_meta(entry.meta)
+        last = max(span.last if isinstance(span, Run) else span.message for span in fold.spans)
+        if last > to or entry.seq in gone:
+            # Folds build on each other: behind one that cannot be made again none can.
+            break
+        stand_ins = tuple(_stand_in(entry, number, span) for number, span in enumerate(fold.spans))
+        found.append(
+            (
+                fold,
+                Proposal(
+                    kind=fold.kind, reason=fold.reason, strategy=fold.strategy, spans=fold.spans, stand_ins=stand_ins
+                ),
+            )
+        )
+    return found
+
+
+def _stand_in(entry: Entry, number: int, span: Run | Part) -> StandIn:
+    holder = unpack_stand_in(entry.body or b"", number)
+    return holder if isinstance(span, Run) or holder is None else holder.blocks[0]
 
 
 def go_to(ledger: Ledger, message_id: str, reason: str) -> None:

@@ -1,25 +1,33 @@
-"""Planners that say what to fold, one file each, chosen by name or by dotted path."""
+"""Planners that say what to fold, one file each, chosen by name or by dotted path; plug-ins have names too."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import msgspec
 
 from windowsill.budget import Budget
+from windowsill.config import spelling
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 
-__all__ = ["Asking", "Delegating", "Plan", "Strategy", "get", "names", "settings_of"]
+__all__ = ["Asking", "Delegating", "Eager", "Plan", "Strategy", "get", "names", "settings_of"]
 
 DEFAULT = "sliding-window"
 
-_BUILT_IN = {
+BUILT_IN = {
     DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow",
+    "compact": "windowsill.strategies.compact:Compact",
+    "condense": "windowsill.strategies.condense:Condense",
+    "extract": "windowsill.strategies.extract:Extract",
+    "importance": "windowsill.strategies.importance:Importance",
+    "mask": "windowsill.strategies.mask:Mask",
     "native": "windowsill.strategies.native:Native",
+    "priority": "windowsill.strategies.priority:Priority",
+    "summarize": "windowsill.strategies.summarize:Summarize",
 }
 
 
@@ -58,47 +66,107 @@ class Delegating(Protocol):
         """What to say in a request of this format; `None` where its provider does nothing of the kind."""
 
 
+@runtime_checkable
+class Eager(Protocol):
+    """A strategy that has something to do before the high mark is passed: after so many turns, or after each input."""
+
+    def due(self, view: View, budget: Budget) -> bool:
+        """Whether it wants to plan now."""
+
+
 def names() -> tuple[str, ...]:
-    """The strategies that have a name."""
-    return tuple(sorted(_BUILT_IN))
+    """The strategies that have a name, those of plug-ins included, which are loaded for it."""
+    from windowsill.strategies import plugins  # noqa: PLC0415  pluggy and entry points only where they are needed
+
+    return tuple(sorted(plugins.registry().load_all().offers))
 
 
 def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
     """A strategy by name or dotted path (`package.module:Class`), with its settings; an object is given back.
 
-    Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`.
+    Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`. Several names joined by `+`
+    are a pipeline. A plug-in that cannot be loaded is reported, and the default takes over.
     """
     if isinstance(strategy, Strategy) and not isinstance(strategy, (str, type)):
         return strategy
-    name, inline = str(strategy or DEFAULT), ""
+    stages = spelling.read(str(strategy or DEFAULT))
+    if len(stages) == 1:
+        return _one(stages[0].name, {**stages[0].settings, **(settings or {})})
+    if settings:
+        raise SettingError("settings", dict(settings), "those of each stage behind its name: mask:keep=5+condense")
+    from windowsill.strategies.pipeline import Pipeline  # noqa: PLC0415  a pipeline is made of what this module gives
+
+    return Pipeline([_one(stage.name, stage.settings) for stage in stages])
+
+
+def _one(name: str, values: dict[str, Any]) -> Strategy:
     head, _, last = name.rpartition(":")
-    if head and ("=" in last or head in _BUILT_IN):
-        name, inline = head, last
-    made = _factory(name)
-    values = {**_parse(inline), **(settings or {})}
+    if head in BUILT_IN:
+        # `sliding-window:` states nothing, `sliding-window:keep` a setting without a value.
+        name, values = head, {**({last: ""} if last else {}), **values}
+    if name not in BUILT_IN and ":" not in name:
+        from windowsill.strategies import plugins  # noqa: PLC0415  pluggy and entry points only where they are needed
+
+        if (built := plugins.build(name, values)) is not None:
+            return built
+    return make(name, factory(name), values)
+
+
+def make(name: str, made: Callable[..., Any], values: Mapping[str, Any]) -> Strategy:
+    """A strategy from its class and settings; `SettingError` when it does not take them."""
     try:
-        built = msgspec.convert(values, made, strict=False) if _is_struct(made) else made(**values)
+        built = msgspec.convert(_typed(made, values), made, strict=False) if is_struct(made) else made(**values)
     except (msgspec.ValidationError, TypeError) as error:
-        raise SettingError(
-            f"strategy {name}", values, f"settings as `windowsill strategies` lists them ({error})"
-        ) from None
+        from windowsill.strategies.refusals import refused  # noqa: PLC0415  only needed for this error
+
+        raise refused(name, made, values, error) from None
     if not isinstance(built, Strategy):
         raise InputError(f"{name} is not a strategy", remedy="give it a `name` and a method `plan(view, budget)`")
     return built
 
 
+def _typed(made: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings from a line of text: where both a number and text are allowed, what looks like a number is one."""
+    mixed = {field.name for field in msgspec.structs.fields(made) if {float, str} <= set(get_args(field.type))}
+    return {
+        name: _number(value) if name in mixed and isinstance(value, str) else value for name, value in values.items()
+    }
+
+
+def _number(text: str) -> float | str:
+    try:
+        return msgspec.convert(text, int | float, strict=False)
+    except msgspec.ValidationError:
+        return text
+
+
 def settings_of(name: str) -> dict[str, Any]:
-    """The settings of a named strategy with their defaults."""
-    made = _factory(name)
-    return {field.name: field.default for field in msgspec.structs.fields(made)} if _is_struct(made) else {}
+    """The settings of a named strategy with their defaults; `None` for one that has to be stated."""
+    made = factory(name)
+    return {field.name: _default(field) for field in msgspec.structs.fields(made)} if is_struct(made) else {}
 
 
-def _is_struct(made: Callable[..., Any]) -> bool:
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return None if field.default is msgspec.NODEFAULT else field.default
+
+
+def is_struct(made: Callable[..., Any]) -> bool:
+    """Whether a strategy is a value with settings."""
     return isinstance(made, type) and issubclass(made, msgspec.Struct)
 
 
-def _factory(name: str) -> Any:
-    path = _BUILT_IN.get(name, name)
+def factory(name: str) -> Any:
+    """What makes the strategy of a name or dotted path: its class, or a function."""
+    path = BUILT_IN.get(name, name)
+    if name not in BUILT_IN and ":" not in name:
+        from windowsill.strategies import plugins  # noqa: PLC0415  as in `names`
+
+        offer = plugins.offer(name)
+        if callable(offer):
+            return offer
+        path = offer or name
     module, _, attribute = path.replace(":", ".").rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -112,9 +180,3 @@ def _factory(name: str) -> Any:
         raise NotFoundError(
             f"there is no strategy {name!r}", remedy=f"use one of {known}, or a dotted path to your own", strategy=name
         ) from None
-
-
-def _parse(inline: str) -> dict[str, str]:
-    """`key=value,key=value` as settings."""
-    pairs = (part.partition("=") for part in inline.split(",") if part)
-    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from windowsill import formats, tokens
+from windowsill.budget import tokens_of
 from windowsill.cli.output import INDENT, on_terminal, print_json
 from windowsill.cli.recordings import Broken, Foreign, Found, Recording, Skipped, readable, recordings
 from windowsill.cli.replay.dump import Dump, dump_to
@@ -21,8 +22,10 @@ from windowsill.cli.replay.printing import print_report
 from windowsill.cli.replay.report import ReplayReport, SessionReport, Tally
 from windowsill.cli.replay.spending import Account
 from windowsill.cli.replay.walking import Options, Walk
-from windowsill.cli.room import check_strategy
+from windowsill.cli.strategies_choice import settings
+from windowsill.config import Loaded, Settings
 from windowsill.errors import FormatError, WindowsillError
+from windowsill.strategies import DEFAULT
 
 
 @click.command(short_help="Go through recorded sessions as an agent would.")
@@ -36,11 +39,14 @@ from windowsill.errors import FormatError, WindowsillError
 @click.option(
     "--overhead",
     type=click.IntRange(min=0),
-    default=0,
     metavar="N",
     help="Tokens to count for a system prompt and tools that were not recorded.",
 )
-@click.option("--strategy", metavar="S", help="A name from `windowsill strategies`, or a dotted path.")
+@click.option(
+    "--strategy",
+    metavar="S",
+    help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N sessions.")
 @click.option("--dump", "dump_file", metavar="D.jsonl", help="Write each request to this file (.gz compresses it).")
 @click.option("--report", "report_file", metavar="R.json", help="Write the report to this file.")
@@ -51,7 +57,7 @@ def replay(
     model: str | None,
     tokenizer: str | None,
     window: int | None,
-    overhead: int,
+    overhead: int | None,
     strategy: str | None,
     limit: int | None,
     dump_file: str | None,
@@ -67,13 +73,19 @@ def replay(
 
     A file may also be a transcript: of Claude Code, Codex or the Gemini CLI, a log of requests, or a message on each
     line. In a folder, every .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and told. Where usage
-    was recorded, the report says what was paid, and what the same calls would cost.
+    was recorded, the report says what was paid, and what the same calls would cost. What is not stated comes from
+    WINDOWSILL_* variables and from windowsill.toml.
     """
+    held, loaded = settings(model=model, tokenizer=tokenizer, overhead=overhead, strategy=strategy)
     options = Options(
-        model=model, window=window, overhead=overhead, strategy=check_strategy(strategy), tokenizer=tokenizer
+        model=model,
+        window=window or _room(held, loaded),
+        overhead=held.overhead,
+        strategy=held.strategy if strategy or held.strategy != DEFAULT else None,
+        tokenizer=held.tokenizer,
     )
-    if tokenizer is not None:
-        tokens.counter(tokenizer)
+    if options.tokenizer is not None:
+        tokens.counter(options.tokenizer)
     size = readable(files)
     with dump_to(dump_file) as dump, _progress(size) as advance:
         report, total, paid = _replay(recordings(files, format=format, advance=advance), options, limit, dump)
@@ -83,6 +95,16 @@ def replay(
         print_json(report)
     else:
         print_report(report, total.figures(), paid.purse.spending(), paid.balance.comparison())
+
+
+def _room(held: Settings, loaded: Loaded) -> int | None:
+    """The most input tokens that a settings file or a variable states; a preset leaves that to each recording's model.
+
+    A share of a window means nothing here: each recording may be of another model.
+    """
+    if "budget" in loaded.origins and held.budget is not None and (held.window or isinstance(held.budget, int)):
+        return tokens_of(held.budget, held.window or 1, "budget")
+    return held.window
 
 
 def _replay(

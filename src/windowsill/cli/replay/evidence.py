@@ -2,7 +2,8 @@
 
 A value is needed when it is a string in the arguments of a recorded call and stands literally in an earlier message. It
 is kept when it stands in the request that produced the call. Values that only tool outputs had shown are counted apart:
-nobody else could have told the model.
+nobody else could have told the model. So are the lines that an edit quotes from a file to say where it applies: to
+quote them right the model must see them, their names alone do not help.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ SHORTEST = 4
 LONGEST = 200
 """Shorter values stand everywhere by chance; longer ones are texts that the model wrote itself."""
 
+QUOTES = frozenset({"old_string", "old_str", "old_text", "oldText", "oldString", "search", "find", "original"})
+"""Arguments in which an edit says, word for word, what it replaces."""
+
+PATCHES = frozenset({"patch", "diff"})
+"""Arguments that hold a patch."""
+
 BETWEEN = "\n"
 
 
@@ -31,6 +38,10 @@ class Kept(msgspec.Struct):
     """Values that stood in tool outputs and nowhere else,"""
     kept_from_outputs: int = 0
     """and those of them that stood in the request."""
+    needed_lines: int = 0
+    """Lines that edits quoted and that were seen before,"""
+    kept_lines: int = 0
+    """and those of them that stood in the request."""
 
     def add(self, other: Kept) -> None:
         """Count the other's values too."""
@@ -38,6 +49,8 @@ class Kept(msgspec.Struct):
         self.kept += other.kept
         self.needed_from_outputs += other.needed_from_outputs
         self.kept_from_outputs += other.kept_from_outputs
+        self.needed_lines += other.needed_lines
+        self.kept_lines += other.kept_lines
 
 
 class _Body(msgspec.Struct, rename="camel"):
@@ -74,8 +87,8 @@ class Evidence:
     def measure(self, answer: Message, body: bytes) -> Kept:
         """What the calls of an answer needed, and whether the request that led to it had it."""
         found = Kept()
-        values = list(needed(answer))
-        if not values:
+        values, lines = list(needed(answer)), list(quoted(answer))
+        if not values and not lines:
             return found
         sent = self._sent(body)
         for value in values:
@@ -87,6 +100,10 @@ class Evidence:
             found.kept += kept
             found.needed_from_outputs += not told
             found.kept_from_outputs += kept and not told
+        for line in lines:
+            if _stands_in(line, self._outputs) or _stands_in(line, self._others):
+                found.needed_lines += 1
+                found.kept_lines += line in sent
         return found
 
     def _sent(self, body: bytes) -> str:
@@ -107,6 +124,24 @@ def needed(answer: Message) -> Iterator[str]:
         for value in strings(call.input):
             if SHORTEST <= len(value) <= LONGEST and any(character.isalnum() for character in value):
                 yield value
+
+
+def quoted(answer: Message) -> Iterator[str]:
+    """The lines that the edits among an answer's calls quote from what they change."""
+    for call in answer.calls:
+        for key, value in call.input.items():
+            if not isinstance(value, str):
+                continue
+            if key in QUOTES:
+                lines = value.splitlines()
+            elif key in PATCHES:
+                # What a patch takes away or shows around it was there; what it adds was not.
+                lines = [line[1:] for line in value.splitlines() if line[:1] in {"-", " "} and line[:3] != "---"]
+            else:
+                continue
+            for line in lines:
+                if len(line.strip()) >= SHORTEST and any(character.isalnum() for character in line):
+                    yield line.strip()
 
 
 def words(message: Message) -> tuple[str, str]:

@@ -40,13 +40,14 @@ CELLS: dict[str, Callable[[Figures], str]] = {
     "cost": lambda figures: _share(figures.cost_ratio),
     "kept": lambda figures: _share(figures.kept),
     "of outputs": lambda figures: _share(figures.kept_from_outputs),
+    "of lines": lambda figures: _share(figures.kept_lines),
     "folds": lambda figures: f"{figures.folds:,}",
     "repairs": lambda figures: f"{sum(figures.repairs.values()):,}",
     "invalid": lambda figures: f"{figures.invalid:,}",
     "over": lambda figures: f"{figures.over:,}",
     "lost": lambda figures: f"{figures.lost:,}",
 }
-ONLY_WIDE = frozenset({"sent", "of outputs", "repairs"})
+ONLY_WIDE = frozenset({"sent", "of outputs", "of lines", "repairs"})
 
 PAID = ("paid", "would pay")
 """Columns for recordings that say what was paid: where they need the room, so many characters,"""

@@ -36,9 +36,12 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     kept: float | None
     """Of the argument values seen before, those that still stood in the request."""
     kept_from_outputs: float | None
-    """The same for values that only tool outputs had shown."""
+    """The same for values that only tool outputs had shown,"""
+    kept_lines: float | None
+    """and for the lines that edits quoted."""
     values_needed: int
     values_needed_from_outputs: int
+    lines_needed: int
     folds: int
     repairs: dict[str, int]
     invalid: int
@@ -171,8 +174,10 @@ class Tally:
             dollars_everything=None if dollars is None else round(dollars[1], 6),
             kept=share(self.kept.kept, self.kept.needed),
             kept_from_outputs=share(self.kept.kept_from_outputs, self.kept.needed_from_outputs),
+            kept_lines=share(self.kept.kept_lines, self.kept.needed_lines),
             values_needed=self.kept.needed,
             values_needed_from_outputs=self.kept.needed_from_outputs,
+            lines_needed=self.kept.needed_lines,
             folds=self._folds,
             repairs=dict(sorted(self._repairs.items())),
             invalid=self._invalid,

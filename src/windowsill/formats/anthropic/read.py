@@ -9,7 +9,17 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.formats.wire import any_decoder, decode, encode, fields_decoder, items_decoder, read_each, text_decoder
+from windowsill.formats.wire import (
+    UNREADABLE,
+    any_decoder,
+    decode,
+    encode,
+    items_decoder,
+    read_each,
+    read_items,
+    take_out,
+    text_decoder,
+)
 from windowsill.messages import (
     Block,
     Cleared,
@@ -52,6 +62,27 @@ class _Block(msgspec.Struct, gc=False):
     is_error: bool | None = None
     source: Raw = Raw(b"{}")
     title: str | None = None
+
+
+class _Text(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+    citations: Raw = Raw(b"null")
+    cache_control: Raw = Raw(b"null")
+
+
+class _ToolUse(msgspec.Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False):
+    id: str
+    name: str
+    input: Raw
+    caller: Raw = Raw(b"null")
+    cache_control: Raw = Raw(b"null")
+
+
+class _ToolResult(msgspec.Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False):
+    tool_use_id: str
+    content: str | list[Raw] = []
+    is_error: bool = False
+    cache_control: Raw = Raw(b"null")
 
 
 class _Type(msgspec.Struct, gc=False):
@@ -101,6 +132,8 @@ class _Reply(msgspec.Struct, gc=False):
 
 
 _message = msgspec.json.Decoder(_Message)
+_usual = msgspec.json.Decoder(_Text | _ToolUse | _ToolResult)
+"""What nearly every block is; all others, and those with a field more, take the longer way."""
 _block = msgspec.json.Decoder(_Block)
 _type = msgspec.json.Decoder(_Type)
 _source = msgspec.json.Decoder(_Source)
@@ -112,7 +145,7 @@ def read_message(raw: bytes, where: str) -> Message:
     """One message."""
     try:
         wire = _message.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         wire = decode(_message, raw, where)
     role = ROLES.get(wire.role)
     if role is None:
@@ -135,8 +168,22 @@ def _contents(content: str | list[Raw] | None, where: str) -> tuple[Block, ...]:
 def _read_block(raw: Raw, where: str, index: int) -> Block:
     own = bytes(raw)
     try:
+        wire = _usual.decode(own)
+    except UNREADABLE:
+        return _read_unusual(raw, own, where, index)
+    if type(wire) is _Text:
+        return Text(text=wire.text, raw=own)
+    if type(wire) is _ToolUse:
+        return ToolUse(id=wire.id, name=wire.name, arguments=str(wire.input, "utf-8"), raw=own)
+    content = wire.content
+    inner = _contents(content, _place(where, index) if type(content) is list else where) if content else ()
+    return ToolResult(tool_use_id=wire.tool_use_id, content=inner, is_error=wire.is_error, raw=own)
+
+
+def _read_unusual(raw: Raw, own: bytes, where: str, index: int) -> Block:
+    try:
         wire = _block.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         place = _place(where, index)
         kind = decode(_type, raw, place).type
         if kind not in _READERS:
@@ -235,10 +282,13 @@ def read_body(body: bytes) -> Request:
     """A request body or a list of messages."""
     if body.lstrip()[:1] == b"[":
         return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
-    fields = decode(fields_decoder, body)
-    if "messages" not in fields:
+    fields, items = take_out(body, "messages")
+    if items is None and "messages" not in fields:
         raise FormatError("a request body without messages", remedy="pass a body with `messages`, or the list itself")
-    messages = read_each(fields.pop("messages"), "messages", read_message)
+    if items is None:
+        messages = read_each(fields.pop("messages"), "messages", read_message)
+    else:
+        messages = read_items(items, "messages", read_message)
     system = fields.pop("system", None)
     tools = fields.pop("tools", None)
     model = fields.pop("model", None)

@@ -25,11 +25,13 @@ def linked(messages: Iterable[Message]) -> tuple[Message, ...]:
         before = message.role
         blocks: list[Block] | None = None
         for place, block in enumerate(message.blocks):
-            known: Block = block
+            known: Block
             if isinstance(block, ToolUse):
                 known = turn.call(block)
             elif isinstance(block, ToolResult):
                 known = turn.answer(block)
+            else:
+                continue
             if known is not block:
                 blocks = list(message.blocks) if blocks is None else blocks
                 blocks[place] = known

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.formats.gemini.spelling import camel
-from windowsill.formats.wire import Fields, any_decoder, decode, fields_decoder, text_decoder
+from windowsill.formats.wire import UNREADABLE, Fields, any_decoder, decode, fields_decoder, text_decoder
 from windowsill.history.repair.pairing import numbered_id
 from windowsill.history.repair.sorting import is_blank
 from windowsill.messages import Block, Document, Image, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
@@ -75,24 +75,21 @@ def read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...
     calls: Seen = {}
     answers: Seen = {}
     blocks: list[Block] = []
-    block: Block | None
     read = _part.decode
     for index, raw in enumerate(parts):
         own = bytes(raw)
+        block: Block | None = None
         try:
-            wire = read(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            block = None
+            wire = read(own)
+        except UNREADABLE:
+            pass
         else:
-            call, answer, text = wire.function_call, wire.function_response, wire.text
-            if call is not None:
-                block = _asked(call, wire.thought_signature, own, calls)
-            elif answer is not None:
-                block = _answered(answer, own, answers)
-            elif text is not None:
-                block = _said(text, wire.thought_signature, own, thought=wire.thought)
-            else:
-                block = None
+            if wire.text is not None and wire.function_call is None and wire.function_response is None:
+                block = _said(wire.text, wire.thought_signature, own, thought=wire.thought)
+            elif wire.function_call is not None:
+                block = _asked(wire.function_call, wire.thought_signature, own, calls)
+            elif wire.function_response is not None:
+                block = _answered(wire.function_response, own, answers)
         if block is None:
             block = _any(own, role, calls, answers, f"{where}.parts[{index}]".removeprefix("."))
         blocks.append(block)
@@ -101,22 +98,20 @@ def read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...
 
 def _answered(wire: _Answer, raw: bytes, seen: Seen) -> ToolResult | None:
     """A response of one text; `None` when a closer look is needed."""
-    output, result, error = wire.response.output, wire.response.result, wire.response.error
-    if output is not None:
-        words, alone = output, result is None and error is None
-    elif result is not None:
-        words, alone = result, error is None
-    elif error is not None:
-        words, alone = error, True
-    else:
+    name, said = wire.name, wire.response
+    words = said.output
+    if said.result is not None or said.error is not None:
+        if words is not None or (said.result is not None and said.error is not None):
+            return None
+        words = said.error if said.result is None else said.result
+    if words is None:
         return None
-    if not alone:
-        return None
+    number = seen[name] = seen.get(name, -1) + 1
     return ToolResult(
-        tool_use_id=_id(wire.id, wire.name, seen),
-        content=() if is_blank(words) else (Text(text=words),),
-        is_error=error is not None,
-        name=wire.name,
+        tool_use_id=wire.id or numbered_id(name, number),
+        content=(Text(text=words),) if words and not words.isspace() else (),
+        is_error=said.error is not None,
+        name=name,
         raw=raw,
     )
 
@@ -132,10 +127,11 @@ def _any(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Bloc
 
 
 def _asked(wire: _Call, signature: str | None, raw: bytes, seen: Seen) -> ToolUse:
-    arguments = str(wire.args, "utf-8")
+    name, arguments = wire.name, str(wire.args, "utf-8")
+    number = seen[name] = seen.get(name, -1) + 1
     return ToolUse(
-        id=_id(wire.id, wire.name, seen),
-        name=wire.name,
+        id=wire.id or numbered_id(name, number),
+        name=name,
         arguments="{}" if arguments == "null" else arguments,
         signature=signature,
         raw=raw,
@@ -144,7 +140,7 @@ def _asked(wire: _Call, signature: str | None, raw: bytes, seen: Seen) -> ToolUs
 
 def _said(text: str, signature: str | None, raw: bytes, *, thought: bool | None) -> Block:
     # A stream ends with a signature on empty text: that is proof, not words.
-    if (text and thought) or (signature is not None and is_blank(text)):
+    if (thought and text) or (signature is not None and is_blank(text)):
         return Reasoning(text=text, signature=signature, raw=raw)
     return Text(text=text, raw=raw)
 

@@ -16,7 +16,18 @@ from windowsill.formats.gemini.linking import linked
 from windowsill.formats.gemini.parts import read_parts
 from windowsill.formats.gemini.spelling import camel
 from windowsill.formats.gemini.tools import NAME, read_tool, read_tools
-from windowsill.formats.wire import Fields, decode, encode, fields_decoder, items_decoder, read_each, text_decoder
+from windowsill.formats.wire import (
+    UNREADABLE,
+    Fields,
+    decode,
+    encode,
+    fields_decoder,
+    items_decoder,
+    read_each,
+    read_items,
+    take_out,
+    text_decoder,
+)
 from windowsill.messages import Message, Reply, Request, Role, Usage
 
 __all__ = ["NAME", "read_body", "read_message", "read_reply", "read_system", "read_tool"]
@@ -41,7 +52,7 @@ def read_message(raw: bytes, where: str) -> Message:
         raw = b'{"role":"user","parts":[' + _text_part(raw) + b"]}"
     try:
         wire = _content.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         wire = decode(_content, raw, where)
     role = ROLES.get(wire.role or "user")
     if role is None:
@@ -65,16 +76,19 @@ def read_body(body: bytes) -> Request:
     """A request body or a list of contents. `model` is taken from it, but stands in the address of a request."""
     if body.lstrip()[:1] == b"[":
         return Request(format=NAME, messages=linked(read_each(body, "", read_message)), bare=True)
-    fields = decode(fields_decoder, body)
+    fields, items = take_out(body, "contents")
     known = {key: name for name in fields for key in camel({name: b""})}
-    if "contents" not in known:
+    if items is not None:
+        messages = read_items(items, "contents", read_message)
+    elif "contents" in known:
+        contents = bytes(fields.pop("contents"))
+        messages = (
+            read_each(contents, "contents", read_message)
+            if contents[:1] == b"["
+            else (read_message(contents, "contents"),)
+        )
+    else:
         raise FormatError("a request body without contents", remedy="pass a body with `contents`, or the list itself")
-    contents = fields.pop("contents")
-    messages = (
-        read_each(contents, "contents", read_message)
-        if bytes(contents)[:1] == b"["
-        else (read_message(bytes(contents), "contents"),)
-    )
     system = _taken(fields, known.get("systemInstruction"))
     model = _taken(fields, "model")
     if bytes(fields.get("tools", NULL)) == NULL:

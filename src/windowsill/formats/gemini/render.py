@@ -43,10 +43,13 @@ def render_message(message: Message, signature: str | None = None) -> list[bytes
     if message.role == "system":
         text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
         return [encode({"role": "user", "parts": [{"text": text}]})]
+    own = message.raw if native and not message.edited else None
+    if own is not None and signature is None:
+        return [own]
     first = next(iter(message.calls), None)
     bare = first if first is not None and first.signature is None and signature is not None else None
-    if native and message.raw is not None and not message.edited and bare is None:
-        return [message.raw]
+    if own is not None and bare is None:
+        return [own]
     parts: list[bytes] = []
     attached: list[bytes] = []
     for block in message.blocks:

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.formats.foreign import split_data_url
-from windowsill.formats.wire import decode, encode, fields_decoder, read_each, text_decoder
+from windowsill.formats.wire import UNREADABLE, decode, encode, read_each, read_items, take_out, text_decoder
 from windowsill.messages import (
     Block,
     Document,
@@ -164,7 +164,7 @@ def read_message(raw: bytes, where: str) -> Message:
     """One message."""
     try:
         wire = _message.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         wire = decode(_message, raw, where)
     role = ROLES.get(wire.role)
     if role is None:
@@ -220,7 +220,7 @@ def _reasoning(wire: _Message) -> Reasoning | None:
 def _tool_use(raw: Raw, where: str, index: int) -> ToolUse:
     try:
         wire = _call.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         wire = decode(_call, raw, f"{where}.tool_calls[{index}]".removeprefix("."))
     if wire.function is not None:
         arguments = _arguments(wire.function.arguments)
@@ -260,7 +260,7 @@ def _read_part(raw: Raw, where: str, index: int) -> Block:
     own = bytes(raw)
     try:
         wire = _part.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         place = _place(where, index)
         kind = decode(_type, raw, place).type
         if kind not in KNOWN:
@@ -309,10 +309,13 @@ def read_body(body: bytes) -> Request:
     """A request body or a list of messages."""
     if body.lstrip()[:1] == b"[":
         return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
-    fields = decode(fields_decoder, body)
-    if "messages" not in fields:
+    fields, items = take_out(body, "messages")
+    if items is None and "messages" not in fields:
         raise FormatError("a request body without messages", remedy="pass a body with `messages`, or the list itself")
-    messages = read_each(fields.pop("messages"), "messages", read_message)
+    if items is None:
+        messages = read_each(fields.pop("messages"), "messages", read_message)
+    else:
+        messages = read_items(items, "messages", read_message)
     tools = fields.pop("tools", None)
     model = fields.pop("model", None)
     return Request(

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.formats.foreign import data_url, image_url, in_words, is_web, split_data_url
-from windowsill.formats.wire import decode
+from windowsill.formats.wire import UNREADABLE, decode
 from windowsill.messages import Block, Document, Image, Text, Unknown
 
 
@@ -25,10 +25,22 @@ class _Part(msgspec.Struct, gc=False):
     filename: str | None = None
 
 
+class _Written(msgspec.Struct, tag_field="type", tag="input_text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Spoken(msgspec.Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True, gc=False):
+    text: str
+    annotations: Raw = Raw(b"[]")
+    logprobs: Raw = Raw(b"[]")
+
+
 class _Type(msgspec.Struct, gc=False):
     type: str
 
 
+_text = msgspec.json.Decoder(_Written | _Spoken)
+"""What nearly every part is; all others, and those with a field more, take the longer way."""
 _part = msgspec.json.Decoder(_Part)
 _type = msgspec.json.Decoder(_Type)
 
@@ -40,9 +52,14 @@ def read_parts(content: str | list[Raw] | None, where: str, field: str) -> tuple
     """Text, or a list of parts."""
     if isinstance(content, str):
         return (Text(text=content),)
-    return tuple(
-        read_part(raw, f"{where}.{field}[{index}]".removeprefix(".")) for index, raw in enumerate(content or ())
-    )
+    blocks: list[Block] = []
+    for index, raw in enumerate(content or ()):
+        own = bytes(raw)
+        try:
+            blocks.append(Text(text=_text.decode(own).text, raw=own))
+        except UNREADABLE:
+            blocks.append(read_part(raw, f"{where}.{field}[{index}]".removeprefix(".")))
+    return tuple(blocks)
 
 
 def read_part(raw: Raw, where: str) -> Block:
@@ -50,7 +67,7 @@ def read_part(raw: Raw, where: str) -> Block:
     own = bytes(raw)
     try:
         wire = _part.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         kind = decode(_type, raw, where).type
         if kind not in KNOWN:
             return Unknown(type=kind, raw=own)

@@ -12,11 +12,32 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.formats.responses.items import LOCAL_SHELL, OUTPUTS, ROLES, author
+from windowsill.formats.responses.items import FUNCTION, LOCAL_SHELL, OUTPUTS, ROLES, SUFFIX, author
 from windowsill.formats.responses.parts import read_parts
 from windowsill.formats.responses.tooling import ABSENT, read_call, read_output
-from windowsill.formats.wire import any_decoder, decode, encode, fields_decoder, read_each, text_decoder
-from windowsill.messages import Block, Message, Reasoning, Reply, Request, Text, Tool, Unknown, Usage
+from windowsill.formats.wire import (
+    UNREADABLE,
+    any_decoder,
+    decode,
+    encode,
+    read_each,
+    read_items,
+    take_out,
+    text_decoder,
+)
+from windowsill.messages import (
+    Block,
+    Message,
+    Reasoning,
+    Reply,
+    Request,
+    Text,
+    Tool,
+    ToolResult,
+    ToolUse,
+    Unknown,
+    Usage,
+)
 
 NAME = "responses"
 
@@ -42,6 +63,28 @@ class Item(msgspec.Struct, gc=False):
     status: str | None = None
     summary: list[Raw] | None = None
     encrypted_content: str | None = None
+
+
+class _Said(msgspec.Struct, tag_field="type", tag="message", forbid_unknown_fields=True, gc=False):
+    role: str
+    content: str | list[Raw]
+    id: str | None = None
+    status: str | None = None
+
+
+class _Asked(msgspec.Struct, tag_field="type", tag=FUNCTION, forbid_unknown_fields=True, gc=False):
+    call_id: str
+    name: str
+    arguments: str
+    id: str | None = None
+    status: str | None = None
+
+
+class _Answered(msgspec.Struct, tag_field="type", tag=FUNCTION + SUFFIX, forbid_unknown_fields=True, gc=False):
+    call_id: str
+    output: str
+    id: str | None = None
+    status: str | None = None
 
 
 class _Type(msgspec.Struct, gc=False):
@@ -83,6 +126,8 @@ class _Reply(msgspec.Struct, gc=False):
     incomplete_details: _Incomplete | None = None
 
 
+_usual = msgspec.json.Decoder(_Said | _Asked | _Answered)
+"""What nearly every item is; all others, and those with a field more, take the longer way."""
 _item = msgspec.json.Decoder(Item)
 _type = msgspec.json.Decoder(_Type)
 _words = msgspec.json.Decoder(_Words)
@@ -95,15 +140,31 @@ _UNDERSTOOD = frozenset({"message", "reasoning", *OUTPUTS, *OUTPUTS.values()})
 def read_message(raw: bytes, where: str) -> Message:
     """One item."""
     try:
+        wire = _usual.decode(raw)
+    except UNREADABLE:
+        return _read_unusual(raw, where)
+    if type(wire) is _Said:
+        return _message(wire.role, wire.content, raw, where)
+    if type(wire) is _Answered and wire.call_id:
+        result = ToolResult(tool_use_id=wire.call_id, content=(Text(text=wire.output),))
+        return Message(role="user", blocks=(result,), format=NAME, raw=raw)
+    if type(wire) is _Asked and wire.name:
+        call = ToolUse(id=wire.call_id, name=wire.name, arguments=wire.arguments)
+        return Message(role="assistant", blocks=(call,), format=NAME, raw=raw)
+    return _read_unusual(raw, where)
+
+
+def _read_unusual(raw: bytes, where: str) -> Message:
+    try:
         wire = _item.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         found = decode(_type, raw, where)
         if found.type is not None and found.type not in _UNDERSTOOD:
             return _unknown(found.type, raw)
         wire = decode(_item, raw, where)
     kind = wire.type
     if kind == "message" or (kind is None and wire.role is not None):
-        return _message(wire, raw, where)
+        return _message(wire.role, wire.content, raw, where)
     if kind is None:
         if wire.id is None:
             raise FormatError("neither a message nor an item", where=where, remedy="give it a type, or a role")
@@ -116,15 +177,15 @@ def _unknown(kind: str, raw: bytes) -> Message:
     return Message(role=author(kind), blocks=(Unknown(type=kind, raw=raw),), format=NAME, raw=raw)
 
 
-def _message(wire: Item, raw: bytes, where: str) -> Message:
-    role = ROLES.get(wire.role or "")
+def _message(spoken: str | None, content: str | list[Raw] | None, raw: bytes, where: str) -> Message:
+    role = ROLES.get(spoken or "")
     if role is None:
         raise FormatError(
-            f"no such role as {wire.role!r} in the format of OpenAI's Responses",
+            f"no such role as {spoken!r} in the format of OpenAI's Responses",
             where=f"{where}.role".removeprefix("."),
             remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
         )
-    return Message(role=role, blocks=read_parts(wire.content, where, "content"), format=NAME, raw=raw)
+    return Message(role=role, blocks=read_parts(content, where, "content"), format=NAME, raw=raw)
 
 
 def _block(kind: str, wire: Item, raw: bytes, where: str) -> Block | None:
@@ -150,10 +211,13 @@ def read_body(body: bytes) -> Request:
     """A request body or a list of items."""
     if body.lstrip()[:1] == b"[":
         return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
-    fields = decode(fields_decoder, body)
-    if "input" not in fields and not any(each in fields for each in ELSEWHERE):
+    fields, items = take_out(body, "input")
+    if items is None and "input" not in fields and not any(each in fields for each in ELSEWHERE):
         raise FormatError("a request body without input", remedy="pass a body with `input`, or the list of items")
-    messages = _input(bytes(fields.pop("input", Raw(b"null"))))
+    if items is None:
+        messages = _input(bytes(fields.pop("input", Raw(b"null"))))
+    else:
+        messages = read_items(items, "input", read_message)
     system = bytes(fields.pop("instructions", Raw(b"null")))
     tools = bytes(fields.pop("tools", Raw(b"null")))
     model = bytes(fields.pop("model", Raw(b"null")))

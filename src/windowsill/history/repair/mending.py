@@ -252,7 +252,7 @@ class Mender:
 
     def _push(self, piece: Piece, *, results: bool = False) -> None:
         begins = piece.role == "assistant" and not self.talking and self.first and self.rules.user_first
-        if begins and not _is_compaction(piece):
+        if begins and not self._is_own_compaction(piece):
             self._report("role_order_mended", piece.source or 0, "the first message was not from the user")
             self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
         last = self.drafts[-1] if self.drafts else None
@@ -265,6 +265,12 @@ class Mender:
         else:
             self._report_joined(last, piece, results=results)
             last.add(piece)
+
+    def _is_own_compaction(self, piece: Piece) -> bool:
+        """Whether it begins with what this provider made of everything before, in the place of the first question."""
+        first = piece.blocks[0] if piece.blocks else None
+        own = piece.source is not None and self.messages[piece.source].format == self.rules.format
+        return own and isinstance(first, Unknown) and first.type == "compaction"
 
     def _report_joined(self, draft: Draft, piece: Piece, *, results: bool) -> None:
         if piece.source is None or piece.source in draft.sources or not draft.sources:
@@ -328,9 +334,3 @@ def _as_words(result: ToolResult) -> list[Block]:
         else:
             lines.append(notes.describe(block))
     return [Text(text="\n".join(lines)), *media]
-
-
-def _is_compaction(piece: Piece) -> bool:
-    """Whether it begins with what a provider made of everything before: that takes the place of the first question."""
-    first = piece.blocks[0] if piece.blocks else None
-    return isinstance(first, Unknown) and first.type == "compaction"

@@ -1,0 +1,200 @@
+"""Profiles: how a model's window is best used, by what kind of model it is, and as the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from windowsill import models
+from windowsill.budget import HIGH, Size
+from windowsill.config.problems import unknown
+from windowsill.errors import SettingError, UnknownModelError
+from windowsill.logs import log
+from windowsill.models import Model
+from windowsill.models.names import key, spellings
+
+SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 5, 100
+INHERIT = -1
+"""The threshold of a profile that leaves it to the global high mark."""
+
+SMALL_WINDOW = 16_385
+"""Windows up to 16k are reduced early; those of the models sold as 16k have one token more than 16,384."""
+
+SMALL_WINDOW_THRESHOLD = 50
+
+AUTO, OFF = "auto", "off"
+"""What may be asked for in the place of a profile's name: the one that fits the model, and none at all."""
+
+ITSELF, SIBLING = "itself", "sibling"
+"""Who writes the summary: the model of the session, or the cheap one of the same provider."""
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """How one model's window is used."""
+
+    name: str
+    """The profile it comes from."""
+    high: Size
+    """Where it is reduced: a share of the window."""
+    goal: float
+    """The share that a reduction takes away."""
+    keep: int
+    """The latest messages that stay."""
+    writer: str
+    """The model that writes the summary."""
+    notes: tuple[str, ...] = ()
+    """What was wrong with it and was passed over."""
+
+    @property
+    def low(self) -> Size | None:
+        """Where a reduction ends; `None` when the high mark is not a share of the window."""
+        return round(self.high * (1 - self.goal), 4) if isinstance(self.high, float) else None
+
+
+class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A profile as it is written down; what is left out comes from the one it inherits from."""
+
+    threshold: int | float | None = None
+    """Percent of the window, 5 to 100; -1 for the global high mark."""
+    goal: float | None = None
+    keep: int | None = None
+    writer: str | None = None
+    inherits: str | None = None
+    """Another profile, the user's own or a shipped one; without it, the shipped one for the model."""
+
+
+SHIPPED = {
+    "large": Stated(threshold=80, goal=0.7, keep=5, writer=ITSELF),
+    "balanced": Stated(threshold=75, goal=0.75, keep=3, writer=SIBLING),
+    "small": Stated(threshold=60, goal=0.8, keep=3, writer=ITSELF),
+    "gpt": Stated(threshold=70, goal=0.75, keep=3, writer=SIBLING),
+    "default": Stated(threshold=75, goal=0.75, keep=3, writer=ITSELF),
+}
+"""By the size of a model in its family, and for the GPT family, whose models all share one."""
+
+
+def profile_for(
+    model: str,
+    overrides: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    name: str = "",
+    high: Size = HIGH,
+    facts: Model | None = None,
+) -> Profile:
+    """The profile of a model: the user's own from `overrides` (by model name), over the shipped one for its kind.
+
+    `name` picks a profile in the place of the model's; `high` is the global mark that -1 and an invalid threshold fall
+    back to; `facts` are those of the model where the table does not have them.
+    """
+    own = {each: _stated(each, fields) for each, fields in (overrides or {}).items()}
+    known = facts or _known(model)
+    first = name or _of_model(model, own) or shipped_for(known)
+    chain = _chain(first, own, shipped_for(known))
+    merged: dict[str, Any] = {}
+    for stated in reversed(chain):
+        merged |= {field: value for field, value in msgspec.structs.asdict(stated).items() if value is not None}
+    small = known is not None and known.window <= SMALL_WINDOW
+    if small and not name and all(stated.threshold is None for stated in chain[:-1]):
+        merged["threshold"] = SMALL_WINDOW_THRESHOLD
+    mark, notes = _mark(first, merged["threshold"], high)
+    return Profile(
+        name=first,
+        high=mark,
+        goal=merged["goal"],
+        keep=merged["keep"],
+        writer=_writer(merged["writer"], model, known),
+        notes=notes,
+    )
+
+
+def shipped_for(model: Model | None) -> str:
+    """The name of the shipped profile for a model; `None` is a model that nobody knows."""
+    if model is None or model.provider == "unknown":
+        return "default"
+    return "gpt" if model.provider == "openai" else model.size
+
+
+def check_profiles(profiles: Mapping[str, Any], named: str = OFF) -> None:
+    """`SettingError` for a profile that cannot be used; a threshold out of range is only warned of when it is used.
+
+    `named` is the profile that was asked for.
+    """
+    own = {name: _stated(name, fields) for name, fields in profiles.items()}
+    for name in [*own, *([named] if named not in (AUTO, OFF) else [])]:
+        _chain(name, own, "default")
+
+
+def has_profile(model: str, profiles: Mapping[str, Any]) -> bool:
+    """Whether the user has a profile for this model."""
+    return _of_model(model, profiles) is not None
+
+
+def _stated(name: str, fields: object) -> Stated:
+    place = f"profiles.{name}"
+    if not isinstance(fields, Mapping):
+        raise SettingError(place, fields, "a table of fields, such as threshold = 80")
+    for field, value in fields.items():
+        if field not in Stated.__struct_fields__:
+            wrong = unknown(field, value, Stated.__struct_fields__)
+            raise SettingError(f"{place}.{field}", value, wrong.allowed)
+    try:
+        stated = msgspec.convert(dict(fields), Stated)
+    except msgspec.ValidationError as error:
+        field = str(error).rpartition("`$.")[2].rstrip("`")
+        raise SettingError(f"{place}.{field}", fields.get(field), str(error).partition(" - at")[0]) from None
+    if stated.goal is not None and not 0 < stated.goal < 1:
+        raise SettingError(f"{place}.goal", stated.goal, "a share to take away, above 0 and below 1")
+    if stated.keep is not None and stated.keep < 0:
+        raise SettingError(f"{place}.keep", stated.keep, "a number of messages from 0 on")
+    return stated
+
+
+def _of_model(model: str, own: Mapping[str, Any]) -> str | None:
+    by_key = {key(name): name for name in own}
+    return next((by_key[spelling] for spelling in spellings(model) if spelling in by_key), None)
+
+
+def _known(model: str) -> Model | None:
+    try:
+        return models.find(model)
+    except UnknownModelError:
+        return None
+
+
+def _chain(first: str, own: Mapping[str, Stated], last: str) -> list[Stated]:
+    """What a profile is made of, itself first, a shipped one last."""
+    chain: list[Stated] = []
+    passed: list[str] = []
+    name = first
+    while name in own and not (name in passed and name in SHIPPED):
+        if name in passed:
+            raise SettingError(f"profiles.{first}.inherits", name, f"no circle ({' > '.join([*passed, name])})")
+        chain.append(own[name])
+        passed.append(name)
+        # A user's profile of a shipped name is laid over the shipped one.
+        name = own[name].inherits or (name if name in SHIPPED else last)
+    if name not in SHIPPED:
+        setting = f"profiles.{passed[-1]}.inherits" if passed else "profile"
+        raise SettingError(setting, name, f"one of: {', '.join(dict.fromkeys([*own, *SHIPPED]))}")
+    return [*chain, SHIPPED[name]]
+
+
+def _mark(name: str, threshold: float, high: Size) -> tuple[Size, tuple[str, ...]]:
+    if threshold == INHERIT:
+        return high, ()
+    if SMALLEST_THRESHOLD <= threshold <= LARGEST_THRESHOLD:
+        return threshold / 100, ()
+    note = (
+        f"profile {name!r} has a threshold of {threshold}, not {SMALLEST_THRESHOLD} to {LARGEST_THRESHOLD} percent "
+        f"or {INHERIT}; the global high mark {high!r} is used"
+    )
+    log.warning("%s", note)
+    return high, (note,)
+
+
+def _writer(stated: str, model: str, known: Model | None) -> str:
+    if stated == SIBLING:
+        return (known.small_sibling if known is not None else None) or model
+    return model if stated == ITSELF else stated

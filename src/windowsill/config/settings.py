@@ -1,0 +1,134 @@
+"""The settings of a session: what a user states once, kept with the session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from windowsill import models as known_models
+from windowsill.budget import HIGH, LOW, WARN, Size, tokens_of
+from windowsill.config import spelling
+from windowsill.config.presets import expanded, preset
+from windowsill.config.problems import unknown
+from windowsill.config.profiles import OFF, check_profiles
+from windowsill.errors import DamagedError, SettingError, UnknownModelError
+
+TABLES = "strategies"
+"""What may be stated beside the fields: settings of strategies by name, which become part of the strategy's line."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a session needs to know besides its messages. Every field may be stated when it is opened."""
+
+    model: str | None = None
+    window: int | None = None
+    """The model's context window; wins over the table."""
+    budget: Size | None = None
+    """The most input tokens a request may have; without it the model's limits decide."""
+    high: Size = HIGH
+    low: Size = LOW
+    warn: Size = WARN
+    """Above this share of the window it is said that it fills, and summaries are prepared."""
+    preset: str | None = None
+    """Marks, and a budget where no model says how large its window is, under one name."""
+    profile: str | None = None
+    """`auto` for the shipped profile of the model, `off`, or a profile's name; else the user's own for the model."""
+    profiles: dict[str, dict[str, Any]] = {}
+    """The user's own profiles, by model or by a name of their own."""
+    strategy: str = "sliding-window"
+    writer: str = "offline"
+    """Who writes summaries: code alone, or a model such as `anthropic:claude-haiku-4-5`."""
+    wait: float = 30.0
+    """Seconds that a request may wait for a model's summary when it would not fit without it."""
+    tokenizer: str | None = None
+    """A vocabulary to count with, instead of the model's; then nothing is calibrated."""
+    overhead: int = 0
+    """Tokens that every request has besides what Windowsill sees."""
+    format: str | None = None
+    """The wire format; without it, that of the first message."""
+    models: dict[str, dict[str, Any]] = {}
+    """The user's own facts about models, by name."""
+
+    def check(self) -> Settings:
+        """The settings themselves; `SettingError` when one is out of its range."""
+        if self.window is not None and self.window <= 0:
+            raise SettingError("window", self.window, "tokens above 0")
+        if self.overhead < 0:
+            raise SettingError("overhead", self.overhead, "tokens, 0 or more")
+        probe = self.window or 1_000_000
+        if self.budget is not None:
+            tokens_of(self.budget, probe, "budget")
+        if tokens_of(self.low, probe, "low") > tokens_of(self.high, probe, "high"):
+            raise SettingError("low", self.low, f"at most the high mark, {self.high!r}")
+        if self.preset is not None:
+            preset(self.preset)
+        check_profiles(self.profiles, self.profile or OFF)
+        return self
+
+    @property
+    def is_model_known(self) -> bool:
+        """Whether the model is one whose window is in the table, or in `models`."""
+        try:
+            return self.model is not None and bool(known_models.find(self.model, overrides=self.models))
+        except UnknownModelError:
+            return False
+
+
+def read_settings(data: bytes, session: str) -> Settings:
+    """The settings a session was stored with; `DamagedError` when they are none."""
+    try:
+        return msgspec.json.decode(data, type=Settings)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedError(
+            f"the settings of session {session!r} are damaged: {error}",
+            remedy="restore a backup; its messages can still be read with `windowsill sessions export`",
+        ) from None
+
+
+def changed(settings: Settings, stated: dict[str, Any]) -> Settings:
+    """Settings with the stated ones (those that are not `None`) in place.
+
+    Besides the fields, `strategies` may be stated: a table of settings for each strategy. A list of strategies is a
+    pipeline of them.
+    """
+    values = expanded({key: value for key, value in stated.items() if value is not None})
+    tables = check_tables(values.pop(TABLES, {}))
+    line = values.get("strategy", settings.strategy)
+    if isinstance(line, (list, tuple)) and line and all(isinstance(each, str) for each in line):
+        line = "+".join(line)
+    if isinstance(line, str) and ("strategy" in values or tables):
+        values["strategy"] = spelling.with_tables(line, tables)
+    values = {name: check_value(name, value) for name, value in values.items()}
+    return _with_room(settings, msgspec.structs.replace(settings, **values), values).check()
+
+
+def check_value(name: str, value: object) -> Any:
+    """The value as the setting has it; `SettingError` when there is no such setting, or it takes another kind."""
+    if name not in Settings.__struct_fields__:
+        raise unknown(name, value, (*Settings.__struct_fields__, TABLES))
+    try:
+        return getattr(msgspec.convert({name: value}, Settings), name)
+    except msgspec.ValidationError as error:
+        raise SettingError(name, value, f"another kind of value ({error})") from None
+
+
+def check_tables(tables: object) -> dict[str, dict[str, Any]]:
+    """The settings of strategies by name; `SettingError` when they are no tables."""
+    if not isinstance(tables, dict):
+        raise SettingError(TABLES, tables, "a table of settings for each strategy")
+    for name, table in tables.items():
+        if not isinstance(name, str) or not isinstance(table, dict):
+            raise SettingError(f"{TABLES}.{name}", table, "a table of settings, such as keep = 4")
+    return tables
+
+
+def _with_room(before: Settings, after: Settings, stated: dict[str, Any]) -> Settings:
+    """The budget of the preset where nothing else says how much room there is; gone again when a model says it."""
+    if after.preset is None or after.window is not None or "budget" in stated:
+        return after
+    assumed = preset(after.preset).tokens
+    came_from_preset = before.preset is not None and before.budget == preset(before.preset).tokens
+    if after.is_model_known:
+        return msgspec.structs.replace(after, budget=None) if came_from_preset and not before.is_model_known else after
+    return msgspec.structs.replace(after, budget=assumed) if after.budget is None or came_from_preset else after

@@ -1,0 +1,195 @@
+"""Folds a session's view until its request fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from windowsill.budget import Budget
+from windowsill.compose.checking import checked
+from windowsill.compose.payload import FoldMade, Statistics
+from windowsill.compose.reduce import reduce
+from windowsill.compose.rendering import Rendered
+from windowsill.compose.squeeze import cut_giants, over_limits
+from windowsill.compose.writing import Filled
+from windowsill.errors import BudgetError, FoldError
+from windowsill.history.folds import Proposal, touched
+from windowsill.history.view import Item, View
+from windowsill.logs import log
+from windowsill.session.desk import Desk
+from windowsill.session.ledger import Ledger
+from windowsill.strategies import Eager, Strategy
+from windowsill.strategies.sliding_window import free_units
+from windowsill.writers import Shared
+
+MOST_ATTEMPTS = 3
+"""Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
+
+
+class Marks(Protocol):
+    """Gives the budget of a request whose parts that always stay have `fixed` tokens."""
+
+    def __call__(self, fixed: int, *, max_output: int | None, anchored: bool) -> Budget:
+        """The budget."""
+
+
+class Fitted(msgspec.Struct):
+    """A view that fits, rendered, and what was done for it."""
+
+    folds: list[FoldMade]
+    notes: list[str]
+    middle: tuple[Item, ...] = ()
+    rendered: Rendered = Rendered((), [], [], (), 0)
+    statistics: Statistics = Statistics()
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that is to fit."""
+
+    budget: Budget
+    strategy: Strategy
+    render: Callable[[View], Rendered]
+    shared: Callable[[], Shared | None]
+    """The request as it would be now, for a summary to be asked at its end."""
+    max_output: int | None = None
+    anchored: bool = False
+
+
+class Fitting:
+    """Makes the requests of one session fit."""
+
+    def __init__(self, ledger: Ledger, desk: Desk, marks: Marks) -> None:
+        self._ledger = ledger
+        self._marks = marks
+        self._runs = 0
+        self._warned = False
+        self.desk = desk
+
+    def fit(self, wanted: Wanted) -> Fitted:
+        """Fold until the rendered request, repairs included, is within its budget."""
+        view, budget = self._ledger.view, wanted.budget
+        before = (len(view.items), view.tokens())
+        done = Fitted(folds=[], notes=[])
+        emergency = budget.fixed + view.tokens() > budget.limit
+        self._use_what_is_ready(done)
+        self.prepare(wanted)
+        overtaken: FoldError | None = None
+        extra = 0
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                self._reduce(wanted, done, extra)
+            except BudgetError:
+                # What the repairs took was counted before the folds: with less to repair it may fit all the same.
+                if not extra:
+                    raise
+            except FoldError as error:
+                # Somebody else folded the same messages first: what they left is read by now, and planned anew.
+                overtaken = error
+                continue
+            self._ledger.journal.load(view)
+            done.rendered = wanted.render(view)
+            if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
+                done.statistics = self._counted(done, before, emergency=emergency)
+                return done
+            extra = max(extra, done.rendered.extra) + 1
+        if overtaken is not None:
+            raise overtaken
+        raise self._too_much(budget, done)
+
+    def _reduce(self, wanted: Wanted, done: Fitted, extra: int) -> None:
+        view, budget, strategy = self._ledger.view, wanted.budget, wanted.strategy
+        too_long = budget.fixed + extra + view.tokens() > budget.high
+        due = isinstance(strategy, Eager) and strategy.due(view, budget)
+        if not too_long and not due and not over_limits(view, budget):
+            return
+        # Giants first: what always stays is smaller then, and the marks follow from what always stays.
+        if too_long and (giants := cut_giants(view, budget)) is not None:
+            done.folds.append(self._fold(giants))
+        tighter = self._with_floor(wanted, budget.fixed + extra)
+        self._ledger.journal.load(view)
+
+        def write(proposal: Proposal, *, urgent: bool) -> Filled | None:
+            return self.desk.write(view, proposal, wanted.shared, urgent=urgent)
+
+        reduced = reduce(view, tighter, strategy, lambda proposal: done.folds.append(self._fold(proposal)), write)
+        done.notes += [note for note in dict.fromkeys(reduced.notes) if note not in done.notes]
+        done.middle = reduced.middle or done.middle
+
+    def _use_what_is_ready(self, done: Fitted) -> None:
+        """Fold what was written in the background since the last request."""
+        filled = self.desk.ready(self._ledger.view)
+        if filled is None:
+            return
+        try:
+            done.folds.append(self._fold(checked(self._ledger.view, filled.proposal)))
+        except FoldError as error:
+            done.notes.append(f"a summary that was prepared no longer fits: {error}")
+        done.notes += filled.notes
+
+    def prepare(self, wanted: Wanted) -> None:
+        """Above the warning mark say so, and let summaries be written before they are needed."""
+        view, budget = self._ledger.view, wanted.budget
+        total = budget.fixed + view.tokens()
+        above = bool(budget.warn) and total > budget.warn
+        if above and not self._warned:
+            share = 100 * total // budget.limit
+            log.warning("session %s: %s tokens, %d%% of what fits", self._ledger.session, f"{total:,}", share)
+        self._warned = above
+        if not above or total > budget.high or not self.desk.prepares:
+            return
+        self._ledger.journal.load(view)
+        plan = wanted.strategy.plan(
+            view, msgspec.structs.replace(budget, high=total - 1, low=min(budget.low, total - 1))
+        )
+        for proposal in plan.proposals:
+            self.desk.prepare(view, proposal, wanted.shared)
+
+    def _with_floor(self, wanted: Wanted, fixed: int) -> Budget:
+        """Marks that leave room above what always stays, or a large task would be folded around every turn."""
+        view, budget = self._ledger.view, wanted.budget
+        free = {index for unit in free_units(view, keep=0) for index in range(unit.start, unit.stop)}
+        held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
+        floor = fixed + (view.tokens(*held) if held else 0)
+        marks = self._marks(min(floor, budget.limit), max_output=wanted.max_output, anchored=wanted.anchored)
+        return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
+
+    def _fold(self, proposal: Proposal) -> FoldMade:
+        view = self._ledger.view
+        before = view.tokens()
+        after = view.tokens_of(view.after(proposal.spans))
+        entry = self._ledger.commit(lambda draft: draft.fold(proposal, before, after))
+        return FoldMade(
+            id=entry.id,
+            kind=proposal.kind,
+            strategy=proposal.strategy,
+            reason=proposal.reason,
+            messages=touched(proposal.spans),
+            before=before,
+            after=after,
+        )
+
+    def _counted(self, done: Fitted, before: tuple[int, int], *, emergency: bool) -> Statistics:
+        view = self._ledger.view
+        self._runs += bool(done.folds)
+        return Statistics(
+            pruned=bool(done.folds),
+            messages_before=before[0],
+            messages_after=len(view.items),
+            tokens_before=before[1],
+            tokens_after=view.tokens(),
+            emergency=emergency,
+            runs=self._runs,
+        )
+
+    def _too_much(self, budget: Budget, done: Fitted) -> BudgetError:
+        messages, repairs = self._ledger.view.tokens(), done.rendered.extra
+        parts = {"system, tools and framing": budget.fixed, "messages": messages, "repairs": repairs}
+        return BudgetError(
+            f"repairs need {repairs:,} tokens more than the {budget.limit:,} there are",
+            wanted=sum(parts.values()),
+            available=budget.limit,
+            parts=parts,
+            remedy="raise the budget",
+        )

@@ -1,0 +1,139 @@
+"""Condense: one summary in sections for everything between the task and the last messages; where that fails, a cut.
+
+A plan cannot know whether its summary will be written. So there are three steps, each of which a reader of the report
+can see: the summary; if none could be written, a marker in its place, with the texts of earlier summaries; and if the
+request is still too large, or there is nothing left to condense, the next plan truncates what it had kept: the oldest
+first, but no message that is important, holds a decision, or calls a tool. What does not fit then is cut by the
+composer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowsill.budget import Budget
+from windowsill.errors import SettingError
+from windowsill.history.folds import Proposal
+from windowsill.history.units import Unit
+from windowsill.history.view import View
+from windowsill.messages import Text
+from windowsill.strategies import Plan
+from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least, rewrite
+from windowsill.strategies.turns import freed_by, items_of, live_tokens, oldest, replaceable
+
+DECISIONS = (
+    "decided",
+    "agreed",
+    "will do",
+    "let's",
+    "plan is",
+    "we will",
+    "we'll",
+    "決定",
+    "決めま",
+    "決まり",
+    "合意",
+    "方針",
+)
+"""Words that tell a decision or a commitment."""
+
+
+class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Past the high mark one summary replaces everything between the task and the last `keep` messages.
+
+    It has the sections: previous conversation, current work, key technical concepts, relevant files and code, problem
+    solving, pending tasks.
+    """
+
+    keep: int = 3
+    """The latest messages that stay; a call and its results stay together, so it may be a few more."""
+    share: float = 0.5
+    """Of the messages that may go, the share that a truncation takes at least, oldest first."""
+    decisions: tuple[str, ...] = DECISIONS
+    """Words that tell a decision: a truncation leaves messages that hold one."""
+
+    name = "condense"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.keep <= LARGEST_COUNT:
+            raise SettingError("keep", self.keep, f"a number of messages from 0 to {LARGEST_COUNT:,}")
+        if not 0 <= self.share <= 1:
+            raise SettingError("share", self.share, "a share of the messages from 0 to 1")
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Condense if the high mark is passed; truncate if there is nothing left to condense."""
+        total = budget.fixed + view.tokens()
+        wanted = budget.to_hide(total)
+        if wanted <= 0:
+            return Plan()
+        middle = replaceable(view, self.keep)
+        items = items_of(view, middle)
+        brief = self.brief("condense", budget)
+        # Whoever sends the whole list again gets the same cut, and the same text in its place, for many turns.
+        cut = 0 if budget.step else len(view.items)
+        chosen = oldest(view, middle, cut=cut, wanted=wanted, room=brief.room)
+        urgent = total > budget.limit
+        if urgent or live_tokens(view, chosen) >= least(budget):
+            condensed = rewrite(
+                view,
+                chosen,
+                strategy=self.name,
+                reason=f"{total:,} tokens passed {budget.high:,}",
+                quote=int(self.quote * budget.limit),
+                brief=brief,
+            )
+            if condensed is not None:
+                return Plan(proposals=(condensed,), middle=items)
+        instead = self.instead(view, budget)
+        if urgent and not instead.proposals:
+            return Plan(middle=items, notes=("condense: nothing is left to condense or to truncate",))
+        if urgent or freed_by(view, instead.proposals) >= least(budget):
+            return Plan(proposals=instead.proposals, middle=items)
+        return Plan(middle=items)
+
+    def instead(self, view: View, budget: Budget) -> Plan:
+        """What is done where no summary can be had: hide the oldest `share`, or more if the low mark needs it.
+
+        Important messages, decisions and tool calls with their results stay.
+        """
+        total = budget.fixed + view.tokens()
+        units = replaceable(view)
+        most = self.share * sum(unit.stop - unit.start for unit in units)
+        wanted = budget.to_hide(total)
+        chosen: list[Unit] = []
+        count = hidden = 0
+        for unit in units:
+            if count >= most and hidden >= wanted:
+                break
+            count += unit.stop - unit.start
+            if not self._stays(view, unit):
+                chosen.append(unit)
+                hidden += view.tokens_of(unit.weight(view.items))
+        proposal = self._truncation(view, chosen, budget, total)
+        return Plan(proposals=(proposal,) if proposal else ())
+
+    def _truncation(self, view: View, chosen: Sequence[Unit], budget: Budget, total: int) -> Proposal | None:
+        return rewrite(
+            view,
+            chosen,
+            strategy=self.name,
+            reason=f"{total:,} tokens passed {budget.high:,}, and no summary was to be had",
+            quote=int(self.quote * budget.limit),
+            brief=None,
+            kind="truncate",
+        )
+
+    def _stays(self, view: View, unit: Unit) -> bool:
+        """Whether a truncation leaves a unit where it is."""
+        items = view.items[unit.start : unit.stop]
+        if any(item.calls or item.results or "important" in item.marks for item in items):
+            return True
+        words = (
+            block.text.casefold()
+            for item in items
+            if not item.fold
+            for block in view.read(item).blocks
+            if isinstance(block, Text)
+        )
+        return any(word.casefold() in text for text in words for word in self.decisions)

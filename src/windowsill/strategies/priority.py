@@ -1,0 +1,212 @@
+"""Priority: an additive score with its reasons and a class; the highest stay, the critical ones beyond the target."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from windowsill.budget import Budget, Size, tokens_of
+from windowsill.errors import SettingError
+from windowsill.history.view import Item, View
+from windowsill.messages import Message
+from windowsill.strategies import Plan
+from windowsill.strategies.scoring import (
+    MEASURED,
+    Candidate,
+    Memory,
+    Reason,
+    Score,
+    Selector,
+    StandIns,
+    candidates_of,
+    check_settings,
+    check_words,
+    goal_of,
+    items_of,
+)
+from windowsill.strategies.sliding_window import LARGEST_KEEP
+from windowsill.strategies.words import DECISIONS, plain, terms_of
+
+Category: TypeAlias = Literal["critical", "important", "normal", "low"]
+
+MOST_POINTS = 1_000
+"""Points that one reason may give: more would drown all others."""
+
+MARKER_GAP = 2
+"""Hidden messages in a row from which on a marker tells of them, where it is short enough."""
+
+MARKER_LEAST = 150
+"""Tokens in which a marker names the tools and quotes a line of the user's."""
+
+MARKER_SHARE = 0.15
+"""Of what is hidden, the most that a marker tells."""
+
+
+class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Keeps the messages with the most points; critical ones stay even above the target, though never above the limit.
+
+    What goes, goes in whole units: each is worth as much as the best of its messages.
+    """
+
+    user: int = 10
+    """Points of a message from the user."""
+    assistant: int = 5
+    recency: int = 20
+    """Points of the newest message; each one before it has one less, down to 0."""
+    tools: int = 15
+    """For tool calls and their results."""
+    relevant: int = 25
+    """For words of the task."""
+    important: int = 30
+    """For the mark `important`."""
+    decision: int = 20
+    """For a decision or a commitment."""
+    condensed: int = -10
+    """For what was shortened already, or stands for what was."""
+    keywords: tuple[str, ...] = ()
+    """Words of the task: one of them makes a message part of it. Without any, the task's own words are taken,"""
+    overlap: float = 0.3
+    """and more than this share of them must be there."""
+    decisions: tuple[str, ...] = DECISIONS
+    critical: int = 70
+    """The least points of a critical message,"""
+    noted: int = 50
+    """of an important one,"""
+    normal: int = 30
+    """and of a normal one; the others are low."""
+    keep: int = 4
+    """The latest messages that are never hidden."""
+    target: Size | None = None
+    """What is left after a reduction, in tokens or as a share of what a request may have; `None` for the low mark."""
+    worth: float = 0.05
+    """The share of what a request may have that a reduction must free while the request still fits."""
+    quote: float = 0.05
+    """The share of what a request may have, in which the user's hidden words are quoted."""
+
+    name = "priority"
+
+    def __post_init__(self) -> None:
+        points = ("user", "assistant", "recency", "tools", "relevant", "important", "decision")
+        check_settings(self, points, 0, MOST_POINTS, f"points from 0 to {MOST_POINTS:,}")
+        check_settings(self, ("condensed",), -MOST_POINTS, 0, f"points from -{MOST_POINTS:,} to 0")
+        check_settings(self, ("overlap", "worth", "quote"), 0, 1, "a number from 0 to 1")
+        check_settings(self, ("keep",), 0, LARGEST_KEEP, f"a number of messages from 0 to {LARGEST_KEEP:,}")
+        check_words(self, ("keywords", "decisions"))
+        if not self.critical >= self.noted >= self.normal:
+            raise SettingError("critical", self.critical, "at least `noted`, which is at least `normal`")
+        if self.target is not None:
+            tokens_of(self.target, MEASURED, "target")
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Hide what has the fewest points until the target is reached."""
+        total = budget.fixed + view.tokens()
+        if total <= budget.high:
+            return Plan()
+        goal = goal_of(self.target, total, budget)
+        stand_ins = StandIns(
+            gap=MARKER_GAP, share=MARKER_SHARE, least=MARKER_LEAST, quote=int(self.quote * budget.limit)
+        )
+        values = self._values(view)
+        candidates = candidates_of(view, self.keep, values, forced=self.critical)
+        selector = Selector(view, budget, candidates, stand_ins)
+        chosen = selector.select(goal)
+        middle = items_of(view, candidates)
+        notes = _told(selector, chosen.kept, goal, chosen.after, self.critical)
+        saved = total - chosen.after
+        if total <= budget.limit and saved < self.worth * budget.limit:
+            return Plan(middle=middle, notes=(*notes, f"priority: {saved:,} tokens are not worth a reduction yet"))
+        reason = f"{total:,} tokens passed {budget.high:,}"
+        proposal = selector.proposal(chosen.stretches, strategy=self.name, reason=reason)
+        return Plan(proposals=(proposal,) if proposal else (), middle=middle, notes=notes)
+
+    def score(self, view: View) -> list[Score]:
+        """What each visible message is worth, in order, with its reasons and its class."""
+        names = (
+            *("{role} message", "contains tools", "task relevant", "contains decision", "already condensed"),
+            *("recency", "marked as important"),
+        )
+        found = []
+        newest = len(view.items) - 1
+        words, least = self._task_words(view)
+        for index, item in enumerate(view.items):
+            points = (
+                *self._lasting(item, view.read(item), words, least),
+                max(0, self.recency - (newest - index)),
+                self.important if "important" in item.marks else 0,
+            )
+            reasons = tuple(
+                Reason(name.format(role=item.role), point)
+                for name, point in zip(names, points, strict=True)
+                if point or name == "recency"
+            )
+            value = sum(points)
+            found.append(Score(id=item.id, seq=item.seq, value=value, reasons=reasons, category=self.category(value)))
+        return found
+
+    def category(self, points: float) -> Category:
+        """The class of so many points."""
+        if points >= self.critical:
+            return "critical"
+        if points >= self.noted:
+            return "important"
+        return "normal" if points >= self.normal else "low"
+
+    def _values(self, view: View) -> list[float]:
+        """The scores alone: what does not change with the place of a message is added up once."""
+        words, least = self._task_words(view)
+        found = self._memory.recall(
+            view, lambda item: float(sum(self._lasting(item, view.read(item), words, least))), (words, least)
+        )
+        for age in range(min(self.recency, len(found))):
+            found[-1 - age] += self.recency - age
+        for index, item in enumerate(view.items):
+            if item.marks and "important" in item.marks:
+                found[index] += self.important
+        return found
+
+    @cached_property
+    def _memory(self) -> Memory[float]:
+        return Memory()
+
+    @cached_property
+    def _phrases(self) -> tuple[str, ...]:
+        return tuple(plain(phrase) for phrase in self.decisions)
+
+    def _lasting(self, item: Item, message: Message, words: tuple[str, ...], least: float) -> tuple[int, ...]:
+        """The points for role, tools, relevance, decisions and shortening."""
+        # What stands in for others quotes them, and decides nothing itself.
+        text = "" if item.fold else plain(message.text)
+        return (
+            {"user": self.user, "assistant": self.assistant, "system": 0}[item.role],
+            self.tools if item.calls or item.results else 0,
+            self.relevant if text and sum(word in text for word in words) > least else 0,
+            self.decision if text and any(phrase in text for phrase in self._phrases) else 0,
+            self.condensed if item.fold or item.cuts else 0,
+        )
+
+    def _task_words(self, view: View) -> tuple[tuple[str, ...], float]:
+        """The words that make a message part of the task, and how many of them it needs."""
+        if self.keywords:
+            return tuple(plain(word) for word in self.keywords), 0
+        task = view.task()
+        words = terms_of(view.read(view.items[task]).text) if task is not None else ()
+        return words, self.overlap * len(words)
+
+
+def _told(selector: Selector, kept: frozenset[int], goal: int, after: int, critical: int) -> tuple[str, ...]:
+    """What critical messages did to the target."""
+    stay = [each for place, each in enumerate(selector.candidates) if each.forced and place in kept]
+    gone = [each for place, each in enumerate(selector.candidates) if each.forced and place not in kept]
+    notes = []
+    if stay and after > goal:
+        notes.append(f"priority: {_count(stay)} stay: {after:,} tokens, above the target of {goal:,}")
+    if gone:
+        notes.append(f"priority: {_count(gone)} with {critical} points or more go: they alone would pass the limit")
+    return tuple(notes)
+
+
+def _count(units: list[Candidate]) -> str:
+    tokens = round(sum(each.tokens for each in units))
+    return f"{len(units)} critical unit{'' if len(units) == 1 else 's'} ({tokens:,} tokens)"

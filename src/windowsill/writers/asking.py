@@ -1,0 +1,165 @@
+"""The bodies that ask a model for a summary: behind the request that is about to be sent, or apart from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from windowsill import formats
+from windowsill.errors import WindowsillError
+from windowsill.formats.gemini.spelling import camel
+from windowsill.history.repair import repair, without_open_calls
+from windowsill.messages import Request, text_message
+from windowsill.writers import Shared
+from windowsill.writers.endpoints import Endpoint
+from windowsill.writers.faults import UnusableError
+
+THOUGHTS = 8_192
+"""Tokens added to the limit of an answer where a provider counts the model's thoughts against it: what is not used is
+not paid for, and without it a model that thinks has none left for words."""
+
+COUNTS_THOUGHTS = frozenset({"openai", "responses", "gemini"})
+
+UNWANTED = frozenset(
+    {
+        "stream",
+        "stream_options",
+        "stop",
+        "stop_sequences",
+        "response_format",
+        "output_format",
+        "context_management",
+        "n",
+        "logprobs",
+        "top_logprobs",
+        "background",
+    }
+)
+"""Fields that would make the answer something else than one whole text, or need a header we do not have."""
+
+UNWANTED_BY_GEMINI = frozenset(
+    {"responseMimeType", "responseSchema", "responseJsonSchema", "stopSequences", "candidateCount", "maxOutputTokens"}
+)
+
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+Fields = dict[str, Any]
+
+
+def model_of(shared: Shared) -> str:
+    """The model a request is for; empty where its body does not say, as with Gemini."""
+    try:
+        return msgspec.json.decode(shared.body, type=_Named).model
+    except msgspec.DecodeError:
+        return ""
+
+
+class _Named(msgspec.Struct):
+    model: str = ""
+
+
+def speaks(endpoint: Endpoint, format: str) -> bool:
+    """Whether a request in this format can go to this endpoint."""
+    own = endpoint.provider.format
+    return format == own or (own in formats.DIALECTS and format in formats.DIALECTS)
+
+
+def behind(shared: Shared, instruction: str, *, endpoint: Endpoint, limit: int) -> bytes:
+    """The same request with the instruction as its last message; what stands before stays byte for byte.
+
+    `UnusableError` when that would be no sound request.
+    """
+    try:
+        request = formats.read_request(shared.body, format=shared.format)
+        target = formats.get(request.format)
+        # Mended before the instruction is there: otherwise it might be put into the message before it.
+        mended = repair(without_open_calls(request.messages), target.rules)
+        messages = (*mended.messages, text_message("user", instruction))
+        rest = {key: msgspec.Raw(formats.encode(value)) for key, value in _fields(request, endpoint, limit).items()}
+        body = formats.render_request(msgspec.structs.replace(request, messages=messages, rest=rest))
+        named = {"model": endpoint.model or "unnamed"} if target.name == "gemini" else {}
+        problems = formats.validate({**msgspec.json.decode(body), **named}, target.name)
+    except (WindowsillError, msgspec.DecodeError, RecursionError) as error:
+        if isinstance(error, UnusableError):
+            raise
+        raise UnusableError("prefix", f"the request cannot be read: {type(error).__name__}") from None
+    if problems:
+        raise UnusableError("prefix", f"the request would break {problems[0].rule}")
+    return body
+
+
+def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
+    """The other fields of the request, so changed that one whole text comes back."""
+    given: Fields = {key: msgspec.json.decode(value) for key, value in request.rest.items()}
+    if given.get("conversation") is not None:
+        raise UnusableError("prefix", "the provider keeps this conversation and would add the question to it")
+    fields = {key: value for key, value in given.items() if key not in UNWANTED and key not in LIMITS}
+    if request.format == "gemini":
+        return _gemini(fields, limit, tools=bool(request.tools))
+    name = next((key for key in LIMITS if given.get(key)), _limit_field(endpoint))
+    if request.format == "anthropic":
+        return _anthropic(fields, {name: _within(given.get(name), limit + _thinking(fields))})
+    fields[name] = _within(given.get(name), limit + THOUGHTS)
+    if request.format == "responses":
+        text = {key: value for key, value in (fields.pop("text", None) or {}).items() if key != "format"}
+        fields |= {"store": False, **({"text": text} if text else {})}
+    if request.tools:
+        fields["tool_choice"] = "none"
+    return fields
+
+
+def _within(stated: Any, wanted: int) -> int:
+    """The limit of an answer: never above the request's own, for which the window has room."""
+    return min(stated, wanted) if isinstance(stated, int) else wanted
+
+
+def _thinking(fields: Fields) -> int:
+    """Tokens that Anthropic's models may think, which count against the limit and stand below it."""
+    thinking = fields.get("thinking") or {}
+    return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
+
+
+def _anthropic(fields: Fields, limit: Fields) -> Fields:
+    """Whether tools may be called is left as it is: Anthropic's cache forgets all messages when that changes.
+
+    Only a call that is demanded is forbidden: nothing else could come back.
+    """
+    if (fields.get("tool_choice") or {}).get("type") in {"any", "tool"}:
+        fields = {**fields, "tool_choice": {"type": "none"}}
+    output = {key: value for key, value in (fields.pop("output_config", None) or {}).items() if key != "format"}
+    return {**fields, **({"output_config": output} if output else {}), **limit}
+
+
+def _gemini(fields: Fields, limit: int, *, tools: bool) -> Fields:
+    found = camel(fields)
+    config = camel(found.get("generationConfig") or {})
+    most = _within(config.get("maxOutputTokens"), limit + THOUGHTS)
+    kept = {key: value for key, value in config.items() if key not in UNWANTED_BY_GEMINI}
+    fields = {**found, "generationConfig": {**kept, "maxOutputTokens": most}}
+    return {**fields, **({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}} if tools else {})}
+
+
+def apart(prompt: str, role: str, *, endpoint: Endpoint, model: str, limit: int) -> bytes:
+    """A small request of its own: who the model is, and everything it needs to read."""
+    format = endpoint.provider.format
+    fields: Fields = {_limit_field(endpoint): limit}
+    if format == "gemini":
+        fields = {"generationConfig": {"maxOutputTokens": limit}}
+    elif format == "responses":
+        fields["store"] = False
+    request = Request(
+        format=format,
+        system=text_message("system", role),
+        messages=(text_message("user", prompt),),
+        model=model,
+        rest={key: msgspec.Raw(formats.encode(value)) for key, value in fields.items()},
+    )
+    return formats.render_request(request)
+
+
+def _limit_field(endpoint: Endpoint) -> str:
+    """OpenAI's newer models refuse the older name; many who speak as OpenAI does know no other."""
+    if endpoint.provider.format == "responses":
+        return "max_output_tokens"
+    return "max_completion_tokens" if endpoint.own and endpoint.provider.format == "openai" else "max_tokens"

@@ -1,0 +1,201 @@
+"""Sends one request to a model: time-outs, retries and waiting. Whoever cancels it leaves nothing running."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from windowsill.errors import SettingError
+from windowsill.models import is_overflow, learn_window
+from windowsill.writers.faults import UnusableError
+from windowsill.writers.pace import Pace
+
+if TYPE_CHECKING:
+    import httpx2
+
+LARGEST_ANSWER = 4 * 1024 * 1024
+"""Bytes: no summary is so long, and what has no end must not fill the memory."""
+
+LONGEST_MESSAGE = 200
+"""Characters of what a provider says to a request it does not take; some quote the whole request."""
+
+OK, BAD_REQUEST, SLOW, TOO_LARGE, TOO_MANY, SERVER = 200, 400, 408, 413, 429, 500
+NO_ENTRY = frozenset({401, 403})
+
+
+class Manners(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long and how often a model is asked. All times are in seconds."""
+
+    connect: float = 10.0
+    """For a connection to be made."""
+    timeout: float = 60.0
+    """For one request from its first byte to the last of its answer."""
+    patience: float = 150.0
+    """For a summary all in all: both ways to ask, all retries, all waiting."""
+    retries: int = 2
+    """How often a request that failed in passing is sent again."""
+    backoff: float = 1.0
+    """Before the first retry, give or take; twice as long before each one more."""
+    longest_wait: float = 30.0
+    """A provider that wants a longer pause is not asked again."""
+    per_minute: int = 0
+    """The most requests in a minute; 0 is no limit."""
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "timeout", "patience"):
+            if not getattr(self, name) > 0:
+                raise SettingError(name, getattr(self, name), "seconds above 0")
+        for name in ("retries", "backoff", "longest_wait", "per_minute"):
+            if not getattr(self, name) >= 0:
+                raise SettingError(name, getattr(self, name), "a number from 0 on")
+
+
+class Post(msgspec.Struct, frozen=True):
+    """One request. `scrubbed` takes keys out of what is told of it."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    scrubbed: Callable[[str], str]
+
+    def __repr__(self) -> str:
+        return f"Post({len(self.body):,} bytes)"
+
+
+class _PassingError(Exception):
+    """Something that may go better the next time; `wait` is what the provider asks for."""
+
+    def __init__(self, fault: UnusableError, wait: float | None = None) -> None:
+        self.fault = fault
+        self.wait = wait
+        super().__init__(str(fault))
+
+
+class Caller:
+    """Sends requests as `manners` says."""
+
+    def __init__(
+        self,
+        manners: Manners,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+    ) -> None:
+        self.manners = manners
+        self._sleep = sleep
+        self._random = random
+        self._pace = Pace(manners.per_minute, clock=clock, sleep=sleep)
+
+    async def turn(self) -> None:
+        """Wait until one more call may begin."""
+        await self._pace.turn()
+
+    def client(self) -> httpx2.AsyncClient:
+        """A client for the requests of one summary, to be used in an `async with`."""
+        import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
+
+        times = httpx2.Timeout(self.manners.timeout, connect=self.manners.connect)
+        return httpx2.AsyncClient(timeout=times, follow_redirects=False)
+
+    async def send(self, client: httpx2.AsyncClient, post: Post) -> bytes:
+        """The answer to a request; `UnusableError` when there is none."""
+        tried = 0
+        while True:
+            await self._pace.turn()
+            try:
+                return await self._once(client, post)
+            except _PassingError as passing:
+                pause = self._pause(tried) if passing.wait is None else passing.wait
+                if tried >= self.manners.retries or pause > self.manners.longest_wait:
+                    raise passing.fault from None
+            tried += 1
+            await self._sleep(pause)
+
+    def _pause(self, tried: int) -> float:
+        """From half to the whole of a time that doubles: many who failed together do not come back together."""
+        whole: float = min(self.manners.backoff * 2**tried, self.manners.longest_wait)
+        return whole * (0.5 + self._random() / 2)
+
+    async def _once(self, client: httpx2.AsyncClient, post: Post) -> bytes:
+        import httpx2  # noqa: PLC0415  see above
+
+        try:
+            with anyio.fail_after(self.manners.timeout):
+                async with client.stream("POST", post.url, headers=post.headers, content=post.body) as response:
+                    answer = await _read(response)
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            fault = UnusableError("timeout", "the model did not answer in time", remedy="raise timeout=")
+            if isinstance(error, httpx2.ConnectTimeout):
+                raise _PassingError(fault) from None
+            raise fault from None
+        except httpx2.TransportError as error:
+            what = f"no connection ({type(error).__name__})"
+            raise _PassingError(
+                UnusableError("unreachable", what, remedy="check the address and the network")
+            ) from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise UnusableError("unreadable", f"the answer cannot be read ({type(error).__name__})") from None
+        if response.status_code != OK:
+            raise _refused(response.status_code, response.headers, answer, post)
+        return answer
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.aiter_bytes():
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST_ANSWER:
+            raise UnusableError("huge", f"the answer is larger than {LARGEST_ANSWER:,} bytes", remedy="ask for less")
+    return b"".join(pieces)
+
+
+def _refused(status: int, headers: Mapping[str, str], answer: bytes, post: Post) -> Exception:
+    if status in NO_ENTRY:
+        # What is said here may quote the key.
+        return UnusableError("no-key", f"the provider does not accept the key ({status})", remedy="check the key")
+    said = _message(answer)
+    shown = post.scrubbed(said)[:LONGEST_MESSAGE]
+    if status == TOO_MANY:
+        fault = UnusableError("rate-limited", f"{status}: {shown}", remedy="ask less often: per_minute=")
+        return _PassingError(fault, retry_after(headers))
+    if status == SLOW or status >= SERVER:
+        return _PassingError(
+            UnusableError("server-error", f"{status}: {shown}", remedy="try later"), retry_after(headers)
+        )
+    if status == TOO_LARGE or (status == BAD_REQUEST and is_overflow(said)):
+        return UnusableError(
+            "too-long", f"{status}: {shown}", remedy="state the model's window", window=learn_window(said)
+        )
+    return UnusableError("rejected", f"{status}: {shown}", remedy="check the model's name and the address")
+
+
+def _message(answer: bytes) -> str:
+    """What an error says, in the form every provider here has, or as plain text."""
+    try:
+        match msgspec.json.decode(answer):
+            case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
+                return said
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    return " ".join(answer[: 4 * LONGEST_MESSAGE].decode("utf-8", "replace").split())
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds a provider asks to wait: a number, or a time, which is held against the provider's own clock."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        try:
+            return max(0.0, float(headers[name]) / unit)
+        except (KeyError, ValueError):
+            continue
+    try:
+        until = parsedate_to_datetime(headers["retry-after"])
+        return max(0.0, (until - parsedate_to_datetime(headers["date"])).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None

@@ -1,0 +1,185 @@
+"""Where models are reached: providers, addresses and keys. A key is never shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from windowsill.errors import InputError, NotFoundError
+from windowsill.writers.faults import UnusableError
+
+OWN_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
+
+HIDDEN = "[key]"
+
+_KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+", re.IGNORECASE)
+"""What looks like a key, ours or another's: providers quote them in their errors."""
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of endpoint."""
+
+    name: str
+    format: str
+    url: str
+    path: str
+    keys: tuple[str, ...]
+    """Environment variables that hold the key, the first one set winning."""
+    base: str
+    """Environment variable that holds another address."""
+    header: str
+    scheme: str = ""
+    """What stands before the key in its header."""
+    headers: dict[str, str] = {}
+
+
+PROVIDERS = {
+    each.name: each
+    for each in (
+        Provider(
+            name="anthropic",
+            format="anthropic",
+            url="https://api.anthropic.com",
+            path="/v1/messages",
+            keys=("ANTHROPIC_API_KEY",),
+            base="ANTHROPIC_BASE_URL",
+            header="x-api-key",
+            headers={"anthropic-version": "2023-06-01"},
+        ),
+        Provider(
+            name="openai",
+            format="openai",
+            url="https://api.openai.com/v1",
+            path="/chat/completions",
+            keys=("OPENAI_API_KEY",),
+            base="OPENAI_BASE_URL",
+            header="authorization",
+            scheme="Bearer ",
+        ),
+        Provider(
+            name="responses",
+            format="responses",
+            url="https://api.openai.com/v1",
+            path="/responses",
+            keys=("OPENAI_API_KEY",),
+            base="OPENAI_BASE_URL",
+            header="authorization",
+            scheme="Bearer ",
+        ),
+        Provider(
+            name="gemini",
+            format="gemini",
+            url="https://generativelanguage.googleapis.com",
+            path="/v1beta/models/{model}:generateContent",
+            keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            base="GOOGLE_GEMINI_BASE_URL",
+            header="x-goog-api-key",
+        ),
+    )
+}
+
+
+class Key:
+    """A secret that nobody sees by accident: neither in a repr nor in a log nor in a pickle."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value.strip()
+
+    def __repr__(self) -> str:
+        return f"Key({HIDDEN})"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a key is not written down")
+
+    def reveal(self) -> str:
+        """The key itself, for the one header it belongs in."""
+        return self._value
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider at an address, and the model there; an empty model is that of the conversation."""
+
+    provider: Provider
+    model: str
+    url: str
+    key: Key | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether this is the provider itself, not another who speaks as it does."""
+        return self.url == self.provider.url
+
+    def name(self, model: str = "") -> str:
+        """As a writer is called: without the address."""
+        return f"{self.provider.name}:{model or self.model}".rstrip(":")
+
+    def address(self, model: str) -> str:
+        """Where to ask this model."""
+        return self.url + self.provider.path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a request, the key among them; `UnusableError` where there must be one and is not."""
+        if self.key is None and self.own:
+            names = " or ".join(self.provider.keys)
+            raise UnusableError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
+        known = {} if self.key is None else {self.provider.header: self.provider.scheme + self.key.reveal()}
+        return {"content-type": "application/json", **self.provider.headers, **known}
+
+    def scrubbed(self, text: str) -> str:
+        """A text without the key, and without anything that looks like one."""
+        if self.key is not None and self.key.reveal():
+            text = text.replace(self.key.reveal(), HIDDEN)
+        return _KEYS.sub(HIDDEN, text)
+
+
+def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", key: str = "") -> Endpoint:
+    """The endpoint that `provider:model` or `provider:model@http://address` names.
+
+    The key is looked for in `environment` where none is given.
+    """
+    name, _, rest = spec.strip().partition(":")
+    provider = PROVIDERS.get({"google": "gemini"}.get(name, name))
+    if provider is None:
+        raise NotFoundError(
+            f"no provider {_shown(name)!r} for a writer",
+            remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
+        )
+    model, at, address = rest.partition("@http")
+    stated = base_url or (f"http{address}" if at else "")
+    url = _checked(stated or environment.get(provider.base, "").strip() or provider.url)
+    found = key or next((environment[each] for each in provider.keys if environment.get(each, "").strip()), "")
+    if not key and not _safe(url):
+        # A key that was not given for this address does not cross a network in the clear.
+        found = ""
+    return Endpoint(provider=provider, model=model.strip(), url=url, key=Key(found) if found else None)
+
+
+def _shown(name: str) -> str:
+    return _KEYS.sub(HIDDEN, name[:40])
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise InputError("the address of a writer is no web address", remedy="give one like http://127.0.0.1:8080/v1")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError(
+            f"the address of a writer at {host} holds more than host and path",
+            remedy="leave user, password and query out; give a key with key=",
+        )
+    return url.rstrip("/")
+
+
+def _safe(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in OWN_MACHINE

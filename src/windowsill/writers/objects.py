@@ -1,0 +1,85 @@
+"""Reads the JSON object that a model wrote, and holds it against the user's schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from typing import Any, NoReturn
+
+from windowsill.writers.faults import UnusableError, note
+from windowsill.writers.parsing import Parsed, spoken
+
+LONGEST_COMPLAINT = 200
+"""Characters of what the validator says: it quotes the object, which may be large."""
+
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def state(text: str, schema: dict[str, Any] | None) -> tuple[dict[str, Any], Parsed]:
+    """The one JSON object of an answer: itself, and its text. It fulfils the schema, if there is one."""
+    answer = spoken(text)
+    fences = _FENCED.findall(answer)
+    source = fences[0] if len(fences) == 1 else answer
+    value, rest = _object(source)
+    around = rest.strip() or (len(fences) == 1 and _FENCED.sub("", answer).strip())
+    if schema is not None:
+        _fulfil(value, schema)
+    notes = (note("", "outside-tags", "words beside the JSON were left out"),) if around else ()
+    return value, Parsed(json.dumps(value, ensure_ascii=False), notes)
+
+
+def _object(source: str) -> tuple[dict[str, Any], str]:
+    start = source.find("{")
+    if start < 0:
+        what = "a list" if source.lstrip().startswith("[") else "no JSON object"
+        raise UnusableError("not-an-object", f"the answer holds {what}", remedy="use a model that follows forms")
+    if source.lstrip().startswith("["):
+        raise UnusableError("not-an-object", "the answer holds a list", remedy="use a model that follows forms")
+    try:
+        value, length = _decoder.raw_decode(source[start:])
+    except (ValueError, RecursionError) as error:
+        why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise UnusableError("not-json", f"the answer is not JSON: {why}", remedy="ask again") from None
+    rest = source[start + length :]
+    if "{" in rest and _is_object(rest[rest.index("{") :]):
+        raise UnusableError("json-twice", "the answer holds two JSON objects", remedy="ask again")
+    return value, source[:start] + rest
+
+
+def _is_object(source: str) -> bool:
+    try:
+        _decoder.raw_decode(source)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_number)
+
+
+def _fulfil(value: dict[str, Any], schema: dict[str, Any]) -> None:
+    # Heavy, and only states need them.
+    jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
+    unresolvable = import_module("referencing.exceptions").Unresolvable
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        # A registry of its own: the one by default fetches what a schema refers to from the network.
+        errors = list(kind(schema, registry=referencing.Registry()).iter_errors(value))
+    except (jsonschema.SchemaError, unresolvable, RecursionError) as error:
+        said = error.message if isinstance(error, jsonschema.SchemaError) else type(error).__name__
+        raise UnusableError(
+            "broken-schema", f"the schema cannot be used: {said[:LONGEST_COMPLAINT]}", remedy="correct the schema"
+        ) from None
+    if errors:
+        first = min(errors, key=lambda each: each.json_path)
+        raise UnusableError(
+            "schema",
+            f"the object breaks its schema at {first.json_path}: {first.message[:LONGEST_COMPLAINT]}",
+            remedy="use a model that follows schemas",
+        )

@@ -1,0 +1,124 @@
+"""What a tool call did, told from the shape of its arguments and never from the name of one agent's tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from windowsill.writers import shell
+from windowsill.writers.arguments import Arguments
+from windowsill.writers.ledger import Task
+from windowsill.writers.shell import Touched
+
+Kind: TypeAlias = Literal["read", "change", "command", "search", "plan", "other"]
+
+MOST_EDITS = 40
+"""Replacements taken from one call."""
+
+LONGEST_PATH = 400
+
+PAIR = 2
+
+
+class Edit(msgspec.Struct, frozen=True, gc=False):
+    """One replacement in a file."""
+
+    path: str
+    old: str
+    new: str
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call did."""
+
+    kind: Kind
+    touched: tuple[Touched, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    command: str = ""
+    about: str = ""
+    tasks: tuple[Task, ...] = ()
+    replaces: bool = False
+    """True when the tasks are the whole plan."""
+
+
+def recognise(given: dict[str, Any]) -> Action:
+    """What a call with these arguments does."""
+    if tasks := tuple(_tasks(given)):
+        return Action(kind="plan", tasks=tasks, replaces=any(isinstance(value, list) for value in given.values()))
+    arguments = Arguments(given)
+    about = arguments.text("about")
+    path = _path(arguments)
+    if patched := shell.patched_files(arguments.text("patch")):
+        return Action(kind="change", touched=tuple(patched), about=about)
+    command = _command(arguments)
+    # A bare word beside a path ("view", "create") names what an editor shall do; it is no command.
+    if command and not (path and len(command.split()) == 1):
+        return Action(kind="command", command=command, touched=tuple(shell.touched(command)), about=about)
+    if path and (edits := tuple(_edits(path, arguments))):
+        return Action(kind="change", touched=(Touched(path=path, changed=True),), edits=edits, about=about)
+    if arguments.text("pattern"):
+        return Action(kind="search", about=about)
+    if path:
+        return Action(kind="read", touched=(Touched(path=path, changed=False, range=_range(arguments)),), about=about)
+    return Action(kind="other", about=about)
+
+
+def _path(arguments: Arguments) -> str:
+    """The file a call is about: on one line, not a whole text, and not a web address."""
+    path = arguments.text("path").removeprefix("file://")
+    named = "/" in path or "." in path or "\\" in path
+    return path if named and len(path) <= LONGEST_PATH and "\n" not in path and "://" not in path else ""
+
+
+def _command(arguments: Arguments) -> str:
+    if text := arguments.text("command"):
+        return text if text.strip() else ""
+    words = arguments.value("command")
+    if not (isinstance(words, list) and words and all(isinstance(word, str) for word in words)):
+        return ""
+    # ["bash", "-lc", "..."]: the last word is the script.
+    scripted = len(words) > PAIR and words[1].startswith("-") and words[1].endswith("c")
+    return words[-1] if scripted else " ".join(words)
+
+
+def _edits(path: str, arguments: Arguments) -> Iterator[Edit]:
+    several = next((value for key in ("edits", "changes") if isinstance(value := arguments.given.get(key), list)), None)
+    sources = [Arguments(one) for one in several[:MOST_EDITS] if isinstance(one, dict)] if several else [arguments]
+    for source in sources:
+        if source.has("new"):
+            yield Edit(path=path, old=source.text("old"), new=source.text("new"))
+
+
+def _range(arguments: Arguments) -> tuple[int, int]:
+    """The lines a read asked for; `(1, 0)` for the whole file."""
+    for value in arguments.given.values():
+        if isinstance(value, list) and len(value) == PAIR and all(type(number) is int for number in value):
+            return (value[0], max(value[1], 0))
+    first, last, limit = arguments.number("first"), arguments.number("last"), arguments.number("limit")
+    if last is None and limit is not None:
+        last = max(first or 1, 1) + limit - 1
+    return (1, 0) if first is None and last is None else (max(first or 1, 1), last or 0)
+
+
+def _tasks(given: dict[str, Any]) -> Iterator[Task]:
+    """Entries of a plan: a list of objects with words and a status, or one object that names its task."""
+    for value in given.values():
+        if isinstance(value, list):
+            yield from (task for one in value if isinstance(one, dict) and (task := _task(one)))
+    if ("taskId" in given or "task_id" in given or "subject" in given) and (task := _task(given)):
+        yield task
+
+
+def _task(given: dict[str, Any]) -> Task | None:
+    source = Arguments(given)
+    words, state, key = source.text("words"), source.value("state"), source.value("key")
+    key = str(key) if isinstance(key, str | int) else ""
+    if not isinstance(state, str | bool):
+        # One that is made has no status yet.
+        return Task(text=words, status="pending", note=source.text("note")) if "subject" in given and words else None
+    if not (words or key):
+        return None
+    status = state if isinstance(state, str) else "completed" if state else "pending"
+    return Task(text=words, status=status, key=key, note=source.text("note"))

@@ -1,0 +1,262 @@
+"""Plug-ins: found through entry points, loaded when they are asked for, reported when they cannot be used."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from cli_calls import anthropic_turns, saved
+from sessions import opened, talk
+from windowsill import NotFoundError, SettingError, strategies
+from windowsill.strategies import plugins
+from windowsill.strategies.plugins import Registry
+from windowsill.strategies.sliding_window import SlidingWindow
+
+pytestmark = pytest.mark.integration
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "windowsill-quiet"
+
+GOOD = """
+import msgspec
+from windowsill import Plan
+
+class Good(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    '''A good one.'''
+    size: int = 3
+    '''How large.'''
+    name = "good"
+    def plan(self, view, budget):
+        return Plan(notes=(f"good {self.size}",))
+"""
+
+HOOKED = """
+from windowsill.strategies.plugins import hookimpl
+
+@hookimpl
+def windowsill_strategies():
+    return {"first": "good_module:Good", "second": "good_module:Good", "native": "good_module:Good"}
+"""
+
+BROKEN = {
+    "raises": ("raise RuntimeError('boom')", "RuntimeError: boom"),
+    "exits": ("raise SystemExit(3)", "SystemExit: 3"),
+    "needs": ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+    "lacks": ("", "AttributeError"),
+    "shapeless": ("Good = 5", "it is no strategy and has no hook"),
+    "planless": ("class Good:\n    name = 'x'", "is not a strategy"),
+    "unmade": ("class Good:\n    def __init__(self): raise OSError('no')", "cannot be made (OSError: no)"),
+    "hangs": ("import threading; threading.Event().wait()", "did not load in 0.2 seconds"),
+}
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Installs modules as plug-ins: `installed(name=(source, attribute))`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(plugins, "LOAD_SECONDS", 0.2)
+
+    def install(**modules):
+        points = []
+        for name, (source, attribute) in modules.items():
+            (tmp_path / f"{name}_module.py").write_text(source)
+            value = f"{name}_module:{attribute}" if attribute else f"{name}_module"
+            points.append(EntryPoint(name, value, plugins.GROUP))
+        registry = Registry(strategies.BUILT_IN, points)
+        monkeypatch.setattr(plugins, "registry", lambda: registry)
+        return registry
+
+    yield install
+    for name in [each for each in sys.modules if each.endswith("_module") and "." not in each]:
+        sys.modules.pop(name)
+
+
+def plan_of(strategy):
+    session = opened()
+    talk(session, 40)
+    return strategy.plan(session.view, session._composer.budget(0))
+
+
+def test_built_ins_are_registered_as_plug_ins_are(installed):
+    """In one table, with their package."""
+    registry = installed(good=(GOOD, "Good"))
+    registry.load_all()
+    assert {registry.offers[name].package for name in strategies.BUILT_IN} == {"windowsill"}
+    assert registry.offers["good"].package == "good_module"
+    assert set(strategies.names()) == {*strategies.BUILT_IN, "good"}
+
+
+def test_a_plug_in_is_a_strategy_by_its_name_with_settings(installed):
+    """Read as those of a built-in one are."""
+    installed(good=(GOOD, "Good"))
+    assert plan_of(strategies.get("good:size=8")).notes == ("good 8",)
+    assert plan_of(strategies.get("good", {"size": 9})).notes == ("good 9",)
+    assert strategies.settings_of("good") == {"size": 3}
+
+
+def test_a_setting_that_a_plug_in_does_not_take_is_the_users_mistake(installed):
+    """It is refused, not replaced."""
+    installed(good=(GOOD, "Good"))
+    with pytest.raises(SettingError, match=r"setting 'good\.sise' is '8'; give size"):
+        strategies.get("good:sise=8")
+
+
+def test_a_module_may_offer_several_through_the_hook(installed):
+    """By dotted path, imported when one is used; a name of ours stays ours."""
+    registry = installed(good=(GOOD, "Good"), many=(HOOKED, ""))
+    assert plan_of(strategies.get("second:size=2")).notes == ("good 2",)
+    assert type(strategies.get("native")).__module__ == "windowsill.strategies.native"
+    assert [str(each) for each in registry.problems] == [
+        "plug-in 'native' of many_module: windowsill has a strategy of this name already"
+    ]
+
+
+def test_only_the_plug_in_that_is_asked_for_is_loaded(installed):
+    """Another one that hangs costs nothing."""
+    registry = installed(good=(GOOD, "Good"), raises=("raise RuntimeError('boom')", "Good"))
+    strategies.get("good")
+    assert registry.problems == []
+    assert "raises_module" not in sys.modules
+
+
+@pytest.mark.parametrize(("name", "source", "error"), [(name, *rest) for name, rest in BROKEN.items()])
+def test_a_plug_in_that_cannot_be_used_is_reported_and_the_default_takes_over(name, source, error, installed, caplog):
+    """With name, package and error, in the log and in every plan's notes."""
+    installed(**{name: (source, "Good")})
+    plan = plan_of(strategies.get(name))
+    assert plan.notes[0].startswith(f"strategy {name!r} of {name}_module ")
+    assert error in plan.notes[0]
+    assert plan.notes[0] in caplog.text
+    assert plan.proposals[0].strategy == SlidingWindow.name
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("raise RuntimeError('boom')", "RuntimeError: boom"),
+        ("return 5", "gave int, not names"),
+        ("return {'x': 5}", "'x' is 5, not a strategy class"),
+        ("import threading; threading.Event().wait()", "did not answer in 0.2 seconds"),
+    ],
+)
+def test_a_hook_that_fails_is_reported(body, error, installed):
+    """The others are not touched by it."""
+    source = HOOKED.partition("    return")[0] + f"    {body}\n"
+    registry = installed(good=(GOOD, "Good"), odd=(source, ""))
+    assert "good" in strategies.names()
+    assert [each.name for each in registry.problems] == ["odd"]
+    assert error in registry.problems[0].error
+
+
+def test_a_hook_with_arguments_nobody_gives_is_reported(installed):
+    """Pluggy refuses it when it is registered."""
+    registry = installed(odd=(HOOKED.replace("strategies()", "strategies(colour)"), ""))
+    registry.load_all()
+    assert "PluginValidationError" in registry.problems[0].error
+
+
+def test_of_two_packages_with_one_name_the_same_gets_it_every_time(installed):
+    """The first by package; the other is reported."""
+    installed(good=(GOOD, "Good"), other=(GOOD, "Good"))
+    points = [EntryPoint("x", f"{name}_module:Good", plugins.GROUP) for name in ("other", "good")]
+    registry = Registry({}, points).load_all()
+    assert registry.offers["x"].package == "good_module"
+    assert [each.package for each in registry.problems] == ["other_module"]
+
+
+def test_a_name_that_nobody_offers_is_still_unknown(installed):
+    """The error lists those of plug-ins too."""
+    installed(good=(GOOD, "Good"))
+    with pytest.raises(NotFoundError, match=r"there is no strategy 'bad'; use one of .*good"):
+        strategies.get("bad")
+
+
+def test_a_plug_in_is_a_stage_of_a_pipeline(installed):
+    """As any other."""
+    installed(good=(GOOD, "Good"))
+    assert strategies.get("good:size=1+sliding-window").name == "good+sliding-window"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import windowsill",
+        "import windowsill; windowsill.Session.open('s', window=9000, store=':memory:').close()",
+        "from windowsill.cli.running import run; run(['--help']); run(['strategies', '--help'])",
+        "from windowsill.cli.running import run; run(['fit', '--help'])",
+    ],
+)
+def test_nothing_looks_for_plug_ins_before_one_is_needed(code, tmp_path):
+    """Neither pluggy is loaded nor what reads the metadata of packages with it."""
+    done = python(
+        tmp_path,
+        "-c",
+        f"{code}\nimport sys; print(sorted({{'pluggy', 'windowsill.strategies.plugins'}} & set(sys.modules)))",
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def python(folder, *arguments, **environ):
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=folder,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def quiet(tmp_path):
+    """A folder in which the example package is installed, as an installer would leave it."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    site = tmp_path / "site"
+    shutil.copytree(EXAMPLE / "src", site, ignore=shutil.ignore_patterns("__pycache__"))
+    info = site / f"windowsill_quiet-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [f"{name} = {value}" for name, value in project["entry-points"]["windowsill"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[windowsill]", *lines]) + "\n")
+    return site
+
+
+def test_the_example_package_is_found_and_used(quiet, tmp_path):
+    """By its name on the command line, with a setting; its fold is in the report."""
+    body = saved(tmp_path / "body.json", anthropic_turns(30))
+    report = tmp_path / "report.json"
+    done = python(
+        tmp_path,
+        *("-m", "windowsill", "fit", body, "--budget", "2000", "--strategy", "quiet:keep=2", "--report", report),
+        PYTHONPATH=str(quiet),
+    )
+    assert done.returncode == 0, done.stderr
+    folds = json.loads(report.read_text())["folds"]
+    assert [fold["strategy"] for fold in folds] == ["quiet"]
+
+
+def test_the_example_package_is_listed_with_its_package(quiet, tmp_path):
+    """And with what its setting means."""
+    done = python(tmp_path, "-m", "windowsill", "strategies", "quiet", PYTHONPATH=str(quiet))
+    assert done.stdout.splitlines() == [
+        "quiet (plug-in of windowsill-quiet): Hides the largest messages first, so that as few as possible are hidden.",
+        "  keep=4  The latest messages that are never hidden.",
+    ]
+
+
+def test_the_strategy_of_the_example_has_twenty_lines():
+    """What the page promises."""
+    code = (EXAMPLE / "src" / "windowsill_quiet" / "__init__.py").read_text().partition("class ")[2]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+
+
+def test_the_page_shows_the_example_as_it_is():
+    """Word for word."""
+    page = (EXAMPLE.parents[1] / "docs" / "plugins.md").read_text()
+    assert f"```python\n{(EXAMPLE / 'src' / 'windowsill_quiet' / '__init__.py').read_text()}```" in page
+    assert (EXAMPLE / "pyproject.toml").read_text().partition("[project.entry-points")[2].partition("\n\n")[0] in page
