@@ -276,3 +276,41 @@ def test_a_context_manager_takes_an_agents_list():
     assert second.messages[-1]["content"] == "thanks"
     assert len(list(session.messages())) == 4
     assert len(session.branches) == 1
+
+
+def test_below_the_high_mark_nothing_is_hidden_when_nothing_could_be_written():
+    """A marker would hide words that have room."""
+
+    class Early(Condensing):
+        def due(self, view, _):
+            return len(view.items) > 6
+
+    session = opened(budget=100_000)
+    session._composer.strategy = Early()
+    session._composer.fitting.desk.use(Silent())
+    talk(session, 5)
+    assert session.compose_sync().report.folds == ()
+
+
+def test_a_strategy_may_know_something_better_than_a_marker():
+    """Where its summary could not be written."""
+
+    class Careful(Condensing):
+        def instead(self, view, _):
+            units = free_units(view, keep=6)
+            return Plan(proposals=(fold_units(view, units, strategy="instead", reason="no summary", quote=0),))
+
+    session = opened(budget=1_500)
+    session._composer.strategy = Careful()
+    session._composer.fitting.desk.use(Silent())
+    fill(session, 1_300)
+    assert session.compose_sync().report.folds[0].strategy == "instead"
+
+
+class Silent:
+    """A writer with nothing to say."""
+
+    name = "silent"
+
+    def write(self, _, __):
+        return Written(text="", writer=self.name)

@@ -48,3 +48,11 @@ def test_an_unbroken_line_of_a_million_characters_takes_no_time():
     """A hostile output does not hang the writer."""
     assert identifiers("a/" * 500_000) == []
     assert identifiers("aB_" * 400_000) == []
+
+
+def test_the_head_of_a_definition_is_kept_as_a_search_for_it_is_written():
+    """With its keyword, whatever line numbers a reader puts before it."""
+    text = "12:func LoadState(path string) error {\n   40\tclass OrderBook:\ncalls LoadState here\n"
+    names = [name for name, _, _ in identifiers(text)]
+    assert "func LoadState" in names
+    assert "class OrderBook" in names

@@ -18,7 +18,7 @@ from windowsill.compose.writing import Filled
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
-from windowsill.strategies import Eager, Strategy
+from windowsill.strategies import Eager, Strategy, Substituting
 from windowsill.strategies.sliding_window import SlidingWindow, fold_units, free_units
 
 MOST_ROUNDS = 8
@@ -165,8 +165,21 @@ def _round(
         waiting = waiting or filled is None
         if filled is not None:
             done.notes.extend(filled.notes)
-            accept(checked(view, filled.proposal))
+            _accept(view, budget, strategy, filled, accept)
     return not waiting
+
+
+def _accept(view: View, budget: Budget, strategy: Strategy, filled: Filled, accept: Callable[[Proposal], None]) -> None:
+    """Fold; where a text could not be written, what the strategy knows instead, or nothing while there is room."""
+    proposals: tuple[Proposal, ...] = (filled.proposal,)
+    if not filled.whole:
+        if isinstance(strategy, Substituting):
+            proposals = strategy.instead(view, budget).proposals or proposals
+        elif _total(view, budget) <= budget.high:
+            # A marker alone would hide words that have room.
+            return
+    for proposal in proposals:
+        accept(checked(view, proposal))
 
 
 def _cut_keeping(keep: int) -> Fallback:

@@ -25,6 +25,8 @@ class Filled(msgspec.Struct, frozen=True):
 
     proposal: Proposal
     notes: tuple[str, ...] = ()
+    whole: bool = True
+    """Whether everything that was to be written was written; else markers stand in its place."""
 
 
 def wants_writing(proposal: Proposal) -> bool:
@@ -59,6 +61,7 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Fil
     spans = list(proposal.spans)
     stand_ins: list[StandIn] = list(proposal.stand_ins)
     notes: list[str] = []
+    whole = True
     for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
         if written is None or not isinstance(span, Run):
             continue
@@ -67,16 +70,18 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Fil
         stand_in = _stand_in(written)
         facts = msgspec.convert(span.facts, Facts) if span.facts else Facts(messages=span.hides)
         run = hide(view, items, facts, stand_in)
+        good = bool(written.text.strip()) and view.tokens_of(run.saves) > 0
+        whole = whole and good
         if not written.text.strip():
             notes.append(f"{proposal.strategy}: {written.writer} wrote nothing; a marker stands there")
-        elif view.tokens_of(run.saves) <= 0:
+        elif not good:
             notes.append(f"{proposal.strategy}: what {written.writer} wrote is no shorter than what it replaces")
         else:
             kept: dict[str, Any] = {**run.facts, LEDGER: written.ledger} if written.ledger else run.facts
             spans[place] = msgspec.structs.replace(run, facts=kept)
             stand_ins[place] = stand_in
     replaced = msgspec.structs.replace(proposal, spans=tuple(spans), stand_ins=tuple(stand_ins), briefs=())
-    return Filled(replaced, tuple(notes))
+    return Filled(replaced, tuple(notes), whole)
 
 
 def _stand_in(written: Written) -> Message:

@@ -81,7 +81,7 @@ class Desk:
             return fill(view, proposal, taken[1])
         found = fill(view, proposal, self._by_code(proposal, materials(view, proposal, self._load)))
         note = f"{self._background.writer.name} was not ready; written by code"
-        return Filled(found.proposal, (*found.notes, note))
+        return msgspec.structs.replace(found, notes=(*found.notes, note))
 
     def prepare(self, view: View, proposal: Proposal, shared: Callable[[], Shared | None]) -> None:
         """Have it written in the background, unless something is being written already."""

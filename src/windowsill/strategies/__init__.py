@@ -14,7 +14,7 @@ from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 
-__all__ = ["Asking", "Delegating", "Eager", "Plan", "Strategy", "get", "names", "settings_of"]
+__all__ = ["Asking", "Delegating", "Eager", "Plan", "Strategy", "Substituting", "get", "names", "settings_of"]
 
 DEFAULT = "sliding-window"
 
@@ -72,6 +72,14 @@ class Eager(Protocol):
 
     def due(self, view: View, budget: Budget) -> bool:
         """Whether it wants to plan now."""
+
+
+@runtime_checkable
+class Substituting(Protocol):
+    """A strategy that knows something better than a marker where its summary could not be written."""
+
+    def instead(self, view: View, budget: Budget) -> Plan:
+        """What to fold in the place of what was planned; nothing when the marker is as good."""
 
 
 def names() -> tuple[str, ...]:

@@ -11,17 +11,17 @@ import msgspec
 
 from windowsill.writers.ledger import Name
 
-MOST_OF_AN_OUTPUT = 16
+MOST_OF_AN_OUTPUT = 40
 """Names kept of one output: a listing of a thousand files is read again, not remembered."""
 
 LONGEST_TOKEN = 160
-WEIGHTS = {"url": 3.0, "id": 2.5, "path": 3.0, "value": 1.5, "symbol": 1.0}
+WEIGHTS = {"url": 3.0, "id": 2.5, "path": 3.0, "value": 1.5, "definition": 1.2, "symbol": 1.0}
 """How likely a later call needs one of a kind."""
 
 OFTEN = 5
 """Times after which one more mention tells nothing new."""
 
-LARGEST_SCAN = 4_000
+LARGEST_SCAN = 12_000
 """Characters of one output that are looked at, half from each end. What is larger is mostly the contents of a file, of
 which excerpts are kept."""
 
@@ -42,6 +42,11 @@ _KINDS = re.compile(
     """,
     re.VERBOSE,
 )
+_DEFINITION = re.compile(
+    r"^\W*(?:\d+\W+)?((?:func|def|class|fn|function|interface|struct|enum|trait) [A-Za-z_]\w{3,60})", re.MULTILINE
+)
+"""The head of a definition: what a search for it is made of. Line numbers may stand before it."""
+
 _LINE_OF = re.compile(r"(\.[A-Za-z]\w{0,9})[:-]\d+(?:[:-].*)?$")
 """The line number that search tools put behind a path."""
 
@@ -83,6 +88,10 @@ def identifiers(text: str) -> list[tuple[str, str, int]]:
     for token, count in counts.items():
         if (named := _named(token)) is not None and named[0] not in found:
             found[named[0]] = (named[1], count)
+    for head in _DEFINITION.findall(text):
+        # The head says the name too.
+        found.pop(head.rpartition(" ")[2], None)
+        found[head] = ("definition", 1)
     if "://" in text:
         for address in _URL.findall(text):
             found[address.rstrip(".,;:")] = ("url", 1)

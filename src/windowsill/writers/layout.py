@@ -37,7 +37,7 @@ class Section(msgspec.Struct, frozen=True):
 
 REQUESTS = Section("What the user asked for (word for word)", sections.requests, 0.14)
 RULES = Section("Rules the user gave (word for word)", sections.rules, 0.10)
-TASKS = Section("Tasks", sections.tasks, 0.08)
+TASKS = Section("Tasks (pending, in_progress or completed)", sections.tasks, 0.08)
 DECISIONS = Section("Decisions", sections.decisions, 0.04)
 ERRORS = Section("Errors and what fixed them", sections.errors, 0.04)
 FILES = Section("Files read and changed", sections.files, 0.16)

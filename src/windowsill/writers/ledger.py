@@ -23,7 +23,7 @@ CAPS = {
     "decisions": 24,
     "tasks": 60,
     "values": 120,
-    "names": 160,
+    "names": 500,
     "excerpts": 80,
     "sentences": 40,
 }
@@ -193,8 +193,15 @@ def read(kept: dict[str, Any]) -> Ledger:
 
 def written(ledger: Ledger) -> dict[str, Any]:
     """A ledger in the form a fold keeps it."""
-    built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(ledger))
+    built: dict[str, Any] = _as_json(msgspec.to_builtins(ledger))
     return built
+
+
+def _as_json(value: Any) -> Any:
+    """The value as it comes back from the journal: with lists for tuples."""
+    if isinstance(value, dict):
+        return {key: _as_json(each) for key, each in value.items()}
+    return [_as_json(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def capped(ledger: Ledger) -> Ledger:

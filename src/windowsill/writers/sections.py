@@ -44,6 +44,9 @@ def rules(ledger: Ledger) -> Iterator[Line]:
 
 def tasks(ledger: Ledger) -> list[Line]:
     """What is open first, then what is done: a plan is often written again as a whole."""
+    if not ledger.tasks:
+        # Worth saying where work was done: the model need not look for a plan.
+        return [Line(text="- none recorded", place=0)] if ledger.files or ledger.commands else []
     lines = [Line(text=_task(task), place=place) for place, task in enumerate(ledger.tasks)]
     return sorted(lines, key=lambda line: (ledger.tasks[line.place].done, -line.place))
 
@@ -85,7 +88,7 @@ def names(ledger: Ledger) -> Iterator[Line]:
     """Identifiers, by the message where they stand last: the latest first, mere symbols after all others."""
     groups: dict[tuple[bool, str], list[str]] = {}
     for name in reversed(ledger.names):
-        groups.setdefault((name.kind == "symbol", name.id), []).append(name.text)
+        groups.setdefault((name.kind in ("symbol", "definition"), name.id), []).append(name.text)
     ordered = sorted(groups.items(), key=lambda pair: pair[0][0])
     return _chunked([(f"({id})", texts) for (_, id), texts in ordered])
 
