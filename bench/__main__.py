@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import formats, growth, loop, prefix, recorded, startup, writers
+from bench import formats, growth, loop, planning, prefix, recorded, startup, writers
 
 ALL = {
     "startup": startup.run,
@@ -13,6 +13,7 @@ ALL = {
     "growth": growth.run,
     "formats": formats.run,
     "writers": writers.run,
+    "planning": planning.run,
     "recorded": recorded.run,
 }
 

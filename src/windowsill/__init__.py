@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from windowsill.messages import Message as Message
     from windowsill.messages import Tool as Tool
     from windowsill.messages import Usage as Usage
+    from windowsill.session.agent_state import AgentState as AgentState
     from windowsill.session.fit import fit as fit
+    from windowsill.session.manager import ContextManager as ContextManager
+    from windowsill.session.manager import Manager as Manager
     from windowsill.session.session import Session as Session
     from windowsill.store import Store as Store
     from windowsill.store import open_store as open_store
@@ -37,14 +40,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AgentState": "session",
     "Budget": "budget",
     "BudgetError": "errors",
     "ConflictError": "errors",
+    "ContextManager": "session",
     "DamagedError": "errors",
     "FoldError": "errors",
     "FormatError": "errors",
     "InputError": "errors",
     "LockedError": "errors",
+    "Manager": "session",
     "Message": "messages",
     "NotFoundError": "errors",
     "Payload": "compose",
