@@ -314,3 +314,40 @@ class Silent:
 
     def write(self, _, __):
         return Written(text="", writer=self.name)
+
+
+def test_a_session_to_which_nothing_was_added_is_not_planned_for_again():
+    """Above the high mark a strategy that finds nothing to do is asked once."""
+
+    class Idle(Condensing):
+        asked = 0
+
+        def plan(self, *_):
+            self.asked += 1
+            return Plan()
+
+    session, idle = opened(budget=3_000), Idle()
+    session._composer.strategy = idle
+    at = fill(session, 2_600)
+    session.compose_sync()
+    once = idle.asked
+    session.compose_sync()
+    assert idle.asked == once > 0
+    talk(session, 1, start=at)
+    session.compose_sync()
+    assert idle.asked > once
+
+
+def test_what_was_begun_early_is_used_when_it_becomes_urgent():
+    """It hides less than is wanted by then; the rest is planned for after it."""
+    writer = Slow()
+    session = made(writer)
+    at = fill(session, 1_900)
+    session.compose_sync()
+    assert writer.begun.wait(5)
+    fill(session, 3_300, start=at)
+    threading.Timer(0.05, writer.go.set).start()
+    payload = session.compose_sync()
+    assert payload.tokens <= 3_000
+    assert "Everything was looked at." in str(payload.to())
+    assert not any("written by code" in note for note in payload.report.notes)

@@ -77,8 +77,9 @@ class Desk:
         if self._background.job is None:
             self.prepare(view, proposal, shared)
         taken = self._background.take(self._wait)
-        if taken is not None and taken[0].spans == proposal.spans:
-            return fill(view, proposal, taken[1])
+        if taken is not None and _stands(view, taken[0]):
+            # What was begun earlier hides less than is wanted now; the rest is planned for after it.
+            return fill(view, *taken)
         found = fill(view, proposal, self._by_code(proposal, materials(view, proposal, self._load)))
         note = f"{self._background.writer.name} was not ready; written by code"
         return msgspec.structs.replace(found, notes=(*found.notes, note))

@@ -65,6 +65,7 @@ class Fitting:
         self._marks = marks
         self._runs = 0
         self._warned = False
+        self._nothing_to_do: object = None
         self.desk = desk
 
     def fit(self, wanted: Wanted) -> Fitted:
@@ -101,9 +102,13 @@ class Fitting:
     def _reduce(self, wanted: Wanted, done: Fitted, extra: int) -> None:
         view, budget, strategy = self._ledger.view, wanted.budget, wanted.strategy
         too_long = budget.fixed + extra + view.tokens() > budget.high
+        known = (view.edits, len(view.items), budget, id(strategy))
+        if known == self._nothing_to_do and budget.fixed + extra + view.tokens() <= budget.limit:
+            return
         due = isinstance(strategy, Eager) and strategy.due(view, budget)
         if not too_long and not due and not over_limits(view, budget):
             return
+        folds = len(done.folds)
         # Giants first: what always stays is smaller then, and the marks follow from what always stays.
         if too_long and (giants := cut_giants(view, budget)) is not None:
             done.folds.append(self._fold(giants))
@@ -116,6 +121,8 @@ class Fitting:
         reduced = reduce(view, tighter, strategy, lambda proposal: done.folds.append(self._fold(proposal)), write)
         done.notes += [note for note in dict.fromkeys(reduced.notes) if note not in done.notes]
         done.middle = reduced.middle or done.middle
+        # A session to which nothing was added is not planned for again.
+        self._nothing_to_do = known if len(done.folds) == folds else None
 
     def _use_what_is_ready(self, done: Fitted) -> None:
         """Fold what was written in the background since the last request."""
