@@ -20,10 +20,9 @@ def wrap_google(client: Any, door: Door) -> Any:
             "this client of Google's does not send through httpx, or is of a version that is not known",
             remedy="use google-genai 3 without client certificates, or `session.compose` and `session.add`",
         )
-    api = copy.copy(old)
-    # Google's client closes its connections when it is collected, and those belong to the first one still.
-    setattr(api, SYNC, through(getattr(old, SYNC), door, closes=False))
-    setattr(api, ASYNC, through(getattr(old, ASYNC), door, closes=False))
+    api = _copied(old)
+    setattr(api, SYNC, through(getattr(old, SYNC), door))
+    setattr(api, ASYNC, through(getattr(old, ASYNC), door))
     options = getattr(old, OPTIONS)
     # A stated transport keeps it from taking aiohttp, where that is installed.
     stated = {**(options.async_client_args or {}), "transport": door}
@@ -33,10 +32,19 @@ def wrap_google(client: Any, door: Door) -> Any:
 
 def _bound(part: Any, old: Any, new: Any) -> Any:
     """A copy of a client in which every part uses `new` where it used `old`."""
-    twin = copy.copy(part)
+    twin = _copied(part)
     for name, value in vars(part).items():
         if value is old:
             setattr(twin, name, new)
         elif getattr(value, API, None) is old:
             setattr(twin, name, _bound(value, old, new))
+    return twin
+
+
+def _copied(part: Any) -> Any:
+    """A copy that is not closed when it is collected: its connections are those of the first one."""
+    twin = copy.copy(part)
+    kind = type(part)
+    if hasattr(kind, "__del__"):
+        twin.__class__ = type(kind.__name__, (kind,), {"__del__": lambda _: None, "__module__": kind.__module__})
     return twin

@@ -20,10 +20,10 @@ from windowsill.integrations.door import Door, unpacked, with_body
 LIBRARIES = ("httpx2", "httpx")
 
 
-def through(client: Any, door: Door, *, closes: bool = True) -> Any:
+def through(client: Any, door: Door) -> Any:
     """An HTTP client that sends through `client`, with the model calls taken over.
 
-    It builds requests as `client` does: with its headers, parameters and cookies. With `closes` it closes it as well.
+    It builds requests as `client` does, with its headers, parameters and cookies, and closes it when it is closed.
     """
     library = _library(client)
     before = getattr(client, "_transport", None)
@@ -38,7 +38,7 @@ def through(client: Any, door: Door, *, closes: bool = True) -> Any:
     )
     kind = library.AsyncClient if later else library.Client
     return kind(
-        transport=made(client, door, closes=closes),
+        transport=made(client, door),
         timeout=client.timeout,
         headers=client.headers,
         params=client.params,
@@ -110,10 +110,9 @@ class _Sending:
     library: ClassVar[Any]
     passing: ClassVar[Any]
 
-    def __init__(self, inner: Any, door: Door, *, closes: bool) -> None:
+    def __init__(self, inner: Any, door: Door) -> None:
         self.inner = inner
         self._door = door
-        self._closes = closes
 
     def _passed(self, response: Any, recorder: Recorder | None = None) -> Any:
         return unpacked(self.library, response, stream=self.passing(response, recorder))
@@ -137,8 +136,7 @@ class _Transport(_Sending):
 
     def close(self) -> None:
         self._door.close()
-        if self._closes:
-            self.inner.close()
+        self.inner.close()
 
 
 class _AsyncTransport(_Sending):
@@ -161,5 +159,4 @@ class _AsyncTransport(_Sending):
 
     async def aclose(self) -> None:
         self._door.close()
-        if self._closes:
-            await self.inner.aclose()
+        await self.inner.aclose()
