@@ -30,7 +30,9 @@ def item(id, *, own=False, tools=(), fold=0, facts=None, hides=0):
 
 
 def gathered(items, words, room=1_000):
-    return gather(items, tokens=lambda _: 10, read=lambda each: text_message("user", words[each.id]), room=room)
+    return gather(
+        items, tokens=lambda each: [10] * len(each), read=lambda each: text_message("user", words[each.id]), room=room
+    )
 
 
 def test_the_users_own_words_are_quoted_word_for_word():

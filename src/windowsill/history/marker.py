@@ -35,11 +35,11 @@ class Facts(msgspec.Struct, omit_defaults=True):
 
 
 def gather(
-    items: Sequence[Item], *, tokens: Callable[[Item], int], read: Callable[[Item], Message], room: int
+    items: Sequence[Item], *, tokens: Callable[[Sequence[Item]], list[int]], read: Callable[[Item], Message], room: int
 ) -> Facts:
     """The facts of hidden items, with the user's words quoted within `room` characters: first and last come first."""
     facts = Facts(calls={}, said=[])
-    for item in items:
+    for item, weight in zip(items, tokens(items), strict=True):
         if item.fold:
             inner = msgspec.convert(item.facts, Facts) if item.facts else Facts(messages=item.hides)
             facts.messages += inner.messages
@@ -49,7 +49,7 @@ def gather(
             names: dict[str, int] = inner.calls
         else:
             facts.messages += 1
-            facts.tokens += tokens(item)
+            facts.tokens += weight
             names = {}
             for name in item.tools:
                 names[name] = names.get(name, 0) + 1

@@ -31,9 +31,12 @@ def units(items: Sequence[Item]) -> list[Unit]:
     reaches = _reaches(items)
     found: list[Unit] = []
     start = reach = 0
+    farthest = reaches.get
     for index in range(len(items)):
-        reach = max(reach, reaches.get(index, index))
-        if reach == index:
+        reached = farthest(index)
+        if reached is not None and reached > reach:
+            reach = reached
+        if reach <= index:
             found.append(Unit(start=start, stop=index + 1))
             start = reach = index + 1
     return _with_running_calls(items, found)

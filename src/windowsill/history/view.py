@@ -124,6 +124,12 @@ class View:
             raise WindowsillError("this view has no scale", remedy="take the view from a session")
         return self.scale.tokens(weight)
 
+    def each(self, items: Sequence[Item]) -> list[int]:
+        """What each of the items weighs in tokens."""
+        if self.scale is None:
+            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        return self.scale.each([item.weight for item in items])
+
     def weigh(self, message: Message) -> Weight:
         """What a message would weigh here."""
         if self.scale is None:

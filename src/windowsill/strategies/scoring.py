@@ -303,7 +303,7 @@ class Selector:
         view = self.view
         items = view.items[stretch.start : stretch.stop]
         room = min(quote, stretch.room // 2) * CHARACTERS_PER_TOKEN
-        facts = gather(items, tokens=view.tokens, read=view.read, room=room)
+        facts = gather(items, tokens=view.each, read=view.read, room=room)
         if stretch.told:
             stand_in = marker(facts)
             run = hide(view, items, facts, stand_in)

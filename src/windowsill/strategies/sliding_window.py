@@ -51,12 +51,12 @@ class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         middle = free_units(view, self.keep)
         chosen: list[Unit] = []
         hidden, quotable = -MARKER_TOKENS, quote
+        weights = view.each(view.items)
         for unit in middle:
             if hidden >= wanted:
                 break
             chosen.append(unit)
-            for item in view.items[unit.start : unit.stop]:
-                tokens = view.tokens(item)
+            for item, tokens in zip(view.items[unit.start : unit.stop], weights[unit.start : unit.stop], strict=True):
                 kept = min(tokens, quotable) if item.own or item.fold else 0
                 quotable -= kept
                 hidden += tokens - kept
@@ -107,7 +107,7 @@ def fold_units(
         if all(item.fold for item in items):
             continue
         facts = gather(
-            items, tokens=view.tokens, read=view.read, room=quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1)
+            items, tokens=view.each, read=view.read, room=quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1)
         )
         stand_in = marker(facts)
         run = hide(view, items, facts, stand_in)

@@ -213,7 +213,7 @@ def _hidden(view: View, items: Sequence[Item], quote: int) -> tuple[Run, Message
     before = [view.read(item) for item in items if item.fold]
     known = {key: value for item in items if item.fold for key, value in item.facts.items() if key not in _FACTS}
     for room in (quote, 0):
-        facts = gather(items, tokens=view.tokens, read=view.read, room=room * CHARACTERS_PER_TOKEN)
+        facts = gather(items, tokens=view.each, read=view.read, room=room * CHARACTERS_PER_TOKEN)
         stand_in = _fallback(before, marker(facts))
         run = hide(view, items, facts, stand_in)
         if view.tokens_of(run.saves + run.weight) > view.tokens_of(run.weight):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -72,6 +72,22 @@ class Scale:
     def tokens(self, weight: Weight) -> int:
         """The tokens the provider will count for `weight`, rounded up."""
         return math.ceil(self.calibration.estimate(weight))
+
+    def each(self, weights: Iterable[Weight]) -> list[int]:
+        """The same for each of many weights: a plan asks for thousands of them."""
+        known = self.calibration
+        prose, code, json, cjk, ceil = known.prose, known.code, known.json, known.cjk, math.ceil
+        return [
+            ceil(
+                prose * weight.prose
+                + code * weight.code
+                + json * weight.json
+                + cjk * weight.cjk
+                + weight.fixed
+                + weight.overhead
+            )
+            for weight in weights
+        ]
 
 
 class _Pan:
