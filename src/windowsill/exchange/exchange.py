@@ -152,7 +152,7 @@ class Exchange:
             log.warning("a streamed answer was not recorded: %s", error)
             return
         if not stream.partial or _says_something((reply.message, *reply.more)):
-            self._record(stream.body(), {"partial": True} if stream.partial else {})
+            self._record(stream.body(), {streaming.PARTIAL: True} if stream.partial else {})
 
 
 class Recorder:

@@ -125,7 +125,9 @@ class Composer:
         self.last = Sent(self.lens, _weight(fixed, scale) + view.weight, (view.edits, parts), fixed.rest, total)
         ends = view.items[-1].id
         self._recent.pop(ends, None)
-        self._recent = {**dict(list(self._recent.items())[1 - MOST_RECENT :]), ends: self.last}
+        self._recent[ends] = self.last
+        if len(self._recent) > MOST_RECENT:
+            del self._recent[next(iter(self._recent))]
         task = view.task()
         breakpoints = Breakpoints(
             minimum=self.lens.model.cache_minimum,

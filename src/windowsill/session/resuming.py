@@ -9,6 +9,7 @@ import msgspec
 from windowsill import formats
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
+from windowsill.formats.streaming.stream import PARTIAL
 from windowsill.history.chain import START, said
 from windowsill.history.entries import ROOT
 from windowsill.history.view import message_meta
@@ -19,20 +20,11 @@ from windowsill.session.composing import Composer, Sent
 from windowsill.session.ledger import Ledger
 from windowsill.session.threads import Threads
 
-PARTIAL = "partial"
-"""The key in the metadata of an answer that did not arrive whole."""
-
 MOST_ENDS = 4
 """How many of the ends that a client left are looked at when it sends a list without its beginning."""
 
 PREVIOUS = "previous_response_id"
 """The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
-
-LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
-"""The fields in which a request says how long the answer may be."""
-
-CONFIG_LIMIT = "maxOutputTokens"
-"""The same, where it is part of a `generationConfig`."""
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -189,13 +181,9 @@ def without_system(request: Request) -> tuple[Message | None, list[Message]]:
 
 def longest_answer(request: Request) -> int | None:
     """How many tokens a request allows its answer."""
-    config = request.rest.get("generationConfig")
-    fields = {**request.rest, **_fields(config)} if config is not None else request.rest
-    for name in (*LIMITS, CONFIG_LIMIT):
-        value = msgspec.json.decode(fields[name]) if name in fields else None
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    return None
+    stated = formats.shared_fields(request.rest).get("max_tokens")
+    value = msgspec.json.decode(stated) if stated is not None else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _response_id(raw: msgspec.Raw | None) -> str | None:
@@ -204,10 +192,3 @@ def _response_id(raw: msgspec.Raw | None) -> str | None:
     if value is not None and not isinstance(value, str):
         raise NotFoundError(f"{PREVIOUS} is no id", remedy="give the id of a response, or leave it out")
     return value
-
-
-def _fields(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    try:
-        return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError:
-        return {}

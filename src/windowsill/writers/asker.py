@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import anyio
 
 from windowsill.history.folds import Brief
@@ -62,7 +64,7 @@ class Book:
         return UnusableError(kind, what, remedy=remedy, notes=tuple(self.notes), usage=self.usage)
 
 
-class Asker:
+class Asker(ABC):
     """What writers that ask have in common: patience."""
 
     name: str
@@ -83,8 +85,9 @@ class Asker:
         book.notes.append(note("", "timeout", "no usable answer in time"))
         raise book.unusable("timeout", f"{self.name} gave no usable answer in time", "raise patience=")
 
+    @abstractmethod
     async def _write(self, brief: Brief, material: Material, book: Book) -> Written:
-        raise NotImplementedError
+        """The text; what did not go as planned is written into the book."""
 
     def _separate(self, brief: Brief, material: Material, *, window: int, limit: int) -> str:
         """What is to be read and written, fitted to a window."""

@@ -36,10 +36,11 @@ from windowsill.formats.streaming.gemini import read_reply as read_gemini
 from windowsill.formats.streaming.openai import OpenAIAssembly
 from windowsill.formats.streaming.responses import ResponsesAssembly
 from windowsill.formats.streaming.sse import MAX_EVENT_BYTES
-from windowsill.formats.streaming.stream import Assembly, Parser, Stream
+from windowsill.formats.streaming.stream import PARTIAL, Assembly, Parser, Stream
 from windowsill.messages import Reply
 
 __all__ = [
+    "PARTIAL",
     "Assembly",
     "CallDelta",
     "CallStarted",

@@ -16,6 +16,9 @@ from windowsill.messages import Reply
 DONE = b"[DONE]"
 """What OpenAI, and who speaks like it, sends as the last event; it is no JSON."""
 
+PARTIAL = "partial"
+"""The key in the metadata of a message that did not arrive whole."""
+
 
 class Assembly(Protocol):
     """Puts an answer of one format together out of its events. It never raises for what a server sends."""
@@ -74,7 +77,7 @@ class Stream:
     def reply(self, *, partial_ok: bool = True) -> Reply:
         """The message as the call without streaming would have given it, with usage, model and stop reason.
 
-        The messages of an answer that is not whole carry `{"partial": True}` as their metadata.
+        The messages of an answer that is not whole carry `PARTIAL` in their metadata.
         """
         if not self.partial:
             return self._read_reply(self.body())
@@ -83,7 +86,7 @@ class Stream:
             raise FormatError(f"the answer is not whole: {why}", where="stream", remedy="send the request again")
         reply = self._read_reply(self.body())
         message, *more = [
-            msgspec.structs.replace(each, metadata={"partial": True}) for each in (reply.message, *reply.more)
+            msgspec.structs.replace(each, metadata={PARTIAL: True}) for each in (reply.message, *reply.more)
         ]
         return msgspec.structs.replace(reply, message=message, more=tuple(more))
 
