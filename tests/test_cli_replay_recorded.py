@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import shutil
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -257,18 +259,39 @@ def test_folder_with_loops_of_links(tmp_path):
     assert [each["session"] for each in call("replay", tmp_path, "--json").json["sessions"]] == ["c0dec"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-def test_file_that_may_not_be_read(tmp_path):
+NOBODY = 65_534
+
+
+@contextmanager
+def as_nobody():
+    """The superuser may read everything: for a while it is somebody who may not."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_file_that_may_not_be_read(monkeypatch):
     """In a folder it is counted with the reason; named, it is an error before any work."""
-    (tmp_path / "a.jsonl").write_bytes(jsonl(*CODEX))
-    (tmp_path / "b.jsonl").write_bytes(jsonl(*CODEX))
-    (tmp_path / "b.jsonl").chmod(0)
-    (foreign,) = call("replay", tmp_path, "--json").json["foreign"]
-    assert foreign == {"where": str(tmp_path / "b.jsonl"), "why": "permission denied"}
-    (tmp_path / "shut").mkdir(mode=0)
-    for named in ("b.jsonl", "shut"):
-        done = call("replay", tmp_path / named)
-        assert (done.code, f"{tmp_path / named}: permission denied" in done.err) == (1, True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "a.jsonl").write_bytes(jsonl(*CODEX))
+        (folder / "b.jsonl").write_bytes(jsonl(*CODEX))
+        (folder / "b.jsonl").chmod(0)
+        monkeypatch.chdir(folder)
+        with as_nobody():
+            (foreign,) = call("replay", folder, "--json").json["foreign"]
+        assert foreign == {"where": str(folder / "b.jsonl"), "why": "permission denied"}
+        (folder / "shut").mkdir(mode=0)
+        for named in ("b.jsonl", "shut"):
+            with as_nobody():
+                done = call("replay", folder / named)
+            assert (done.code, f"{folder / named}: permission denied" in done.err) == (1, True)
+        monkeypatch.undo()
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that opens and cannot be read")

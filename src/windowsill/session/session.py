@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -16,20 +16,15 @@ from windowsill import formats, strategies
 from windowsill.budget import Size
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.config import Settings, changed, read_settings, tuned
-from windowsill.errors import InputError, NotFoundError
-from windowsill.history.folds import FoldKind
-from windowsill.history.history import call_meta
-from windowsill.history.view import Item, Marking, View
+from windowsill.errors import InputError
 from windowsill.messages import Cleared, Mark, Message, Request, Usage
-from windowsill.models import Model
-from windowsill.session import folding, provider, telling, undo
+from windowsill.session import provider, undo
 from windowsill.session.adding import again_after_conflicts, write
+from windowsill.session.changing import Changing
 from windowsill.session.composing import Composer, Sent
 from windowsill.session.desk import Desk, Source
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
-from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
-from windowsill.session.replaying import request_of
 from windowsill.session.resuming import Resumed, Resumption, without_system
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
@@ -40,7 +35,7 @@ TELLING = 20
 """How many items at the start are asked for the session's format."""
 
 
-class Session:
+class Session(Changing):
     """A conversation that is kept whole, and what a model sees of it.
 
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
@@ -228,10 +223,6 @@ class Session:
                 self._learn(usage, sent)
             return ids
 
-    @property
-    def _lens(self) -> Lens:
-        return self._composer.lens
-
     def _learn(self, usage: Usage | None, sent: Sent | None) -> None:
         if usage is not None and sent is not None:
             sent.lens.observe(sent.weight, usage, sent.shape)
@@ -353,156 +344,3 @@ class Session:
                 if found in formats.names():
                     return chat if found in formats.DIALECTS else found
         return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, chat)
-
-    # Looking
-
-    @property
-    def model(self) -> Model:
-        """The model, with its window as stated or learned."""
-        return self._lens.model
-
-    @property
-    def view(self) -> View:
-        """What the model sees now."""
-        return self._ledger.view
-
-    @property
-    def tokens(self) -> int:
-        """What the view weighs, without system prompt and tools."""
-        return self._ledger.view.tokens()
-
-    @property
-    def counting(self) -> dict[str, Any]:
-        """How tokens are counted and how far that has been off."""
-        return self._lens.describe()
-
-    def messages(self) -> Iterator[Message]:
-        """Every message of the current branch exactly as it was added, hidden or not, oldest first."""
-        journal = self._ledger.journal
-        for entry in journal.walk(journal.path(self._ledger.history.version), kinds=("message",), bodies=True):
-            yield journal.decode(entry)
-
-    def message(self, id: str) -> Message:
-        """One message as it was added, on whatever branch it is."""
-        journal = self._ledger.journal
-        return journal.message(journal.find(id, "message").seq)
-
-    @property
-    def folds(self) -> list[FoldRecord]:
-        """Every fold of the current branch: what was hidden, why, what it saved, whether it still applies."""
-        with self._ledger.lock:
-            return telling.folds(self._ledger)
-
-    @property
-    def calls(self) -> list[CallRecord]:
-        """Every request that was composed on the current branch and written down."""
-        with self._ledger.lock:
-            self._ledger.flush()
-            return telling.calls(self._ledger)
-
-    @property
-    def audit(self) -> list[Event]:
-        """Everything that changed what the model sees: what, when, by which strategy, why."""
-        with self._ledger.lock:
-            return telling.audit(self._ledger)
-
-    @property
-    def branches(self) -> list[Branch]:
-        """Every end of the history: the current one, and those that were left."""
-        with self._ledger.lock:
-            return undo.branches(self._ledger)
-
-    def request(self, call_id: str) -> bytes:
-        """The exact body of a past request."""
-        with self._ledger.lock:
-            self._ledger.flush()
-            entry = self._ledger.journal.find(call_id, "call")
-            return request_of(self._ledger, call_meta(entry.meta))
-
-    def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
-        """Why a message is, or is not, in the window now, or in that of a past call."""
-        with self._ledger.lock:
-            self._ledger.flush()
-            return telling.explain(self._ledger, message_id, call)
-
-    def verify(self) -> list[str]:
-        """What is wrong with the stored history; an empty list when every entry is as it was written."""
-        with self._ledger.lock:
-            return [*self._store.check(self.id), *self._ledger.journal.problems(self._ledger.history.version)]
-
-    # Changing what is seen
-
-    def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
-        """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            if fit:
-                budget = self._composer.budget(self._composer.fixed_tokens)
-                return undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
-            return undo.unfold(self._ledger, fold_id, span, reason)
-
-    def fold(
-        self,
-        first: str,
-        last: str | None = None,
-        *,
-        text: str | None = None,
-        kind: FoldKind = "condense",
-        reason: str = "",
-    ) -> str:
-        """Hide messages by hand, from `first` to `last`; `text` stands in for them, or a marker of what was there."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return folding.fold_run(self._ledger, first, last or first, text, kind, reason)
-
-    def mask(self, *message_ids: str, text: str | None = None, reason: str = "") -> str:
-        """Hide the tool outputs of these messages by hand behind a placeholder."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return folding.mask_results(self._ledger, message_ids, text, reason)
-
-    def rewind(
-        self, message_id: str | None = None, *, at: float | None = None, before: bool = False, reason: str = ""
-    ) -> str:
-        """Go back to a message, which stays the last one (with `before` it goes too), or to a time.
-
-        The branch that is left stays: `branches` lists it, `switch` returns to it.
-        """
-        if (message_id is None) == (at is None):
-            raise InputError("rewind needs a message or a time", remedy="give one of them")
-        with self._ledger.lock:
-            self._ledger.refresh()
-            if message_id is not None:
-                place = undo.place_of_message(self._ledger, message_id, before=before)
-            else:
-                place = undo.place_of_time(self._ledger, at or 0.0)
-            return undo.move(self._ledger, place, reason)
-
-    def switch(self, id: str, *, reason: str = "") -> str:
-        """Return to a branch that was left (see `branches`), or to any entry."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return undo.move(self._ledger, undo.place_of_entry(self._ledger, id), reason)
-
-    def pin(self, message_id: str) -> None:
-        """Never hide this message."""
-        self.mark(message_id, add=("pinned",))
-
-    def unpin(self, message_id: str) -> None:
-        """Let this message be hidden again."""
-        self.mark(message_id, remove=("pinned",))
-
-    def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
-        """Give a message marks, or take them away."""
-        for mark in (*add, *remove):
-            if mark not in ("important", "pinned"):
-                raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
-        with self._ledger.lock:
-            self._ledger.refresh()
-            entry = self._ledger.journal.find(message_id, "message")
-            marking = Marking(entry.seq, message_id, tuple(add), tuple(remove))
-            self._ledger.commit(lambda draft: draft.mark(marking))
-
-    def items(self) -> list[Item]:
-        """The items of the view, in order."""
-        return list(self._ledger.view.items)

@@ -1,0 +1,87 @@
+"""Changing what the model sees of a session, by hand. Nothing that was added is ever touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowsill.errors import InputError, NotFoundError
+from windowsill.history.folds import FoldKind
+from windowsill.history.view import Marking
+from windowsill.messages import Mark
+from windowsill.session import folding, undo
+from windowsill.session.looking import Looking
+
+
+class Changing(Looking):
+    """The part of a session that folds, unfolds, goes back and marks."""
+
+    def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
+        """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            if fit:
+                budget = self._composer.budget(self._composer.fixed_tokens)
+                return undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
+            return undo.unfold(self._ledger, fold_id, span, reason)
+
+    def fold(
+        self,
+        first: str,
+        last: str | None = None,
+        *,
+        text: str | None = None,
+        kind: FoldKind = "condense",
+        reason: str = "",
+    ) -> str:
+        """Hide messages by hand, from `first` to `last`; `text` stands in for them, or a marker of what was there."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return folding.fold_run(self._ledger, first, last or first, text, kind, reason)
+
+    def mask(self, *message_ids: str, text: str | None = None, reason: str = "") -> str:
+        """Hide the tool outputs of these messages by hand behind a placeholder."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return folding.mask_results(self._ledger, message_ids, text, reason)
+
+    def rewind(
+        self, message_id: str | None = None, *, at: float | None = None, before: bool = False, reason: str = ""
+    ) -> str:
+        """Go back to a message, which stays the last one (with `before` it goes too), or to a time.
+
+        The branch that is left stays: `branches` lists it, `switch` returns to it.
+        """
+        if (message_id is None) == (at is None):
+            raise InputError("rewind needs a message or a time", remedy="give one of them")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            if message_id is not None:
+                place = undo.place_of_message(self._ledger, message_id, before=before)
+            else:
+                place = undo.place_of_time(self._ledger, at or 0.0)
+            return undo.move(self._ledger, place, reason)
+
+    def switch(self, id: str, *, reason: str = "") -> str:
+        """Return to a branch that was left (see `branches`), or to any entry."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return undo.move(self._ledger, undo.place_of_entry(self._ledger, id), reason)
+
+    def pin(self, message_id: str) -> None:
+        """Never hide this message."""
+        self.mark(message_id, add=("pinned",))
+
+    def unpin(self, message_id: str) -> None:
+        """Let this message be hidden again."""
+        self.mark(message_id, remove=("pinned",))
+
+    def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
+        """Give a message marks, or take them away."""
+        for mark in (*add, *remove):
+            if mark not in ("important", "pinned"):
+                raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            entry = self._ledger.journal.find(message_id, "message")
+            marking = Marking(entry.seq, message_id, tuple(add), tuple(remove))
+            self._ledger.commit(lambda draft: draft.mark(marking))
