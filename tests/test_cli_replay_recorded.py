@@ -341,3 +341,11 @@ def test_import_of_a_folder_with_copies_and_nameless_conversations(tmp_path):
     (folder / "talk.jsonl").write_text("\n".join(map(json.dumps, anthropic_turns(1))))
     done = call("sessions", "import", folder, "--model", "gpt-5", "--store", tmp_path / "new", "--json")
     assert [each["session"] for each in done.json] == ["c0dec", "c0dec-2", "talk"]
+
+
+@pytest.mark.parametrize("command", ["replay", "fit", "validate"])
+def test_a_file_that_fails_while_it_is_read_is_named(command):
+    """What a system says of a failed read does not say of which file."""
+    done = call(command, "/proc/self/mem")
+    assert done.code == 1
+    assert done.err.startswith("windowsill: /proc/self/mem: ")

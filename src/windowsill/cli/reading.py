@@ -29,7 +29,8 @@ def read_source(source: str) -> bytes:
     """All bytes of a file (unpacked where its name ends in .gz), or of standard input for `-`."""
     if source == STANDARD_INPUT:
         return sys.stdin.buffer.read()
-    data = Path(source).read_bytes()
+    with naming(source):
+        data = Path(source).read_bytes()
     return unpacked(data, source) if source.endswith(".gz") else data
 
 
@@ -48,11 +49,15 @@ def not_gzip(source: str, error: Exception) -> FormatError:
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Let errors about the content say which file it is in."""
+    """Let errors about the content, or about reading it, say which file it is."""
     try:
         yield
     except FormatError as error:
         raise FormatError(error.what, where=_name(source), remedy=error.remedy) from None
+    except OSError as error:
+        if error.filename is None:
+            error.filename = _name(source)
+        raise
 
 
 def _name(source: str) -> str:

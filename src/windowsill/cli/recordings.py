@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 import msgspec
 
 from windowsill import formats
-from windowsill.cli.reading import STANDARD_INPUT, files_of, not_gzip, read_source
+from windowsill.cli.reading import STANDARD_INPUT, files_of, naming, not_gzip, read_source
 from windowsill.errors import FormatError
 from windowsill.formats import transcripts
 from windowsill.formats.transcripts.charges import charge
@@ -85,7 +85,7 @@ def readable(files: Sequence[str]) -> int:
             next(Path(file).iterdir(), None)  # A search passes over what it may not open; this says so.
             total += sum(map(_size, files_of(file)))
         elif file != STANDARD_INPUT:
-            with Path(file).open("rb") as opened:
+            with naming(file), Path(file).open("rb") as opened:
                 total += opened.seek(0, 2)
     return total
 
