@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,7 @@ from windowsill.history.view import (
     Item,
     Marking,
     MessageMeta,
+    Same,
     View,
     fold_meta,
     item_of,
@@ -23,7 +24,7 @@ from windowsill.history.view import (
     message_meta,
 )
 from windowsill.history.voice import own_words
-from windowsill.messages import NEUTRAL, Message, Reasoning
+from windowsill.messages import NEUTRAL, Message, Reasoning, ToolResult
 from windowsill.models import Demands
 from windowsill.tokens import Weight
 
@@ -141,6 +142,9 @@ class History:
         return history
 
 
+Thin: TypeAlias = "Callable[[Message, bytes, Draft], tuple[bytes, tuple[Same, ...]]]"
+
+
 class Draft:
     """Entries to be appended together, each bound to the one before."""
 
@@ -148,6 +152,8 @@ class Draft:
         self.entries: list[Entry] = []
         self.metas: dict[int, MessageMeta] = {}
         """What the messages of this draft say, by entry number, so that it need not be read again."""
+        self.blobs: dict[str, bytes] = {}
+        """What is stored together with the entries."""
         self.at = at
         self._seq = history.version
         self._parent = history.version
@@ -156,8 +162,8 @@ class Draft:
         self._sent = history.sent
         self._terms = history.terms
 
-    def message(self, message: Message, weight: Weight, counter: str) -> Entry:
-        """A message was added."""
+    def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
+        """A message was added; `thin` takes out of its body what an earlier one holds already."""
         ours = "windowsill" in message.metadata
         pieces = said(message)
         if not ours:
@@ -166,6 +172,8 @@ class Draft:
         calls = message.calls
         intact = message.raw is not None and not message.edited
         body = message.raw if message.raw is not None and intact else pack_message(message)
+        results = message.results
+        body, same = thin(message, body, self) if thin is not None and results else (body, ())
         meta = MessageMeta(
             role=message.role,
             weight=weight,
@@ -174,7 +182,7 @@ class Draft:
             thread=self._thread,
             calls=tuple(call.id for call in calls),
             tools=tuple(call.name for call in calls),
-            results=tuple(result.tool_use_id for result in message.results),
+            results=tuple(result.tool_use_id for result in results),
             marks=tuple(sorted(message.marks)),
             sent=self._sent,
             own=not ours and bool(own_words(message)),
@@ -182,11 +190,18 @@ class Draft:
             leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
             gist=gist(pieces),
             terms=self._terms if any(isinstance(block, Reasoning) for block in message.blocks) else b"",
+            same=same,
+            refs=_refs(results),
         )
         self._sent = False
         entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
         self.metas[entry.seq] = meta
         return entry
+
+    @property
+    def next(self) -> int:
+        """The number that the next entry will have."""
+        return self._seq + 1
 
     def fold(self, proposal: Proposal, before: int, after: int) -> Entry:
         """Messages, or parts of them, were hidden."""
@@ -240,6 +255,10 @@ class Draft:
         self._hash = entry.hash
         self.entries.append(entry)
         return entry
+
+
+def _refs(results: Sequence[ToolResult]) -> tuple[str, ...]:
+    return tuple(result.ref.id if result.ref else "" for result in results) if any(r.ref for r in results) else ()
 
 
 def _only_reasons(message: Message) -> bool:

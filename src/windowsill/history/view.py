@@ -20,6 +20,17 @@ from windowsill.messages import Mark, Message, Role
 from windowsill.tokens import Scale, Weight
 
 
+class Same(msgspec.Struct, frozen=True, array_like=True):
+    """Bytes that an entry's body shares with an earlier one and does not hold a second time."""
+
+    at: int
+    """Where they belong, in bytes from the start of the whole body."""
+    length: int
+    seq: int
+    """The entry whose stored body has them."""
+    offset: int
+
+
 class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     """What the view needs to know of a message without reading it."""
 
@@ -44,6 +55,10 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     """The fingerprint of what it says by itself, whatever stands before it."""
     terms: bytes = b""
     """The system prompt and tools under which its reasoning was written, as `Call.terms` gives them."""
+    same: tuple[Same, ...] = ()
+    """What was left out of the stored body, in order."""
+    refs: tuple[str, ...] = ()
+    """Outputs that are kept beside the journal and belong to this message's results; empty for one that is not."""
 
 
 class Marking(msgspec.Struct, frozen=True, array_like=True):

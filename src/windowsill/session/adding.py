@@ -13,6 +13,7 @@ from windowsill.history.entries import Entry
 from windowsill.history.history import Draft
 from windowsill.messages import Message, Usage
 from windowsill.session.ledger import RETRIES, Ledger
+from windowsill.session.repeats import Repeats
 
 T = TypeVar("T")
 
@@ -40,12 +41,12 @@ def write(
     _refuse_known_ids(ledger, messages)
     if any(message.format == "gemini" for message in messages):
         messages = following(_turn(ledger), messages)
-    scale = ledger.scale
+    scale, thin = ledger.scale, Repeats(ledger.store, ledger.session).thin
     weights = [scale.weigh(message) for message in messages]
 
     def make(draft: Draft) -> list[Entry]:
         written = [
-            draft.message(message, weight, scale.name) for message, weight in zip(messages, weights, strict=True)
+            draft.message(message, weight, scale.name, thin) for message, weight in zip(messages, weights, strict=True)
         ]
         if usage is not None:
             draft.record("usage", usage)

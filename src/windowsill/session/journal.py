@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from windowsill import formats
 from windowsill.errors import DamagedError, NotFoundError
 from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_whole
 from windowsill.history.folds import Part, Run, unpack_stand_in
 from windowsill.history.history import History
 from windowsill.history.path import Range, path_to, within
-from windowsill.history.view import Item, View, build, message_meta
-from windowsill.messages import NEUTRAL, Message
+from windowsill.history.view import Item, View, build
+from windowsill.messages import Message
 from windowsill.store import Store
+from windowsill.store.decoding import message_of
 
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
@@ -165,15 +165,7 @@ class Journal:
 
     def decode(self, entry: Entry) -> Message:
         """The message of an entry that was read with its body."""
-        meta = message_meta(entry.meta)
-        body = entry.body or b""
-        if meta.format == NEUTRAL:
-            message = msgspec.json.decode(body, type=Message)
-        else:
-            message = formats.get(meta.format).read_message(body, entry.id)
-        return msgspec.structs.replace(
-            message, id=entry.id, at=entry.at, marks=frozenset(meta.marks), metadata=meta.metadata
-        )
+        return message_of(entry, self.store, self.session)
 
     # Folds
 

@@ -93,7 +93,7 @@ class Ledger:
                 draft.call(call)
             result = make(draft)
             try:
-                self._append(draft, reshape, [*blobs, *self._blobs.items()])
+                self._append(draft, reshape, [*blobs, *draft.blobs.items(), *self._blobs.items()])
             except ConflictError:
                 if attempt == RETRIES:
                     raise

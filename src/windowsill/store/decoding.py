@@ -1,0 +1,46 @@
+"""Messages as the journal's entries hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill import formats
+from windowsill.errors import DamagedError
+from windowsill.history.entries import Entry
+from windowsill.history.view import Same, message_meta
+from windowsill.messages import NEUTRAL, Message
+from windowsill.store import Store
+
+
+def message_of(entry: Entry, store: Store, session: str) -> Message:
+    """The message of an entry that was read with its body."""
+    meta = message_meta(entry.meta)
+    body = whole_body(entry.body or b"", meta.same, store, session) if meta.same else entry.body or b""
+    if meta.format == NEUTRAL:
+        message = msgspec.json.decode(body, type=Message)
+    else:
+        message = formats.get(meta.format).read_message(body, entry.id)
+    return msgspec.structs.replace(
+        message, id=entry.id, at=entry.at, marks=frozenset(meta.marks), metadata=meta.metadata
+    )
+
+
+def whole_body(stored: bytes, same: Sequence[Same], store: Store, session: str) -> bytes:
+    """A body with what it shares with earlier entries put back in."""
+    pieces: list[bytes] = []
+    taken = written = 0
+    for each in same:
+        pieces.append(stored[taken : taken + each.at - written])
+        taken += each.at - written
+        found = store.read(session, each.seq, each.seq)
+        shared = (found[0].body or b"")[each.offset : each.offset + each.length] if found else b""
+        if len(shared) != each.length:
+            raise DamagedError(
+                f"entry {each.seq} of session {session!r} lacks bytes that a later one shares",
+                remedy="`windowsill sessions verify` says what is left; restore a backup",
+            )
+        pieces.append(shared)
+        written = each.at + each.length
+    return b"".join((*pieces, stored[taken:]))
