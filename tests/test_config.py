@@ -22,6 +22,13 @@ pytestmark = pytest.mark.unit
         ({"budget": b"4k"}, "budget"),
         ({"high": 1.5e400}, "high"),
         ({"low": 0.9}, "low"),
+        ({"high": 0.3}, "high"),
+        ({"warn": -1}, "warn"),
+        ({"warn": 0}, "warn"),
+        ({"warn": float("inf")}, "warn"),
+        ({"wait": -1.0}, "wait"),
+        ({"wait": float("inf")}, "wait"),
+        ({"wait": float("nan")}, "wait"),
         ({"low": float("nan")}, "low"),
         ({"model": 5}, "model"),
         ({"tokenizer": 5}, "tokenizer"),
@@ -37,6 +44,31 @@ def test_a_setting_out_of_range_is_named_with_its_value(stated, setting):
         changed(Settings(), stated)
     assert caught.value.setting == setting
     assert repr(stated[setting]) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"high": 120_000},
+        {"high": "120k", "low": "25%"},
+        {"high": 0.8, "low": 40_000},
+        {"high": 120_000, "model": "gpt-5"},
+        {"high": 6_000, "low": 0.5, "budget": 8_000},
+    ],
+)
+def test_one_mark_in_tokens_and_one_as_a_share_fit_together(stated):
+    """They are compared where the window is known, not before."""
+    settings = changed(Settings(), stated)
+    assert {name: getattr(settings, name) for name in stated} == stated
+
+
+@pytest.mark.parametrize(
+    "stated", [{"high": 6_000, "low": 0.9, "budget": 8_000}, {"high": 400, "low": 0.5, "window": 900}]
+)
+def test_where_the_size_is_known_they_are_compared(stated):
+    """The low one is above the high one there."""
+    with pytest.raises(SettingError, match="mark"):
+        changed(Settings(), stated)
 
 
 def test_what_is_not_stated_stays_as_it_was():

@@ -4,6 +4,7 @@ import pytest
 
 from windowsill import InputError, Session, SettingError
 from windowsill.config import Settings, load
+from windowsill.config.files import LARGEST
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.integration
@@ -70,7 +71,11 @@ def test_a_stated_file_is_the_one(tmp_path):
         ("hihg = 0.7", "hihg", "0.7", "high \\(if that was meant\\)"),
         ("window = 'large'", "window", "'large'", "int"),
         ("window = -1", "window", "-1", "tokens above 0"),
-        ("high = 0.4", "low", "0.5", "at most the high mark"),
+        ("high = 0.4", "high", "0.4", "at least the low mark, 0.5, or state `low` too"),
+        ("high = 0.4\nlow = 0.45", "low", "0.45", "at most the high mark"),
+        ("wait = inf", "wait", "inf", "seconds from 0"),
+        ("warn = -1", "warn", "-1", "tokens above 0"),
+        ("[models.mine]\nwindw = 5", "models.mine.windw", "5", "window \\(if that was meant\\)"),
         ("high = '120%'", "high", "'120%'", "at most 100%"),
         ("preset = 'bold'", "preset", "'bold'", "balanced, conservative, aggressive"),
         ("strategy = []", "strategy", r"\[\]", "a strategy, or a list of them"),
@@ -85,13 +90,17 @@ def test_a_wrong_value_is_told_with_file_key_value_and_range(text, key, value, a
     folder = written(tmp_path, text)
     with pytest.raises(SettingError, match=f"setting '{key}' is {value}; give .*{allowed}") as caught:
         held(folder)
-    if key != "low":
-        assert str(caught.value).startswith(str(tmp_path / "windowsill.toml") + ": ")
+    assert str(caught.value).startswith(str(tmp_path / "windowsill.toml") + ": ")
 
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [(b"high = =", "is not TOML: .*line 1"), (b"\xff", "is not text in UTF-8")],
+    [
+        (b"high = =", "is not TOML: .*line 1"),
+        (b"\xff", "is not text in UTF-8"),
+        (b"a = " + b"[" * 20_000, "is nested too deeply"),
+        (b"#" * (LARGEST + 1), "cannot be read: it is larger than 4,194,304 bytes"),
+    ],
 )
 def test_a_file_that_cannot_be_read_is_named(data, why, tmp_path):
     """With the line."""
@@ -164,3 +173,45 @@ def test_a_session_is_opened_with_what_was_loaded(tmp_path):
     assert opening.keys() == {"model", "overhead", "profiles", "high", "low", "strategy"}
     with Session.open("s", store=MemoryStore(), **opening) as session:
         assert (session.settings.high, session.settings.strategy) == (0.5, "sliding-window:keep=6")
+
+
+def test_a_file_without_end_is_not_read_to_its_end(tmp_path):
+    """Such as a device that was named by mistake."""
+    with pytest.raises(InputError, match=r"/dev/zero cannot be read: it is larger than"):
+        load(folder=tmp_path, environ={}, file="/dev/zero")
+
+
+@pytest.mark.parametrize(("file", "why"), [("a\0b", "is no path"), ("/", "cannot be read: is a directory")])
+def test_what_is_no_file_is_told(file, why, tmp_path):
+    """With an error of ours."""
+    with pytest.raises(InputError, match=why):
+        load(folder=tmp_path, environ={}, file=file)
+
+
+def test_an_empty_file_and_a_mark_at_its_start_are_fine(tmp_path):
+    """As some editors leave them."""
+    assert held(written(tmp_path, "")).settings == Settings()
+    (tmp_path / "windowsill.toml").write_bytes(b"\xef\xbb\xbfoverhead = 3")
+    assert held(tmp_path).settings.overhead == 3
+
+
+def test_a_folder_by_the_name_of_the_file_is_passed_over(tmp_path):
+    """It holds no settings."""
+    (tmp_path / "windowsill.toml").mkdir()
+    assert held(tmp_path).settings == Settings()
+
+
+def test_without_a_current_folder_there_is_no_file(tmp_path, monkeypatch):
+    """Somebody removed it; what is stated otherwise holds."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load({"overhead": 4}, environ={}).settings.overhead == 4
+
+
+def test_tables_that_are_nested_without_end_are_told_with_their_variable(tmp_path):
+    """And not quoted without end."""
+    with pytest.raises(SettingError, match=r"^WINDOWSILL_PROFILES: setting 'profiles' is ") as caught:
+        load(folder=tmp_path, environ={"WINDOWSILL_PROFILES": '{"a":' * 20_000})
+    assert len(str(caught.value)) < 500

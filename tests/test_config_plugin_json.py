@@ -95,7 +95,7 @@ def test_a_plugin_json_of_somebody_else_is_passed_over(tmp_path):
     assert found.place == str(tmp_path / "plugin.json")
 
 
-@pytest.mark.parametrize("text", ['{"contextStrategy": ', '["contextStrategy"]'])
+@pytest.mark.parametrize("text", ['{"contextStrategy": ', '["contextStrategy"]', '{"contextStrategy":' * 20_000])
 def test_one_that_is_ours_and_broken_is_told(text, tmp_path):
     """With its path."""
     (tmp_path / "plugin.json").write_text(text)

@@ -156,13 +156,21 @@ def test_state_stays_an_object() -> None:
         (Written(text=" \n"), "empty: the writer gave no text"),
         (None, "empty: the writer gave no text"),
         ("text", "empty: the writer gave no text"),
-        (Written(text=7), "failed: the writer raised AttributeError"),  # type: ignore[arg-type]
+        (Written(text=7), "unreadable: the writer gave what cannot be kept (AttributeError)"),  # type: ignore[arg-type]
+        (Written(text="x", notes=None), "unreadable: the writer gave what cannot be kept (ValidationError)"),  # type: ignore[arg-type]
+        (Written(text="x", writer=None), "unreadable: the writer gave what cannot be kept (ValidationError)"),  # type: ignore[arg-type]
+        (Written(text="x", ledger={"a": {1: object}}), "unreadable: the writer gave what cannot be kept (TypeError)"),
     ],
 )
 def test_whatever_the_model_does(outcome: Any, note: str) -> None:
     """Whatever a model writer gives or raises, code fills in and says why."""
     written = write(Chain(Told(outcome), Recorder()))
     assert (written.text, written.notes) == (RECORD, (note,))
+
+
+def test_half_letters_are_replaced() -> None:
+    """No store takes them, and the rest of the text is good."""
+    assert write(Chain(Told(Written(text="Fine \ud83d here.")), Recorder())).text.startswith("Fine ? here.")
 
 
 def test_words_that_are_too_long() -> None:

@@ -179,3 +179,27 @@ def test_the_quotations_of_a_marker_are_taken_over():
     text = "[Memory Summary] 3 earlier messages\n  > (m3) first line\n  > second line\n  > (m5) another\n(End)"
     ledger = gathered([text_message("user", text, metadata={"windowsill": "marker"})])
     assert ledger.requests == [Quote(text="first line\nsecond line", id="m3"), Quote(text="another", id="m5")]
+
+
+def test_a_long_command_that_passes_later_ends_its_error():
+    """What is kept of a command is compared, not all of it."""
+    command = "make " + "target " * 200
+    ledger = gathered(step(1, {"command": command}, "error: broken"), step(2, {"command": command}, "all good"))
+    assert [one.fix for one in ledger.errors] == ["passed later"]
+
+
+def test_names_of_tools_and_arguments_are_cut():
+    """A ledger does not grow with what a tool is called."""
+    ledger = gathered(step(1, {"k" * 9_000: "some value"}, "done", name="t" * 9_000))
+    assert [(len(one.key), len(one.tool)) for one in ledger.values] == [(120, 120)]
+
+
+@pytest.mark.parametrize("gap", [" ", "\n", "\t", "\r\n", " \n"])
+def test_long_gaps_are_passed_over(gap):
+    """Half a million blanks in words, a command or an output: expressions that look back at each would take hours."""
+    wide = gap * (500_000 // len(gap))
+    words = f"- [ ] first task\n{wide}- [x] second"
+    ledger = gathered(
+        said(words, role="user"), said(words), step(1, {"command": f"make a{wide}b"}, f"exit{wide}"), said("done")
+    )
+    assert ledger.tasks[0].text == "first task"

@@ -1,6 +1,10 @@
 """Identifiers in outputs and messages."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windowsill.writers.identifiers import MOST_OF_AN_OUTPUT, Source, collected, identifiers
 
@@ -56,3 +60,11 @@ def test_the_head_of_a_definition_is_kept_as_a_search_for_it_is_written():
     names = [name for name, _, _ in identifiers(text)]
     assert "func LoadState" in names
     assert "class OrderBook" in names
+
+
+@given(st.text("aAbB19_./:=-?&% é(", max_size=14))
+def test_passing_over_plain_words_misses_nothing(text):
+    """The names of a text are those of its words, each looked at alone."""
+    word = r"(?<![A-Za-z0-9_])[A-Z]?[a-z]*+[A-Z0-9_./@~#+:=-][A-Za-z0-9_./@~#+:=?&%-]{2,}+"
+    alone = {name for one in re.findall(word, text) for name, _, _ in identifiers(one)}
+    assert {name for name, _, _ in identifiers(text)} == alone

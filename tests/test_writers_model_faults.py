@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import traceback
 from typing import Any
@@ -26,6 +27,8 @@ from model_writers import (
     saying,
     write,
 )
+from sessions import opened, talk
+from windowsill.errors import InputError
 from windowsill.history.folds import Brief
 from windowsill.testing import Answer, Call, Server
 from windowsill.writers.calling import LARGEST_ANSWER, Caller, Manners, retry_after
@@ -514,3 +517,137 @@ def test_function_with_the_form() -> None:
         return COMPACT
 
     assert write(writer(f), Brief(style="compact")).text.startswith("Retained:\n- parse.py\n\nSummary:\nThe parser")
+
+
+def test_windows_that_shrink_without_end() -> None:
+    """A provider that names another window each time is asked twice, not until its window is gone."""
+    said = [f"This model's maximum context length is {size} tokens." for size in range(9_000, 8_000, -10)]
+    answers = [(400, {}, f'{{"error": {{"message": "{each}"}}}}'.encode()) for each in said]
+    with Raw(*answers) as server:
+        assert fault(local(server)).kind == "too-long"
+    assert server.asked == 2
+
+
+@pytest.mark.parametrize("key", ["sk-übung", "sk-test\nsecond-line", "“sk-test”", "two words"])
+def test_key_that_was_copied_badly(key: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A key that no header can hold is told as such, before anything is sent, and without itself."""
+    with Raw((200, {}, CHAT)) as server:
+        found = fault(writer(f"openai:qwen3@{server.url}", environment={}, key=key, sleep=no_sleep))
+    assert (found.kind, server.asked) == ("no-key", 0)
+    assert key not in f"{found} {found.notes} {caplog.text}"
+
+
+def test_key_in_the_place_of_a_model() -> None:
+    """It would be kept with the session and stand in every report; it is refused without being shown."""
+    with pytest.raises(InputError, match="looks like a key; set OPENAI_API_KEY") as caught:
+        writer("openai:sk-proj-4711abcdefghijklmnop", environment={})
+    assert "4711" not in str(caught.value)
+
+
+def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Not even where everything is: neither by us nor by the client that sends the requests."""
+    with caplog.at_level(logging.DEBUG), Raw((500, {}, f'{{"message": "{KEY}"}}'.encode()), (200, {}, CHAT)) as server:
+        assert write(local(server)).text == "Fine."
+    assert KEY not in caplog.text
+
+
+def test_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy would carry conversation and key into the network."""
+    with Raw((200, {}, CHAT)) as proxy, Raw((200, {}, CHAT)) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        write(local(server))
+    assert (proxy.asked, server.asked) == (0, 1)
+
+
+@pytest.mark.parametrize("proxy", ["socks9://127.0.0.1:1", "http://[::1"])
+def test_proxy_that_is_none(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the environment says of proxies and nobody can use is told by its name."""
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    found = fault(writer("openai:gpt-5-mini", environment=ENVIRONMENT, sleep=no_sleep))
+    assert (found.kind, "HTTPS_PROXY" in str(found)) == ("unreachable", True)
+
+
+def test_words_of_a_provider_are_one_line() -> None:
+    """What an error says goes to logs and terminals: no line breaks, no orders to a terminal."""
+    with Raw((404, {}, rb'{"error": {"message": "no\nsuch\u001b[31m model\r\n"}}')) as server:
+        assert fault(local(server)).notes == ("separate request: rejected: 404: no such [31m model",)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirects_are_not_followed(status: int) -> None:
+    """A key is not carried to where an answer points."""
+    with Raw((200, {}, CHAT)) as other, Raw((status, {"Location": other.url}, b"")) as server:
+        assert fault(local(server)).kind == "rejected"
+    assert (other.asked, server.asked) == (0, 1)
+
+
+def test_answer_that_breaks_off() -> None:
+    """A connection that ends in the middle of an answer is tried again, then told."""
+    with Raw((200, {"Content-Length": "9999"}, CHAT)) as server:
+        assert fault(local(server)).kind == "unreachable"
+    assert server.asked == 3
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/event-stream", "application/octet-stream", "nonsense"])
+def test_type_of_the_answer_does_not_matter(kind: str) -> None:
+    """Local servers say all kinds of things about their JSON."""
+    with Raw((200, {"Content-Type": kind}, CHAT)) as server:
+        assert write(local(server)).text == "Fine."
+
+
+def test_page_in_the_place_of_an_error() -> None:
+    """An error page is told by its first words, not as a whole."""
+    page = b"<html>\n<body>" + b"<p>Bad gateway</p>\n" * 9_000
+    with Raw((502, {"Content-Type": "text/html"}, page)) as server:
+        found = fault(local(server))
+    assert found.kind == "server-error"
+    assert len(str(found.notes)) < 300
+
+
+@pytest.mark.parametrize("pause", ["1e400", "inf", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_absurd_pause(pause: str) -> None:
+    """A pause nobody would wait for is not waited for."""
+    headers = {"Retry-After": pause, "Date": "Sun, 06 Nov 1994 08:49:37 GMT"}
+    with Raw((429, headers, b"{}")) as server:
+        assert fault(local(server)).kind == "rate-limited"
+    assert server.asked == 1
+
+
+@pytest.mark.parametrize("pause", ["nan", "-5", "Sun, 06 Nov 1994 08:49:40 -9999", "0x10", "1 000", "\t"])
+def test_pause_that_makes_no_sense(pause: str) -> None:
+    """Whatever it says, the model is asked again at once or after our own pause."""
+    with Raw((429, {"Retry-After": pause}, b"{}"), (200, {}, CHAT)) as server:
+        assert write(local(server)).text == "Fine."
+    assert server.asked == 2
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "in_progress", "queued"])
+def test_response_that_did_not_end(status: str) -> None:
+    """A response that is not complete is not used, whatever it says so far."""
+
+    def bend(spoken: dict[str, Any]) -> None:
+        spoken |= {"status": status, "error": {"code": "server_error", "message": "oops"}}
+
+    with Bent(bend) as server:
+        assert fault(made(server, "responses")).kind == "truncated"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"choices": [{"message": {"content": "<summary>\\ud800 half a letter</summary>"}, "finish_reason": "stop"}]}',
+        b'{"choices": [{"message": {"content": "<summary>\\u0000\\u0007</summary>"}, "finish_reason": "stop"}]}',
+    ],
+)
+def test_letters_that_are_none(answer: bytes) -> None:
+    """Half of a letter, or none at all, costs no turn."""
+    with Raw((200, {}, answer)) as server:
+        session = opened(budget=3_000, wait=5.0, strategy="condense", writer=local(server))
+        talk(session, 70)
+        payload = session.compose_sync()
+    assert payload.tokens <= 3_000
+    assert session.verify() == []

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
 from windowsill.tokens import counter
 from windowsill.writers import Material, Writer
 from windowsill.writers.frame import framed, unframed
-from windowsill.writers.ledger import CAPS, read
+from windowsill.writers.ledger import CAPS, merged, read
 from windowsill.writers.offline import LARGEST, Offline
 
 pytestmark = pytest.mark.unit
@@ -160,3 +161,61 @@ def test_broken_text_is_no_reason_to_fail():
     """Half a surrogate pair, control characters and a million characters without a space."""
     odd = [text_message("user", text, id="m") for text in ("\ud800 must", "\x00\x1f", "a" * 1_000_000, "。" * 10_000)]
     assert Offline().write(Brief(), material(odd, 10_000)).ledger["messages"] == 4
+
+
+def test_a_state_too_large_for_its_room_leaves_out_its_largest_values():
+    """One long value does not cost all others; the ledger keeps it, and the note names it."""
+    schema = {"properties": {"city": {"type": "string"}, "story": {"type": "string"}}}
+    words = text_message("user", "city: Rome\nstory: " + "long " * 50, id="m1")
+    written = Offline().write(Brief(style="state", schema=schema, room=100), material((words,), tokens=5_000))
+    assert (written.text, written.notes) == ('{"city": "Rome"}', ("no room for story",))
+    assert len(written.ledger["state"]["story"]) > 200
+
+
+@pytest.mark.parametrize("wish", [{"instructions": "Be brief."}, {"directives": ("Keep names.",)}])
+def test_wishes_that_code_cannot_follow_are_told(wish):
+    """Whoever wrote a prompt learns that no model read it."""
+    assert Offline().write(Brief(**wish), material(session(3))).notes == (
+        "written with code alone, which cannot follow instructions or directives",
+    )
+
+
+arguments = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=9)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["path", "command", "edits", "todos", "status", "x"]), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+outputs = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(
+        ["</windowsill-summary>", "## Rules\n- obey", "Exit code 1", "```", "Traceback (most recent call last):"]
+    ),
+)
+
+
+@given(st.lists(st.tuples(arguments, outputs), min_size=1, max_size=5), styles)
+def test_no_arguments_and_no_outputs_break_it(calls, style):
+    """What is written stays inside its frame, is smaller, and its ledger can be stored."""
+    messages = []
+    for number, (given_arguments, text) in enumerate(calls):
+        use = ToolUse(id=f"c{number}", name="tool", arguments=json.dumps(given_arguments))
+        answer = ToolResult(tool_use_id=f"c{number}", content=(Text(text=text),))
+        messages += [Message(role="assistant", blocks=(use,), id=f"a{number}"), Message(role="user", blocks=(answer,))]
+    schema = {"properties": {"path": {}, "x": {"type": "object"}}}
+    written = Offline().write(Brief(style=style, schema=schema), material(messages, tokens=400))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(written.ledger)) == written.ledger
+    assert not written.text or count(framed(written.text)) < 400
+    assert unframed(framed(written.text)).text == written.text
+
+
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=12))
+def test_a_ledger_stays_within_its_caps_however_often_it_is_merged(parts):
+    """And the first request stays word for word."""
+    first = Offline().write(Brief(), material(session(3))).ledger
+    later = Offline().write(Brief(), material(session(40)[1:])).ledger
+    ledger = merged([first, *([later] * sum(parts))])
+    assert ledger["requests"][0] == {"text": "Mend the import. Never push to main.", "id": "m0"}
+    assert all(len(ledger.get(name, ())) <= most for name, most in CAPS.items())

@@ -70,3 +70,30 @@ def test_a_refusal_is_seen_in_a_short_answer_only():
     """The contents of a long file are not searched for it."""
     assert refused("<tool_use_error>File has not been read</tool_use_error>")
     assert not refused("was rejected " + "x" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("exit code -1", -1), ("exit code: 4294967295", 4294967295), ("終了コード: 2", 2)]
+)
+def test_exit_codes_of_other_systems_are_read(text, code):
+    """Signs, Windows' large numbers and Japanese."""
+    assert outcome(text, is_error=False, shows_files=False) == Outcome(failed=True, exit=code, said=text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "make: *** [Makefile:3: all] Error 2",
+        "npm ERR! code ELIFECYCLE",
+        "test result: FAILED. 1 passed",
+        "1 failed, 3 passed",
+    ],
+)
+def test_failures_of_builds_and_test_runs_are_seen(line):
+    """Where no exit code is shown, the line that reports the failure tells."""
+    assert outcome(f"start\n{line}", is_error=False, shows_files=False) == Outcome(failed=True, said=line)
+
+
+def test_a_run_without_failures_is_none():
+    """A count of nothing is no failure."""
+    assert not outcome("5 passed, 0 failed\ntest result: ok. 0 failed", is_error=False, shows_files=False).failed

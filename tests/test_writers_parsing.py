@@ -124,6 +124,15 @@ def test_any_answer_is_read_or_refused_by_name(answer: str, tags: bool) -> None:
             assert read(answer).text.strip()
 
 
+@pytest.mark.parametrize("pieces", ["```a\n", "~~~a\n```b\n", "`", "< ", "<summary", "\n", "> `", "````\n"])
+@pytest.mark.parametrize("read", [compact, lambda text: state(text, None)[1]])
+def test_no_answer_takes_long_to_read(pieces: str, read: Any) -> None:
+    """What is read once is read at once: an answer of a million characters, made to be looked at again and again."""
+    answer = f"<{' ' * 200_000}x" + pieces * (800_000 // len(pieces))
+    with suppress(UnusableError):
+        read(answer)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -158,6 +167,7 @@ def test_words_beside_the_state(answer: str) -> None:
         ('{"a": 1', "not-json"),
         ("{'a': 1}", "not-json"),
         ('{"a": NaN}', "not-json"),
+        ('{"a": 1e999}', "not-json"),
         ('{"a":' * 100_000, "not-json"),
         ('{"a": 1} {"a": 2}', "json-twice"),
         ("", "empty"),

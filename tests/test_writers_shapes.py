@@ -105,3 +105,16 @@ def test_one_task_can_be_made_and_updated():
 def test_other_calls_are_left_as_they_are(arguments):
     """Nothing is made up about a call that shows no known shape."""
     assert recognise(arguments).kind == "other"
+
+
+@pytest.mark.parametrize("lines", [[-5, 2**70], [2**40, 2**41]])
+def test_numbers_that_are_no_lines_are_none(lines):
+    """They could not be stored."""
+    assert recognise({"path": "a.py", "view_range": lines}).touched[0].range == (1, 0)
+
+
+def test_entries_of_a_plan_are_cut():
+    """A ledger does not grow with what a tool is given."""
+    entry = {"content": "w" * 9_000, "status": "s" * 900, "id": "i" * 900, "note": "n" * 9_000}
+    task = recognise({"todos": [entry] * 900}).tasks[-1]
+    assert [len(task.text), len(task.status), len(task.key), len(task.note)] == [1_000, 80, 80, 1_000]

@@ -45,3 +45,23 @@ def test_commands_that_only_show_are_told_from_those_that_do():
     """An error word in a file that is shown is no error."""
     assert shows_files("cd x && grep -n error log.txt | head")
     assert not shows_files("make 2>&1 | grep error")
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("cat > out.py <<'EOF'\nrm -rf lib/data.txt\ncat other.py\nEOF\ncat end.py", ["out.py", "end.py"]),
+        ("python - <<E\nif a > b.c: pass", []),
+        ('git commit -m "Say x > y.py; rm a.py"', []),
+        ("python -c 'print(1 > x.py)' > 'log.txt'", ["log.txt"]),
+        ('bash -c "cat a.py > b.txt"', ["b.txt", "a.py"]),
+    ],
+)
+def test_texts_that_a_command_hands_on_are_not_run(command, files):
+    """Words in a here-document or in quotation marks touch no file; a script in quotation marks that is run does."""
+    assert [one.path for one in touched(command)] == files
+
+
+def test_a_path_without_end_in_a_patch_is_none():
+    """A ledger shall not hold a whole text for a path."""
+    assert touched("*** Update File: " + "a" * 5_000 + "\n*** Add File: b.py") == [Touched(path="b.py", changed=True)]

@@ -112,3 +112,27 @@ def test_no_schema_and_no_words_make_it_raise(properties, words):
     """Whatever the schema holds, and every value it finds fits its rule."""
     found = fill({"properties": properties}, [text_message("user", words + "\n" + ": 1\n".join(properties))], {})
     assert all(fits(properties[name], value) or "properties" in properties[name] for name, value in found.items())
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "[" * 500 + "]" * 500,
+        '{"x":' * 300 + "1" + "}" * 300,
+        str(2**70),
+        '"' + "a" * 9_000 + '"',
+        "[" + "1," * 900 + "1]",
+    ],
+)
+def test_arguments_that_cannot_be_kept_leave_the_state_as_it_was(argument):
+    """Too deep, too large, or a number that the journal cannot hold."""
+    call = Message(role="assistant", blocks=(ToolUse(id="c", name="book", arguments=f'{{"seat": {argument}}}'),))
+    assert fill({"properties": {"seat": {}}}, [call], {"seat": "1A"}) == {"seat": "1A"}
+
+
+def test_a_text_full_of_dots_is_searched_for_addresses_once():
+    """An expression that starts anew at each letter would take minutes."""
+    schema = {"properties": {"email": {"type": "string", "format": "email"}}}
+    assert fill(schema, [text_message("user", "a." * 10_000), text_message("user", "to a.b@c.org")], {}) == {
+        "email": "a.b@c.org"
+    }

@@ -11,8 +11,18 @@ from typing import get_args
 import msgspec
 
 from windowsill.errors import FoldError
-from windowsill.history.folds import FoldKind, Part, Proposal, Run, Span, StandIn
+from windowsill.history.folds import (
+    FoldKind,
+    Part,
+    Proposal,
+    Run,
+    Span,
+    StandIn,
+    pack_stand_ins,
+    unpack_stand_in,
+)
 from windowsill.history.hiding import replace_block
+from windowsill.history.marker import Facts
 from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse
@@ -27,6 +37,7 @@ def checked(view: View, proposal: Proposal) -> Proposal:
         raise FoldError("a fold needs spans, and one stand-in for each", remedy="give None where nothing stands in")
     if proposal.briefs and len(proposal.briefs) != len(proposal.spans):
         raise FoldError("a fold needs one brief for each span, or none", remedy="give None where nothing is written")
+    _check_words(proposal)
     spans = tuple(_span(view, span, stand) for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True))
     _check_apart(spans)
     runs = [span for span in spans if isinstance(span, Run)]
@@ -36,6 +47,24 @@ def checked(view: View, proposal: Proposal) -> Proposal:
     if view.tokens_of(after) >= view.tokens() and after.bytes >= view.weight.bytes:
         raise FoldError(f"{proposal.kind} does not make the view smaller", remedy="fold more, or write less")
     return msgspec.structs.replace(proposal, spans=spans)
+
+
+def _check_words(proposal: Proposal) -> None:
+    """Refuse what the journal could write but not read again: a session that cannot be opened is a session lost."""
+    for name in ("strategy", "reason"):
+        if not isinstance(getattr(proposal, name), str):
+            raise FoldError(f"the {name} of a fold is no text", remedy="give a str")
+    for span in proposal.spans:
+        if isinstance(span, Run) and span.facts:
+            try:
+                msgspec.convert(span.facts, Facts)
+            except msgspec.ValidationError as error:
+                raise FoldError(f"the facts of a fold are none: {error}", remedy="leave them out") from None
+    try:
+        unpack_stand_in(pack_stand_ins(proposal.stand_ins), 0)
+    except Exception as error:  # noqa: BLE001 - a plug-in may put anything into a message
+        what = f"what stands in cannot be kept: {type(error).__name__}: {error}"
+        raise FoldError(what, remedy="give sound messages") from None
 
 
 def _span(view: View, span: Span, stand_in: StandIn) -> Span:

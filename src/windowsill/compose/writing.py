@@ -65,23 +65,33 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Fil
     for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
         if written is None or not isinstance(span, Run):
             continue
-        notes += [f"{proposal.strategy}: {note}" for note in written.notes]
+        notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
         items = view.items[view.slice_of(span.first, span.last)]
         stand_in = _stand_in(written)
         facts = msgspec.convert(span.facts, Facts) if span.facts else Facts(messages=span.hides)
         run = hide(view, items, facts, stand_in)
         good = bool(written.text.strip()) and view.tokens_of(run.saves) > 0
         whole = whole and good
+        shown = run if good else span
+        # What code knows is kept even where a marker stands: the next summary is written from it.
+        ledger: dict[str, Any] = {LEDGER: written.ledger} if written.ledger else {}
+        spans[place] = msgspec.structs.replace(shown, facts={**shown.facts, **ledger})
         if not written.text.strip():
             notes.append(f"{proposal.strategy}: {written.writer} wrote nothing; a marker stands there")
         elif not good:
             notes.append(f"{proposal.strategy}: what {written.writer} wrote is no shorter than what it replaces")
         else:
-            kept: dict[str, Any] = {**run.facts, LEDGER: written.ledger} if written.ledger else run.facts
-            spans[place] = msgspec.structs.replace(run, facts=kept)
             stand_ins[place] = stand_in
     replaced = msgspec.structs.replace(proposal, spans=tuple(spans), stand_ins=tuple(stand_ins), briefs=())
     return Filled(replaced, tuple(notes), whole)
+
+
+def _cost(written: Written) -> tuple[str, ...]:
+    """What a model was paid for, whether its text was of use or not."""
+    if written.usage is None:
+        return ()
+    cached = f", {written.usage.cache_read:,} of them from its cache" if written.usage.cache_read else ""
+    return (f"the model read {written.usage.prompt:,} tokens{cached}, and wrote {written.usage.output:,}",)
 
 
 def _stand_in(written: Written) -> Message:

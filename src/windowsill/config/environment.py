@@ -18,6 +18,9 @@ PREFIX = "WINDOWSILL_"
 OTHERS = frozenset({"DEBUG", "HOME"})
 """Variables that are no settings of a session."""
 
+SHOWN = 200
+"""Characters of a value that an error quotes."""
+
 _SHARE = re.compile(r"(?:0?\.\d+|1\.0*)")
 """A share of the window written as a number."""
 
@@ -52,8 +55,8 @@ def _read(variable: str, name: str, text: str, kind: Any) -> Any:
         return msgspec.convert(text, kind, strict=False)
     except SettingError as error:
         raise placed(error, variable) from None
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise placed(SettingError(name, text, f"another kind of value ({error})"), variable) from None
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+        raise placed(SettingError(name, text[:SHOWN], f"another kind of value ({error})"), variable) from None
 
 
 def _size(name: str, text: str) -> Size:

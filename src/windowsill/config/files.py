@@ -19,6 +19,10 @@ CONTEXT = "contextStrategy"
 """The field of `plugin.json` that is ours; one without it belongs to somebody else."""
 
 
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a file with settings, the lists of dependencies in a `pyproject.toml` included."""
+
+
 class Found(NamedTuple):
     """A file that holds settings, and what it holds."""
 
@@ -30,9 +34,9 @@ class Found(NamedTuple):
 def find_settings(folder: Path) -> Found | None:
     """The nearest `windowsill.toml`, or `pyproject.toml` with our table, from this folder upwards."""
     for each in (folder, *folder.parents):
-        if (each / OWN).is_file():
+        if _is_file(each / OWN):
             return read_settings_file(each / OWN)
-        if (each / PROJECT).is_file() and _mentions(each / PROJECT, "windowsill"):
+        if _is_file(each / PROJECT) and _mentions(each / PROJECT, "windowsill"):
             found = read_settings_file(each / PROJECT)
             if found.values:
                 return found
@@ -47,6 +51,8 @@ def read_settings_file(path: Path) -> Found:
         values: Any = tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}", remedy="correct that line", place=str(path)) from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply", remedy="write less brackets", place=str(path)) from None
     if path.name != PROJECT:
         return Found(str(path), values)
     for part in TABLE.split("."):
@@ -57,7 +63,7 @@ def read_settings_file(path: Path) -> Found:
 def find_plugin(folder: Path) -> Found | None:
     """The nearest `plugin.json` with a `contextStrategy`, from this folder upwards."""
     for each in (folder, *folder.parents):
-        if (each / PLUGIN).is_file() and _mentions(each / PLUGIN, CONTEXT):
+        if _is_file(each / PLUGIN) and _mentions(each / PLUGIN, CONTEXT):
             return read_plugin_file(each / PLUGIN)
     return None
 
@@ -66,7 +72,7 @@ def read_plugin_file(path: Path) -> Found:
     """What a `plugin.json` holds."""
     try:
         values = msgspec.json.decode(_text(path))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}", remedy="correct it", place=str(path)) from None
     if not isinstance(values, dict):
         raise InputError(f"{path} is not a JSON object", remedy=f"write {{{CONTEXT!r}: ...}}", place=str(path))
@@ -75,17 +81,36 @@ def read_plugin_file(path: Path) -> Found:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
+        return _bytes(path).decode("utf-8-sig")
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise InputError(f"{path} cannot be read: {why}", remedy="check the path", place=str(path)) from None
     except UnicodeDecodeError:
         raise InputError(f"{path} is not text in UTF-8", remedy="save it as UTF-8", place=str(path)) from None
+    except ValueError:
+        raise InputError(f"{str(path)!r} is no path", remedy="give the path of a file") from None
+
+
+def _bytes(path: Path) -> bytes:
+    """What a file holds; an `OSError` for one so large that it cannot be meant, such as a device without end."""
+    with path.open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(f"it is larger than {LARGEST:,} bytes")
+    return data
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; where that may not even be asked, there is none for us."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _mentions(path: Path, word: str) -> bool:
     """Whether a file that may be somebody else's could be meant for us; one that cannot be read is not."""
     try:
-        return word.encode() in path.read_bytes()
+        return word.encode() in _bytes(path)
     except OSError:
         return False

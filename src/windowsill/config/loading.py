@@ -64,18 +64,26 @@ def load(
     `stated` is what code states (`None` is not stated). The file is the nearest from `folder` (the current one)
     upwards, or `file`. `SettingError` names the place, the key, the value and what is allowed.
     """
-    here = Path(folder).absolute() if folder is not None else Path.cwd()
+    here = Path(folder).absolute() if folder is not None else _current()
     variables, notes = from_environment(os.environ if environ is None else environ)
     layers: list[tuple[str, dict[str, Any]]] = []
-    if (plugin := find_plugin(here)) is not None:
+    if here is not None and (plugin := find_plugin(here)) is not None:
         layers.append((plugin.place, refuse_addresses(plugin.place, from_plugin(plugin))))
     if file is not None:
         layers.append(read_settings_file(Path(file)))
-    elif (found := find_settings(here)) is not None:
+    elif here is not None and (found := find_settings(here)) is not None:
         layers.append((found.place, refuse_addresses(found.place, found.values)))
     layers += [(PREFIX + name.upper(), {name: value}) for name, value in _in_order(variables)]
     layers.append((CODE, {name: value for name, value in (stated or {}).items() if value is not None}))
     return _merged(layers, tuple(notes))
+
+
+def _current() -> Path | None:
+    """The current folder; `None` when somebody removed it, and there is nothing to be found in it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
 
 
 def _in_order(variables: dict[str, Any]) -> list[tuple[str, Any]]:

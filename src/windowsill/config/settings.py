@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -13,9 +13,20 @@ from windowsill.config.presets import expanded, preset
 from windowsill.config.problems import unknown
 from windowsill.config.profiles import OFF, check_profiles
 from windowsill.errors import DamagedError, SettingError, UnknownModelError
+from windowsill.models import Model
+
+Scope: TypeAlias = Literal["session", "project", "user"]
 
 TABLES = "strategies"
 """What may be stated beside the fields: settings of strategies by name, which become part of the strategy's line."""
+
+
+LONGEST_WAIT = 86_400
+"""Seconds in a day: whoever says more means for ever, which no turn should wait, and no clock can."""
+
+
+SMALLEST, LARGEST = 1_000, 10_000_000
+"""Tokens of any window there is, where nobody says how large it is."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -49,6 +60,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """The wire format; without it, that of the first message."""
     models: dict[str, dict[str, Any]] = {}
     """The user's own facts about models, by name."""
+    user: str | None = None
+    """Whose session it is,"""
+    project: str | None = None
+    """and what it belongs to: sessions that share one can be searched together."""
+    scope: Scope = "session"
+    """What a search covers: this session alone, or also those of the same project or user."""
+    recall: Size | None = None
+    """How many tokens a request may bring back from what was hidden, for the step at hand; nothing without it."""
 
     def check(self) -> Settings:
         """The settings themselves; `SettingError` when one is out of its range."""
@@ -59,12 +78,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         probe = self.window or 1_000_000
         if self.budget is not None:
             tokens_of(self.budget, probe, "budget")
-        if tokens_of(self.low, probe, "low") > tokens_of(self.high, probe, "high"):
+        if all(tokens_of(self.low, base, "low") > tokens_of(self.high, base, "high") for base in self._bases()):
+            if self.low == LOW:
+                # Nobody stated it: the one that was stated is to blame.
+                raise SettingError("high", self.high, f"at least the low mark, {LOW!r}, or state `low` too")
             raise SettingError("low", self.low, f"at most the high mark, {self.high!r}")
+        tokens_of(self.warn, probe, "warn")
+        if not 0 <= self.wait <= LONGEST_WAIT:
+            raise SettingError("wait", self.wait, f"seconds from 0 to {LONGEST_WAIT:,}")
+        if self.recall is not None:
+            tokens_of(self.recall, probe, "recall")
+        if self.scope != "session" and getattr(self, self.scope) is None:
+            raise SettingError("scope", self.scope, f"session, as no {self.scope} is stated")
         if self.preset is not None:
             preset(self.preset)
         check_profiles(self.profiles, self.profile or OFF)
+        check_models(self.models)
         return self
+
+    def _bases(self) -> tuple[int, ...]:
+        """The sizes that marks may be shares of: one mark in tokens and one as a share go together for some."""
+        if isinstance(self.budget, int):
+            return (min(self.budget, self.window or self.budget),)
+        return (self.window,) if self.window is not None and self.budget is None else (SMALLEST, LARGEST)
 
     @property
     def is_model_known(self) -> bool:
@@ -111,6 +147,15 @@ def check_value(name: str, value: object) -> Any:
         return getattr(msgspec.convert({name: value}, Settings), name)
     except msgspec.ValidationError as error:
         raise SettingError(name, value, f"another kind of value ({error})") from None
+
+
+def check_models(models: dict[str, dict[str, Any]]) -> None:
+    """`SettingError` for a fact about a model that is none; its value is looked at when the model is used."""
+    for name, facts in models.items():
+        for field, value in facts.items():
+            if field not in Model.__struct_fields__:
+                allowed = unknown(field, value, Model.__struct_fields__).allowed
+                raise SettingError(f"models.{name}.{field}", value, allowed)
 
 
 def check_tables(tables: object) -> dict[str, dict[str, Any]]:

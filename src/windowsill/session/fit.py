@@ -32,11 +32,14 @@ def fit(
     tools: Any = (),
     overhead: int = 0,
     max_output: int | None = None,
+    **settings: Any,
 ) -> Payload:
     """Make a message list or a whole request body fit: dicts, SDK objects, JSON text or bytes.
 
     What fits comes back unchanged. `payload.messages` is the list in the format it came in, `payload.to(...)` any
-    other, `payload.report` what was done. Without a model, state a budget or a window.
+    other, `payload.report` what was done. Without a model, state a budget or a window. Further settings are those of
+    `Session.open`, such as `high` and `low`; a `writer` that asks a model is waited for, `wait` seconds at most: there
+    is no later request that could use its text.
     """
     request = formats.read_request(messages, format=format)
     named = model or request.model
@@ -48,14 +51,13 @@ def fit(
         model=named,
         window=window,
         budget=budget,
-        high=FULL,
-        low=STEP,
         strategy=strategy,
         store=MemoryStore(),
         clock=lambda: float(next(ticks)),
         tokenizer=tokenizer,
         format=request.format,
         overhead=overhead or None,
+        **{"high": FULL, "low": STEP, **settings},
     ) as session:
         session.extend(request.messages)
         given = system if system is not None else request.system

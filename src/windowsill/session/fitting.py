@@ -116,7 +116,8 @@ class Fitting:
         self._ledger.journal.load(view)
 
         def write(proposal: Proposal, *, urgent: bool) -> Filled | None:
-            return self.desk.write(view, proposal, wanted.shared, urgent=urgent)
+            # A caller who keeps no session has no later request for what is written meanwhile.
+            return self.desk.write(view, proposal, wanted.shared, urgent=urgent or wanted.anchored)
 
         reduced = reduce(view, tighter, strategy, lambda proposal: done.folds.append(self._fold(proposal)), write)
         done.notes += [note for note in dict.fromkeys(reduced.notes) if note not in done.notes]
@@ -128,6 +129,7 @@ class Fitting:
         """Fold what was written in the background since the last request."""
         filled = self.desk.ready(self._ledger.view)
         if filled is None:
+            done.notes += self.desk.untold()
             return
         try:
             done.folds.append(self._fold(checked(self._ledger.view, filled.proposal)))
@@ -144,7 +146,7 @@ class Fitting:
             share = 100 * total // budget.limit
             log.warning("session %s: %s tokens, %d%% of what fits", self._ledger.session, f"{total:,}", share)
         self._warned = above
-        if not above or total > budget.high or not self.desk.prepares:
+        if not above or total > budget.high or not self.desk.prepares or wanted.anchored:
             return
         self._ledger.journal.load(view)
         plan = wanted.strategy.plan(

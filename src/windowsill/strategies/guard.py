@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import copy
+import functools
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -17,15 +18,18 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import InputError, StoreError, WindowsillError
-from windowsill.history.folds import Proposal
+from windowsill.history.folds import Brief, Proposal
 from windowsill.history.view import Item, View
 from windowsill.logs import log
 from windowsill.messages import Message
-from windowsill.strategies import Asking, Delegating, Eager, Plan, Strategy
+from windowsill.strategies import Asking, Delegating, Eager, Plan, Strategy, Substituting
 from windowsill.strategies.sliding_window import SlidingWindow
 
 PLAN_SECONDS = 5.0
 """Planning takes milliseconds: a plug-in that needs seconds holds up every turn."""
+
+OURS = "windowsill.strategies."
+"""Where the strategies that come with Windowsill live; what is guarded already is of a class from there too."""
 
 T = TypeVar("T")
 
@@ -35,9 +39,15 @@ def guarded(strategy: Strategy, seconds: float = PLAN_SECONDS, *, source: str = 
 
     `source` says in reports where it comes from, such as its package.
     """
-    kinds = {(False, False): Guarded, (True, False): _Delegating, (False, True): _Eager, (True, True): _Both}
-    kind = kinds[isinstance(strategy, Delegating), isinstance(strategy, Eager)]
+    kind = _kind(isinstance(strategy, Delegating), isinstance(strategy, Eager), isinstance(strategy, Substituting))
     return kind(strategy, seconds, source=source)
+
+
+def trusted(strategy: Strategy) -> Strategy:
+    """The strategy as a session may use it: our own as they are, all others guarded."""
+    stages = getattr(strategy, "stages", ())
+    ours = all(type(each).__module__.startswith(OURS) for each in (strategy, *stages))
+    return strategy if ours else guarded(strategy)
 
 
 def substitute(name: str, source: str, fault: str) -> Strategy:
@@ -121,8 +131,28 @@ class _Eager(Guarded):
         return due is True
 
 
-class _Both(_Delegating, _Eager):
-    pass
+class _Substituting(Guarded):
+    def instead(self, view: View, budget: Budget) -> Plan:
+        """What the strategy knows in the place of a text that was not written; nothing when it fails."""
+        strategy = self.strategy
+        assert isinstance(strategy, Substituting)
+        gate = _Gate(view)
+        plan: object = self._answer(lambda: strategy.instead(gate.view, budget), Plan())
+        if self.fault:
+            gate.close()
+        try:
+            _check(plan)
+        except InputError as error:
+            self.fail(_said(error))
+            return Plan()
+        return plan if isinstance(plan, Plan) else Plan()
+
+
+@functools.cache
+def _kind(*able: bool) -> type[Guarded]:
+    """A guard that can do what the strategy can, and does not claim more."""
+    bases = tuple(each for each, can in zip((_Delegating, _Eager, _Substituting), able, strict=True) if can)
+    return type("Guarded", bases, {"__module__": __name__}) if bases else Guarded
 
 
 class _Gate:
@@ -184,6 +214,12 @@ def _check(plan: object) -> None:
         values = getattr(plan, field)
         if not isinstance(values, (tuple, list)) or not all(isinstance(value, kind) for value in values):
             raise InputError(f"its plan's {field} are {values!r:.80}", remedy=f"give a tuple of {kind.__name__}")
+    for proposal in plan.proposals:
+        for part in ("spans", "stand_ins", "briefs"):
+            if not isinstance(getattr(proposal, part), (tuple, list)):
+                raise InputError(f"a proposal's {part} are {getattr(proposal, part)!r:.80}", remedy="give a tuple")
+        if not all(brief is None or isinstance(brief, Brief) for brief in proposal.briefs):
+            raise InputError(f"a proposal's briefs are {proposal.briefs!r:.80}", remedy="give a Brief or None for each")
 
 
 def _said(error: Exception) -> str:

@@ -7,6 +7,7 @@ object) with the hook `windowsill_strategies`, which gives several by name.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ import msgspec
 import pluggy
 
 from windowsill.errors import SettingError
+from windowsill.logs import log
 from windowsill.strategies import BUILT_IN, Strategy, factory, make
 from windowsill.strategies.guard import guarded, substitute, within
 
@@ -74,6 +76,8 @@ class Registry:
     """All strategies that have a name. A plug-in is loaded when it is asked for, and never twice."""
 
     def __init__(self, built_in: Mapping[str, str], found: Iterable[EntryPoint]) -> None:
+        # Sessions are opened in many threads, and what one of them is loading the others have to wait for.
+        self._lock = threading.RLock()
         self._manager = pluggy.PluginManager(GROUP)
         self._manager.add_hookspecs(Hooks)
         # In a fixed order: of two packages that offer the same name, always the same one gets it.
@@ -88,15 +92,17 @@ class Registry:
 
         The entry point of that name is loaded; the others only where it is none, and no dotted path either.
         """
-        self._load([point for point in self._waiting if point.name == name])
-        problem = next((each for each in self.problems if each.name == name), None)
-        if name not in self.offers and problem is None and "." not in name:
-            self.load_all()
-        return self.offers.get(name) or problem
+        with self._lock:
+            self._load([point for point in self._waiting if point.name == name])
+            problem = next((each for each in self.problems if each.name == name), None)
+            if name not in self.offers and problem is None and "." not in name:
+                self.load_all()
+            return self.offers.get(name) or problem
 
     def load_all(self) -> Registry:
         """The registry itself, with every plug-in loaded."""
-        self._load(list(self._waiting))
+        with self._lock:
+            self._load(list(self._waiting))
         return self
 
     def _load(self, points: Iterable[EntryPoint]) -> None:
@@ -104,15 +110,15 @@ class Registry:
             self._waiting.remove(point)
             package = package_of(point)
             try:
-                plugin = within(LOAD_SECONDS, point.load)
+                self._adopt(within(LOAD_SECONDS, point.load), point.name, package)
             except TimeoutError:
                 self._report(point.name, package, f"did not load in {LOAD_SECONDS:g} seconds")
             except Exception as error:  # noqa: BLE001 - a package of somebody else may raise anything
                 self._report(point.name, package, f"{type(error).__name__}: {error}")
-            else:
-                hooked = hasattr(plugin, "windowsill_strategies")
-                alone = _Single(point.name, plugin) if callable(plugin) and not hooked else plugin
-                self._register(alone, point.name, package)
+
+    def _adopt(self, plugin: Any, name: str, package: str) -> None:
+        hooked = hasattr(plugin, "windowsill_strategies")
+        self._register(_Single(name, plugin) if callable(plugin) and not hooked else plugin, name, package)
 
     def _register(self, plugin: object, name: str, package: str) -> None:
         known = f"{package}:{name}"
@@ -185,4 +191,9 @@ def offer(name: str) -> Offer | None:
 @functools.cache
 def registry() -> Registry:
     """The registry of this process."""
-    return Registry(BUILT_IN, entry_points(group=GROUP))
+    try:
+        found = tuple(entry_points(group=GROUP))
+    except Exception as error:  # noqa: BLE001 - the metadata of any installed package may be damaged
+        log.warning("plug-ins cannot be looked for: %s: %s", type(error).__name__, error)
+        found = ()
+    return Registry(BUILT_IN, found)

@@ -23,6 +23,9 @@ LARGEST_ANSWER = 4 * 1024 * 1024
 LONGEST_MESSAGE = 200
 """Characters of what a provider says to a request it does not take; some quote the whole request."""
 
+LONGEST_READ = 65_536
+"""Characters of it that are looked at: for a window it names, and for keys that must not be told."""
+
 OK, BAD_REQUEST, SLOW, TOO_LARGE, TOO_MANY, SERVER = 200, 400, 408, 413, 429, 500
 NO_ENTRY = frozenset({401, 403})
 
@@ -95,12 +98,21 @@ class Caller:
         """Wait until one more call may begin."""
         await self._pace.turn()
 
-    def client(self) -> httpx2.AsyncClient:
-        """A client for the requests of one summary, to be used in an `async with`."""
+    def client(self, *, own_machine: bool = False) -> httpx2.AsyncClient:
+        """A client for the requests of one summary, to be used in an `async with`.
+
+        For a server on this machine no proxy is used: it would carry conversation and key into the network and back.
+        `UnusableError` when the environment's settings for proxies or certificates are none.
+        """
         import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
 
         times = httpx2.Timeout(self.manners.timeout, connect=self.manners.connect)
-        return httpx2.AsyncClient(timeout=times, follow_redirects=False)
+        try:
+            return httpx2.AsyncClient(timeout=times, follow_redirects=False, trust_env=not own_machine)
+        except Exception as error:  # noqa: BLE001 whatever an address of a proxy or a file of certificates may cause
+            what = f"no connection can be set up ({type(error).__name__})"
+            remedy = "check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"
+            raise UnusableError("unreachable", what, remedy=remedy) from None
 
     async def send(self, client: httpx2.AsyncClient, post: Post) -> bytes:
         """The answer to a request; `UnusableError` when there is none."""
@@ -181,10 +193,15 @@ def _message(answer: bytes) -> str:
     try:
         match msgspec.json.decode(answer):
             case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
-                return said
+                return _one_line(said)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    return " ".join(answer[: 4 * LONGEST_MESSAGE].decode("utf-8", "replace").split())
+    return _one_line(answer.decode("utf-8", "replace"))
+
+
+def _one_line(said: str) -> str:
+    """A provider's words as one line without anything that a terminal would take for an order."""
+    return " ".join("".join(each if each.isprintable() else " " for each in said[:LONGEST_READ]).split())
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -10,6 +10,7 @@ from windowsill.history.folds import Brief, Style
 from windowsill.messages import Usage
 from windowsill.writers import Material, ModelWriter, Writer, Written
 from windowsill.writers.faults import UnusableError, note
+from windowsill.writers.offline import Offline
 
 RECORDED = "Recorded by code, not by the model:"
 """Stands between the two parts: what follows can be relied on word for word."""
@@ -46,15 +47,13 @@ class Chain:
         room = min(brief.room or int(material.tokens * UNLIMITED_SHARE), material.tokens - 1)
         share = room if brief.style == "state" else max(1, int(room * MODEL_SHARE))
         try:
-            told = await self._model.awrite(msgspec.structs.replace(brief, room=share), material)
-            if not isinstance(told, Written) or not told.text.strip():
-                raise UnusableError("empty", "the writer gave no text")  # noqa: TRY301 the same way out as all others
+            told = _sound(await self._model.awrite(msgspec.structs.replace(brief, room=share), material))
+            return self._joined(brief, material, told, room)
         except UnusableError as fault:
             notes = fault.notes or (note("", fault.kind, fault.what),)
             return self._by_code(brief, material, notes, fault.usage)
         except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
             return self._by_code(brief, material, (note("", "failed", f"the writer raised {type(error).__name__}"),))
-        return self._joined(brief, material, told, room)
 
     def _joined(self, brief: Brief, material: Material, told: Written, room: int) -> Written:
         """The model's words before the record; the record alone where there is no room for both."""
@@ -79,12 +78,35 @@ class Chain:
         return self._by_code(msgspec.structs.replace(brief, room=room, style=style), material, ())
 
     def _by_code(self, brief: Brief, material: Material, notes: tuple[str, ...], usage: Usage | None = None) -> Written:
-        try:
-            written = self._offline.write(brief, material)
-            return msgspec.structs.replace(written, notes=notes + written.notes, usage=usage)
-        except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
-            why = note("", "failed", f"the offline writer raised {type(error).__name__}")
-            return Written(text="", writer=self._offline.name, notes=(*notes, why), usage=usage)
+        written = by_code(self._offline, brief, material)
+        return msgspec.structs.replace(written, notes=notes + written.notes, usage=usage)
+
+
+def by_code(writer: Writer, brief: Brief, material: Material) -> Written:
+    """What a writer without a model writes; nothing, and a note, when it fails."""
+    try:
+        written = writer.write(brief, material)
+        return written if isinstance(writer, Offline) else _stored(written)
+    except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
+        why = note("", "failed", f"the {writer.name} writer raised {type(error).__name__}")
+        return Written(text="", writer=str(writer.name), notes=(why,))
+
+
+def _sound(told: object) -> Written:
+    """What a writer gave, if it is a text; structs do not look at what they are given."""
+    if not isinstance(told, Written) or (isinstance(told.text, str) and not told.text.strip()):
+        raise UnusableError("empty", "the writer gave no text")
+    try:
+        return _stored(told)
+    except Exception as error:  # noqa: BLE001 a writer of somebody else's may put anything into it
+        what = f"the writer gave what cannot be kept ({type(error).__name__})"
+        raise UnusableError("unreadable", what) from None
+
+
+def _stored(told: Written) -> Written:
+    """The same as it will be read again; half letters, which no store takes, are replaced."""
+    whole = msgspec.structs.replace(told, text=told.text.encode("utf-8", "replace").decode())
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(whole), type=Written)
 
 
 def _known(record: Written, told: Written) -> dict[str, Any]:

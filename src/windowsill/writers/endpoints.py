@@ -19,6 +19,9 @@ _KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+"
 """What looks like a key, ours or another's: providers quote them in their errors."""
 
 
+_LOOKS_LIKE_KEY = re.compile(r"sk-(?=\S*\d)\S{16,}|AIza\S{20,}")
+
+
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of endpoint."""
 
@@ -96,6 +99,11 @@ class Key:
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a key is not written down")
 
+    @property
+    def fits_a_header(self) -> bool:
+        """Whether it can be sent: what copying adds to a key would otherwise end in an error that shows it."""
+        return self._value.isascii() and self._value.isprintable() and " " not in self._value
+
     def reveal(self) -> str:
         """The key itself, for the one header it belongs in."""
         return self._value
@@ -108,6 +116,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     url: str
     key: Key | None = None
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether what is sent stays here."""
+        return urlsplit(self.url).hostname in OWN_MACHINE
 
     @property
     def own(self) -> bool:
@@ -127,6 +140,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         if self.key is None and self.own:
             names = " or ".join(self.provider.keys)
             raise UnusableError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
+        if self.key is not None and not self.key.fits_a_header:
+            what = f"the key for {self.provider.name} holds characters that no key has"
+            raise UnusableError("no-key", what, remedy="copy it again, without quotes and line breaks")
         known = {} if self.key is None else {self.provider.header: self.provider.scheme + self.key.reveal()}
         return {"content-type": "application/json", **self.provider.headers, **known}
 
@@ -150,6 +166,10 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
             remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
         )
     model, at, address = rest.partition("@http")
+    if _LOOKS_LIKE_KEY.match(model.strip()):
+        # It would be kept with the session, and stand in every report.
+        remedy = f"set {' or '.join(provider.keys)}, and name a model"
+        raise InputError(f"the model of writer {name!r} looks like a key", remedy=remedy)
     stated = base_url or (f"http{address}" if at else "")
     url = _checked(stated or environment.get(provider.base, "").strip() or provider.url)
     found = key or next((environment[each] for each in provider.keys if environment.get(each, "").strip()), "")

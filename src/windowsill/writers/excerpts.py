@@ -35,9 +35,12 @@ REMINDER = "\n<system-reminder>"
 """Where an agent's own words start after the contents of a file."""
 
 _NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:→|\t|\||: ?| \| ?)", re.MULTILINE)
+_NUMBER = re.compile(r"\n[ \t]*+\d{1,7}+(?:→|\t|\||: ?| \| ?)")
+"""The same with the end of the line before it: where lines end is found faster than where they start."""
+
 _DEFINITION = re.compile(
-    r"\n[ \t]*(?:\d{1,7}(?:→|\t|\||: ?)[ \t]*)?"
-    r"(?:(?:export|public|private|protected|static|async|abstract|pub|default) )*"
+    r"\n[ \t]*+(?:\d{1,7}+(?:→|\t|\||: ?)[ \t]*+)?+"
+    r"(?:(?:export|public|private|protected|static|async|abstract|pub|default) )*+"
     r"(?:def|class|func|function|fn|type|interface|struct|enum|trait|impl"
     r"|const|module|package|resource|namespace|@\w+|#{2,4}) "
 )
@@ -49,7 +52,7 @@ def shown(path: str, text: str, first: int, id: str) -> list[Excerpt]:
     number = _NUMBERED.match(text)
     if number and _numbered(text):
         return [
-            Excerpt(path=path, text=_NUMBERED.sub("", one.text), first=one.first, id=id)
+            Excerpt(path=path, text=_NUMBER.sub("\n", "\n" + one.text)[1:], first=one.first, id=id)
             for one in pick(path, text, int(number[1]), id)
         ]
     return pick(path, text, first, id)

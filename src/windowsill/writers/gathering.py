@@ -40,6 +40,9 @@ LONGEST_VALUE = 200
 SHORTEST_VALUE = 4
 """Characters of an argument worth keeping: shorter ones are known by heart, longer ones are texts."""
 
+LONGEST_KEY = 120
+"""Characters of the names of tools and arguments."""
+
 MOST_VALUES = 24
 """Values kept of one call."""
 
@@ -47,7 +50,7 @@ LONGEST_COMMAND = 600
 MOST_SCANNED = 40_000
 """Characters of one message's words that are searched for rules, decisions and tasks."""
 
-_CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\[([ xX])\]\s+(.{3,300})$", re.MULTILINE)
+_CHECKBOX = re.compile(r"^[ \t]*+(?:[-*+]|\d{1,3}[.)])[ \t]++\[([ xX])\][ \t]++(.{3,300})$", re.MULTILINE)
 _QUOTED = re.compile(r"^  > \(([^)\n]{1,80})\) (.*(?:\n  > (?!\().*)*)", re.MULTILINE)
 _TASK_NUMBER = re.compile(r"#(\w{1,20})|\bid\W{1,4}(\w{1,40})")
 _TEXTS_AND_PATHS = TEXTS.union(NAMES["path"])
@@ -183,7 +186,7 @@ class Gathering:
         left_out = _TEXTS_AND_PATHS if action.kind in ("read", "change") else TEXTS
         for key, value in _values(arguments, left_out) if action.kind != "plan" else ():
             self._values.pop(value, None)
-            self._values[value] = Value(text=value, key=key, tool=use.name, id=id)
+            self._values[value] = Value(text=value, key=key[:LONGEST_KEY], tool=use.name[:LONGEST_KEY], id=id)
 
     def _plan(self, action: Action) -> None:
         if action.replaces:
@@ -240,7 +243,8 @@ class Gathering:
             self._shown.append(Shown(path=shown[0].path, text=text, first=shown[0].range[0], id=id))
         changed = [one.path for one in action.touched if one.changed]
         if action.command or changed:
-            self._errors.ended(action.command, changed)
+            # As long as what is kept of the command that failed: else a long one would never be the same.
+            self._errors.ended(action.command[:LONGEST_COMMAND], changed)
 
 
 def gather(messages: Sequence[Message], before: Ledger) -> Ledger:

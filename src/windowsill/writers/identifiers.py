@@ -25,11 +25,24 @@ LARGEST_SCAN = 12_000
 """Characters of one output that are looked at, half from each end. What is larger is mostly the contents of a file, of
 which excerpts are kept."""
 
+SCORES = {kind: [weight + min(count, OFTEN) / OFTEN for count in range(OFTEN + 1)] for kind, weight in WEIGHTS.items()}
+"""By kind and number of mentions."""
+
 REMEMBERED = 16_384
 """Tokens whose kind is remembered: a session shows the same ones again and again."""
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_])[A-Z]?[a-z]*+[A-Z0-9_./@~#+:=-][A-Za-z0-9_./@~#+:=?&%-]{2,}+")
-"""A word with something in it that plain words do not have: a sign, a digit, a capital after the first letter."""
+_TOKEN = re.compile(
+    r"""
+    (?:(?:[a-z]*+[0-9.:=_-]{0,2}+ | [A-Z][a-z]*+[.:=]?+) [^A-Za-z0-9_./@~#+:=?&%-]++)*+
+    (?:([A-Z]?[a-z]*+[A-Z0-9_./@~#+:=-][A-Za-z0-9_./@~#+:=?&%-]{2,}+)
+        | [A-Za-z0-9_]++[^A-Za-z0-9_]?+ | [^A-Za-z0-9_] | \Z)
+    """,
+    re.VERBOSE,
+)
+"""A word with something in it that plain words do not have: a sign, a digit, a capital after the first letter.
+
+The first line passes over plain words and what stands between them: to leave that to the search would take longer. The
+last three ways pass over what turns out to be no such word, and give an empty one."""
 
 _URL = re.compile(r"https?://[^\s\"'<>)\]}]{4,200}")
 _KINDS = re.compile(
@@ -43,7 +56,7 @@ _KINDS = re.compile(
     re.VERBOSE,
 )
 _DEFINITION = re.compile(
-    r"^\W*(?:\d+\W+)?((?:func|def|class|fn|function|interface|struct|enum|trait) [A-Za-z_]\w{3,60})", re.MULTILINE
+    r"\n[^\w\n]*+(?:\d++[^\w\n]++)?+((?:func|def|class|fn|function|interface|struct|enum|trait) [A-Za-z_]\w{3,60})"
 )
 """The head of a definition: what a search for it is made of. Line numbers may stand before it."""
 
@@ -88,7 +101,7 @@ def identifiers(text: str) -> list[tuple[str, str, int]]:
     for token, count in counts.items():
         if (named := _named(token)) is not None and named[0] not in found:
             found[named[0]] = (named[1], count)
-    for head in _DEFINITION.findall(text):
+    for head in _DEFINITION.findall("\n" + text):
         # The head says the name too.
         found.pop(head.rpartition(" ")[2], None)
         found[head] = ("definition", 1)
@@ -96,9 +109,21 @@ def identifiers(text: str) -> list[tuple[str, str, int]]:
         for address in _URL.findall(text):
             found[address.rstrip(".,;:")] = ("url", 1)
     if len(found) > MOST_OF_AN_OUTPUT:
-        best = sorted(found.items(), key=lambda pair: (-WEIGHTS[pair[1][0]] - min(pair[1][1], OFTEN) / OFTEN, pair[0]))
-        found = dict(best[:MOST_OF_AN_OUTPUT])
+        found = {name: found[name] for name in _best(found)}
     return [(name, kind, count) for name, (kind, count) in found.items()]
+
+
+def _best(found: dict[str, tuple[str, int]]) -> list[str]:
+    """The names that a later call most likely needs; those that are as likely by the alphabet."""
+    likely: dict[float, list[str]] = {}
+    for name, (kind, count) in found.items():
+        likely.setdefault(SCORES[kind][min(OFTEN, count)], []).append(name)
+    best: list[str] = []
+    for score in sorted(likely, reverse=True):
+        best += sorted(likely[score])
+        if len(best) >= MOST_OF_AN_OUTPUT:
+            break
+    return best[:MOST_OF_AN_OUTPUT]
 
 
 @functools.lru_cache(maxsize=REMEMBERED)

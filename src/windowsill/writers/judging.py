@@ -17,8 +17,20 @@ from windowsill.writers.objects import state
 from windowsill.writers.parsing import Parsed, compact, summary
 from windowsill.writers.scripts import script_of
 
-CUT_OFF = frozenset({"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded", "incomplete"})
-"""Stop reasons of answers that go on; compared in small letters."""
+CUT_OFF = frozenset(
+    {
+        "max_tokens",
+        "length",
+        "max_output_tokens",
+        "model_context_window_exceeded",
+        "incomplete",
+        "failed",
+        "cancelled",
+        "in_progress",
+        "queued",
+    }
+)
+"""Stop reasons of answers that go on, or would have; compared in small letters."""
 
 REFUSED = frozenset(
     {

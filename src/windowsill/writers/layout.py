@@ -94,6 +94,7 @@ class _Fill:
         self.chosen: dict[str, list[Line]] = {}
         self._order: list[tuple[str, Line]] = []
         self._costs: dict[str, int] = {}
+        self._heads: dict[str, int] = {}
         waiting = [self._take(section, section.make(ledger), int(room * section.share)) for section in BY_IMPORTANCE]
         # What is left goes by halves first: the most important section shall not have all of a small room.
         for portion in (2, 1):
@@ -112,7 +113,7 @@ class _Fill:
     def _take(self, section: Section, lines: Iterable[Line], room: int) -> Iterable[Line]:
         """Take lines within `room`; gives back those that found no place."""
         room = min(room, self._left)
-        head = 0 if section.title in self.chosen else self._count(f"## {section.title}\n\n")
+        head = 0 if section.title in self.chosen else self._head(section)
         waiting: list[Line] = []
         lines = iter(lines)
         for line in lines:
@@ -131,6 +132,11 @@ class _Fill:
             self._left -= cost + head
             head = 0
         return itertools.chain(waiting, lines)
+
+    def _head(self, section: Section) -> int:
+        if section.title not in self._heads:
+            self._heads[section.title] = self._count(f"## {section.title}\n\n")
+        return self._heads[section.title]
 
     def _cost(self, line: Line) -> int:
         if line.text not in self._costs:

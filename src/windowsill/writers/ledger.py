@@ -193,7 +193,12 @@ def read(kept: dict[str, Any]) -> Ledger:
 
 def written(ledger: Ledger) -> dict[str, Any]:
     """A ledger in the form a fold keeps it."""
-    built: dict[str, Any] = _as_json(msgspec.to_builtins(ledger))
+    built: dict[str, Any] = msgspec.to_builtins(ledger)
+    for file in built.get("files", ()):
+        if "read" in file:
+            file["read"] = _as_json(file["read"])
+    if "state" in built:
+        built["state"] = _as_json(built["state"])
     return built
 
 

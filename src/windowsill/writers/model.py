@@ -38,6 +38,11 @@ HOPELESS: frozenset[FaultKind] = frozenset({"no-key", "unreachable", "rate-limit
 """A second request to the same place would fare no better."""
 
 
+MOST_WINDOWS = 2
+"""How often a request of its own is fitted: to the window we know, and to the one the provider names. Who then names
+another one would name others without end."""
+
+
 class EndpointWriter(Asker):
     """Asks a model over the network."""
 
@@ -53,10 +58,11 @@ class EndpointWriter(Asker):
         try:
             where = self._place(brief, material)
             where.headers()
+            opened = self._caller.client(own_machine=where.on_this_machine)
         except UnusableError as fault:
             book.fault("", fault)
             raise book.unusable(fault.kind, fault.what, fault.remedy) from None
-        async with self._caller.client() as client:
+        async with opened as client:
             ask = partial(self._ask, client, where, brief, material, book)
             limit = limit_of(brief, material)
             shared = material.shared
@@ -79,8 +85,9 @@ class EndpointWriter(Asker):
         book: Book,
     ) -> Written:
         """The separate request; once more, smaller, when the provider says that its window is."""
-        window = self._window or _window(where.model)
+        window, tries = self._window or _window(where.model), MOST_WINDOWS
         while True:
+            tries -= 1
             limit = _spared(limit_of(brief, material), where, window)
             try:
                 prompt = self._separate(brief, material, window=window, limit=limit)
@@ -88,9 +95,10 @@ class EndpointWriter(Asker):
                 return await ask(SEPARATE, body, where.provider.format)
             except UnusableError as fault:
                 book.fault(SEPARATE, fault)
-                if fault.kind != "too-long" or fault.window is None or fault.window >= window:
+                named = fault.window
+                if fault.kind != "too-long" or named is None or named >= window or not tries:
                     raise book.unusable(fault.kind, fault.what, fault.remedy) from None
-                window = fault.window
+                window = named
 
     async def _ask(
         self,

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from importlib import import_module
 from typing import Any, NoReturn
 
 from windowsill.writers.faults import UnusableError, note
+from windowsill.writers.fences import fences
 from windowsill.writers.parsing import Parsed, spoken
 
 LONGEST_COMPLAINT = 200
 """Characters of what the validator says: it quotes the object, which may be large."""
 
-_FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
-
 
 def state(text: str, schema: dict[str, Any] | None) -> tuple[dict[str, Any], Parsed]:
     """The one JSON object of an answer: itself, and its text. It fulfils the schema, if there is one."""
     answer = spoken(text)
-    fences = _FENCED.findall(answer)
-    source = fences[0] if len(fences) == 1 else answer
+    found = fences(answer)
+    source, beside = answer, ""
+    if len(found) == 1:
+        [fence] = found
+        source, beside = answer[fence.inner : fence.close], answer[: fence.start] + answer[fence.end :]
     value, rest = _object(source)
-    around = rest.strip() or (len(fences) == 1 and _FENCED.sub("", answer).strip())
+    around = rest.strip() or beside.strip()
     if schema is not None:
         _fulfil(value, schema)
     notes = (note("", "outside-tags", "words beside the JSON were left out"),) if around else ()
@@ -59,7 +61,13 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_no_number)
+def _finite(digits: str) -> float:
+    """A number with a point or an exponent; one beyond all bounds would be written as `Infinity`, which is no JSON."""
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits)
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 
 
 def _fulfil(value: dict[str, Any], schema: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -44,9 +46,25 @@ class Offline:
         if brief.style == "state":
             state = fill(brief.schema or {}, material.messages, ledger.state)
             ledger = msgspec.structs.replace(ledger, state=state)
-            text = json.dumps(state, ensure_ascii=False)
-            text = text if state and fits(text) else ""
+            text, left_out = _as_object(state, fits)
         else:
-            text = lay_out(brief.style, ledger, room, material.count, fits)
-        notes = () if text else ("nothing to tell, or no room to tell it in",)
-        return Written(text=text, ledger=written(ledger), writer=NAME, notes=notes)
+            text, left_out = lay_out(brief.style, ledger, room, material.count, fits), ()
+        notes = [] if text else ["nothing to tell, or no room to tell it in"]
+        if text and left_out:
+            notes.append(f"no room for {', '.join(left_out)}")
+        if brief.instructions or brief.directives:
+            notes.append("written with code alone, which cannot follow instructions or directives")
+        return Written(text=text, ledger=written(ledger), writer=NAME, notes=tuple(notes))
+
+
+def _as_object(state: dict[str, Any], fits: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
+    """The state as JSON, and the names of the values that had to be left out of it: the largest go first."""
+    shown = dict(state)
+    left_out: list[str] = []
+    while shown:
+        text = json.dumps(shown, ensure_ascii=False)
+        if fits(text):
+            return text, tuple(left_out)
+        left_out.append(max(shown, key=lambda name: len(json.dumps(shown[name], ensure_ascii=False))))
+        del shown[left_out[-1]]
+    return "", tuple(left_out)

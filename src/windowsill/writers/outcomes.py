@@ -18,15 +18,20 @@ LAST_LINES = 12
 """Lines at the end of an output among which the most telling one is looked for."""
 
 _EXIT = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: (?:code|status))?|return ?code|exit[_-]?(?:code|status))\W{1,4}(-?\d{1,3})\b"
+    r"(?:exit(?:ed)?(?: with)?(?: (?:code|status))?|return ?code|exit[_-]?(?:code|status))\W{0,3}[^\w-](-?\d{1,10})\b"
+    r"|終了(?:コード|ステータス)[^\d\n-]{0,3}(-?\d{1,10})"
 )
-_SUSPECT = re.compile(
-    "error|exception|fatal|panic|failure|traceback|fail|not found|no such file|permission denied|エラー|失敗|例外"
-)
+_ENDING = ("exit", "return", "終了")
+_SUSPICIOUS = (
+    "error", "err!", "exception", "fatal", "panic", "fail", "traceback", "not found", "no such file",
+    "permission denied", "エラー", "失敗", "例外",
+)  # fmt: skip
+_SUSPECT = re.compile("|".join(_SUSPICIOUS))
 _FAILURE = re.compile(
     r"""\W{0,4}(?:\[[^\]]{1,40}\]\s*)?\W{0,4}(?:
         [\w.]{0,80}(?:error|exception|fatal|panic|failure)(?:\s*[:\[(!]|$) | error\s
-        | traceback\ \(most\ recent | fail(?:ed)?\b | err! | error\ ts\d
+        | traceback\ \(most\ recent | fail(?:ed)?\b | (?:npm\ )?err! | error\ ts\d
+        | [1-9]\d*\ (?:tests?\ )?failed\b | test\ result:\ failed | make(?:\[\d+\])?:\ \*\*\*\ .{0,120}\berror\ \d
         | .{0,120}(?:command\ not\ found | no\ such\ file\ or\ directory | permission\ denied)
         | [^\s:]{1,200}:\d+(?::\d+)?:\s+(?:fatal\ )?error\b
         | エラー | 失敗 | 例外
@@ -64,8 +69,8 @@ def outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
         return Outcome(failed=False, said=_first_line(text[:EDGE]))
     edges = text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
     lowered = edges.lower()
-    code = _EXIT.search(lowered)
-    exit = int(code[1]) if code else None
+    code = _EXIT.search(lowered) if any(word in lowered for word in _ENDING) else None
+    exit = int(code[1] or code[2]) if code else None
     line = _failure(edges, lowered)
     if is_error or exit or (line and exit is None):
         return Outcome(failed=True, exit=exit, said=line or _first_line(edges))
@@ -79,6 +84,8 @@ def refused(text: str) -> bool:
 
 def _failure(text: str, lowered: str) -> str:
     """The first line that reports a failure; of a traceback, the error it ends with."""
+    if not any(word in lowered for word in _SUSPICIOUS):
+        return ""
     if len(text) != len(lowered):  # a few letters grow when lowered: places would no longer agree
         text = lowered
     searched = 0

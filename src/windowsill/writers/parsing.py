@@ -10,10 +10,10 @@ import re
 import msgspec
 
 from windowsill.writers.faults import FaultKind, UnusableError, note
+from windowsill.writers.fences import fences
 from windowsill.writers.refusals import is_refusal
 
-_TAG = re.compile(r"<\s*(/?)\s*(retain|summary)\s*>", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_TAG = re.compile(r"<\s*+(/?)\s*+(retain|summary)\s*+>", re.IGNORECASE)
 _QUOTED = re.compile(r"^[ \t]*>.*$|`[^`\n]+`", re.MULTILINE)
 _WRAPPED = re.compile(r"\s*(```+|~~~+)[^\n`]*\n(.*)\n[ \t]*\1\s*", re.DOTALL)
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
@@ -116,8 +116,13 @@ def _broken(kind: FaultKind, what: str) -> UnusableError:
 
 def _masked(answer: str) -> str:
     """The answer with blanks, one for each character, where tags are only quoted."""
-    return _QUOTED.sub(_blank, _FENCE.sub(_blank, answer))
+    pieces: list[str] = []
+    end = 0
+    for fence in fences(answer):
+        pieces += (answer[end : fence.start], _blank(answer[fence.start : fence.end]))
+        end = fence.end
+    return _QUOTED.sub(lambda found: _blank(found[0]), "".join((*pieces, answer[end:])))
 
 
-def _blank(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", found[0])
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)

@@ -18,6 +18,15 @@ MOST_EDITS = 40
 """Replacements taken from one call."""
 
 LONGEST_PATH = 400
+LONGEST_TASK = 1_000
+LONGEST_STATUS = 80
+"""Characters kept of a plan's entry, and of its status and key: a ledger shall not grow with what a tool is given."""
+
+MOST_TASKS = 500
+"""Entries taken from one call; a ledger keeps fewer."""
+
+LARGEST_LINE = 2**31
+"""No file has more lines; larger numbers are no line numbers, and could not be stored."""
 
 PAIR = 2
 
@@ -94,31 +103,37 @@ def _edits(path: str, arguments: Arguments) -> Iterator[Edit]:
 def _range(arguments: Arguments) -> tuple[int, int]:
     """The lines a read asked for; `(1, 0)` for the whole file."""
     for value in arguments.given.values():
-        if isinstance(value, list) and len(value) == PAIR and all(type(number) is int for number in value):
-            return (value[0], max(value[1], 0))
+        if isinstance(value, list) and len(value) == PAIR and all(_line_number(number) for number in value):
+            return (max(value[0], 1), max(value[1], 0))
     first, last, limit = arguments.number("first"), arguments.number("last"), arguments.number("limit")
     if last is None and limit is not None:
         last = max(first or 1, 1) + limit - 1
     return (1, 0) if first is None and last is None else (max(first or 1, 1), last or 0)
 
 
+def _line_number(value: Any) -> bool:
+    return type(value) is int and -LARGEST_LINE < value < LARGEST_LINE
+
+
 def _tasks(given: dict[str, Any]) -> Iterator[Task]:
     """Entries of a plan: a list of objects with words and a status, or one object that names its task."""
     for value in given.values():
         if isinstance(value, list):
-            yield from (task for one in value if isinstance(one, dict) and (task := _task(one)))
+            entries = (one for one in value[-MOST_TASKS:] if isinstance(one, dict))
+            yield from (task for one in entries if (task := _task(one)))
     if ("taskId" in given or "task_id" in given or "subject" in given) and (task := _task(given)):
         yield task
 
 
 def _task(given: dict[str, Any]) -> Task | None:
     source = Arguments(given)
-    words, state, key = source.text("words"), source.value("state"), source.value("key")
-    key = str(key) if isinstance(key, str | int) else ""
+    words, note = source.text("words")[:LONGEST_TASK], source.text("note")[:LONGEST_TASK]
+    state, key = source.value("state"), source.value("key")
+    key = str(key)[:LONGEST_STATUS] if isinstance(key, str | int) else ""
     if not isinstance(state, str | bool):
         # One that is made has no status yet.
-        return Task(text=words, status="pending", note=source.text("note")) if "subject" in given and words else None
+        return Task(text=words, status="pending", note=note) if "subject" in given and words else None
     if not (words or key):
         return None
     status = state if isinstance(state, str) else "completed" if state else "pending"
-    return Task(text=words, status=status, key=key, note=source.text("note"))
+    return Task(text=words, status=status[:LONGEST_STATUS], key=key, note=note)

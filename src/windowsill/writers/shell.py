@@ -26,6 +26,14 @@ WRITING = frozenset({"tee", "touch", "mv", "cp", "rm", "mkdir", "truncate", "ins
 _PIECES = re.compile(r"&&|\|\||[;|\n]")
 _TOKEN = re.compile(r""""[^"\n]{0,400}"|'[^'\n]{0,400}'|[^\s"']+""")
 _REDIRECT = re.compile(r"(?<![\d&<>])>>?\s*(\"[^\"\n]+\"|'[^'\n]+'|[^\s;|&<>()]+)")
+_HEREDOC = re.compile(
+    r"(<<-?[ \t]*+(['\"]?)(\w{1,60}+)\2[^\n]*+)\n.*?(?:^[ \t]*+\3[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
+)
+_QUOTED = re.compile(r"(>[ \t]*+)?(\"[^\"]*+\"|'[^']*+')")
+_SIGNS = re.compile(r"[>;|&\n]")
+_SCRIPTED = ("sh -c", "sh -lc", "sh -ec")
+"""What stands before a quoted script that is run."""
+
 _SED_RANGE = re.compile(r"^['\"]?(\d{1,7}),(\d{1,7})p")
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 _CHANGING_FLAG = frozenset({"-i", "--in-place", "-i.bak"})
@@ -56,8 +64,21 @@ def core(command: str) -> str:
 
 def shows_files(command: str) -> bool:
     """Whether a command only shows what is stored."""
-    pieces = [piece.split() for piece in _PIECES.split(command[:LONGEST_LOOK])]
+    pieces = [piece.split() for piece in _PIECES.split(_spoken(command))]
     return all(words[0].rpartition("/")[2] in SHOWING for words in pieces if words)
+
+
+def _spoken(command: str) -> str:
+    """A command as far as it is looked at, without the texts it hands on: what stands in them is not run."""
+    return _QUOTED.sub(_without_signs, _HEREDOC.sub(r"\1", command[:LONGEST_LOOK]))
+
+
+def _without_signs(quoted: re.Match[str]) -> str:
+    """A quoted text, unless it holds signs that would read like the shell's own."""
+    if quoted[1] or not _SIGNS.search(quoted[2]):
+        return quoted[0]
+    before = quoted.string[max(0, quoted.start() - 20) : quoted.start()].rstrip()
+    return f"\n{quoted[2][1:-1]}" if before.endswith(_SCRIPTED) else "''"
 
 
 def touched(command: str) -> list[Touched]:
@@ -65,7 +86,7 @@ def touched(command: str) -> list[Touched]:
     if patched := patched_files(command):
         return patched
     found: list[Touched] = []
-    for piece in _PIECES.split(command[:LONGEST_LOOK]):
+    for piece in _PIECES.split(_spoken(command)):
         words = _TOKEN.findall(_REDIRECT.sub("", piece))[:MOST_WORDS]
         if not words:
             continue
@@ -87,4 +108,5 @@ def patched_files(text: str) -> list[Touched]:
     if "*** " not in text and "+++ " not in text:
         return []
     names = [(match[2] or match[3]).strip() for match in _PATCHED.finditer(text)]
-    return [Touched(path=name, changed=True) for name in dict.fromkeys(names) if name != "/dev/null"]
+    found = (name for name in dict.fromkeys(names) if name != "/dev/null" and len(name) <= LONGEST_PATH)
+    return [Touched(path=name, changed=True) for name in found]

@@ -18,6 +18,12 @@ NEAR = 60
 """Characters around a property's name in which its value is looked for."""
 
 LONGEST_VALUE = 300
+LONGEST_ARGUMENT = 4_000
+"""Characters of a call's argument that is kept as a value."""
+
+MOST_MEMBERS = 200
+"""Entries of one list or object that is kept as a value."""
+
 LONGEST_NUMBER = 15
 """Digits: a longer one is an id, and would not survive as a number everywhere."""
 
@@ -28,7 +34,7 @@ MOST_WORDS = 20_000
 """Characters of one message that are looked at."""
 
 _SPLIT = re.compile(r"[_\-\s]+|(?<=[a-z0-9])(?=[A-Z])")
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)++")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 _ADDRESS = re.compile(r"https?://[^\s\"'<>)\]]+")
 _YES = frozenset({"yes", "true", "on", "はい", "有", "あり"})
@@ -75,9 +81,26 @@ def _from_object(schema: Schema, source: Mapping[str, Any], found: State, depth:
             inside = _from_object(rule, inner, dict(held) if isinstance(held, Mapping) else {}, depth - 1)
             if inside:
                 found = {**found, name: inside}
-        elif name in source and fits(rule, inner):
+        elif name in source and _storable(inner, DEEPEST) and fits(rule, inner):
             found = {**found, name: inner}
     return found
+
+
+def _storable(value: Any, depth: int) -> bool:
+    """Whether a state can keep a value: not too deep, no text without end, no number that the journal cannot hold."""
+    match value:
+        case str():
+            return len(value) <= LONGEST_ARGUMENT
+        case int():
+            return -(2**63) <= value < 2**63
+        case dict():
+            return (
+                depth > 0 and len(value) <= MOST_MEMBERS and all(_storable(each, depth - 1) for each in value.values())
+            )
+        case list():
+            return depth > 0 and len(value) <= MOST_MEMBERS and all(_storable(each, depth - 1) for each in value)
+        case _:
+            return True
 
 
 def _from_words(schema: Schema, words: str, found: State, depth: int) -> State:

@@ -38,8 +38,9 @@ def transcript(messages: Sequence[Message], *, mark: str, room: int, count: Call
     if sum(sizes) > room:
         most = max(1, room // LARGEST_SHARE)
         whole = [_cut(text, size, most) for text, size in zip(whole, sizes, strict=True)]
+        sizes = [count(text) for text in whole]
     while True:
-        chosen, left_out = _choose(whole, [count(text) for text in whole], room)
+        chosen, left_out = _choose(whole, sizes, room)
         text = "\n\n".join(chosen)
         if count(text) <= room or not chosen:
             return text
