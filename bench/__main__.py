@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import formats, growth, loop, planning, prefix, recorded, startup, writers
+from bench import formats, growth, loop, outputs, planning, prefix, recall, recorded, startup, writers
 
 ALL = {
     "startup": startup.run,
@@ -14,7 +14,9 @@ ALL = {
     "formats": formats.run,
     "writers": writers.run,
     "planning": planning.run,
+    "recall": recall.run,
     "recorded": recorded.run,
+    "outputs": outputs.run,
 }
 
 

@@ -132,12 +132,11 @@ def test_a_setting_that_is_wrong_is_refused(text):
         strategies.get(text)
 
 
-@pytest.mark.parametrize(("settings", "word"), [({"size": "many"}, "size"), ({"times": 1}, "times")])
-def test_a_wrong_setting_of_ones_own_strategy_is_refused_by_name(settings, word):
+@pytest.mark.parametrize(("kind", "settings", "word"), [("Sized", {"size": "many"}, "size"), ("Mine", {"x": 1}, "x")])
+def test_a_wrong_setting_of_ones_own_strategy_is_refused_by_name(kind, settings, word):
     """As those of a built-in one are."""
-    path = "test_strategies:Sized" if "size" in settings else "test_strategies:NoPlan"
     with pytest.raises(SettingError, match=word):
-        strategies.get(path, settings)
+        strategies.get(f"test_strategies:{kind}", settings)
 
 
 @pytest.mark.parametrize("path", ["test_strategies:NoPlan", "collections:OrderedDict"])
@@ -145,6 +144,14 @@ def test_what_has_no_plan_is_no_strategy(path):
     """The error says what it needs."""
     with pytest.raises(InputError, match=r"is not a strategy; give it a `name` and a method `plan"):
         strategies.get(path)
+
+
+@pytest.mark.parametrize("path", ["os:system:command=touch {}", 'subprocess:Popen:args=["touch","{}"]'])
+def test_what_is_no_strategy_is_not_even_called(path, tmp_path):
+    """A settings file of somebody else may name any function or class that is installed."""
+    with pytest.raises(InputError, match="is not a strategy"):
+        strategies.get(path.replace("{}", str(tmp_path / "made")))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_settings_of_a_strategy_are_listed_with_their_defaults():

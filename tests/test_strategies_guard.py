@@ -1,13 +1,15 @@
 """The guard around a plug-in: whatever it does, there is a plan, and it is told."""
 
+import itertools
 import threading
 
 import pytest
 
-from sessions import opened, talk
-from windowsill import Budget, Plan, StoreError, WindowsillError
-from windowsill.strategies import Asking, Delegating, Eager
-from windowsill.strategies.guard import guarded, substitute, within
+from sessions import opened, talk, turn
+from windowsill import Budget, Plan, StoreError, WindowsillError, fit
+from windowsill.strategies import Asking, Delegating, Eager, Substituting
+from windowsill.strategies.guard import guarded, substitute, trusted, within
+from windowsill.strategies.pipeline import Pipeline
 from windowsill.strategies.sliding_window import SlidingWindow
 
 pytestmark = pytest.mark.unit
@@ -134,14 +136,65 @@ def test_a_store_that_fails_is_not_the_plug_ins_fault(view):
 
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("eager", [False, True])
-def test_a_guarded_strategy_can_do_what_it_could_before(asks, eager):
-    """Asking the provider, acting early: those that do neither are not taken for one that does."""
-    asking = Asking(fields={"a": 1})
+@pytest.mark.parametrize("substitutes", [False, True])
+def test_a_guarded_strategy_can_do_what_it_could_before(asks, eager, substitutes, view):
+    """Asking the provider, acting early, knowing better than a marker: those that do not are not taken for such."""
+    asking, plan = Asking(fields={"a": 1}), Plan(notes=("better",))
     methods = {"ask": lambda *_: asking} if asks else {}
     methods |= {"due": lambda *_: True} if eager else {}
+    methods |= {"instead": lambda *_: plan} if substitutes else {}
     strategy = guarded(type("Able", (Plugin,), methods)(None))
-    assert (isinstance(strategy, Delegating), isinstance(strategy, Eager)) == (asks, eager)
+    can = (isinstance(strategy, Delegating), isinstance(strategy, Eager), isinstance(strategy, Substituting))
+    assert can == (asks, eager, substitutes)
     assert not asks or strategy.ask("anthropic", BUDGET) is asking
+    assert not substitutes or strategy.instead(view, BUDGET) is plan
+
+
+@pytest.mark.parametrize("act", [raising(RuntimeError("boom")), lambda *_: 5, lambda *_: Plan(proposals=5)])
+def test_a_substitute_that_fails_leaves_the_marker(act, view):
+    """Nothing is as good as that."""
+    strategy = guarded(type("Careful", (Plugin,), {"instead": act})(None))
+    assert strategy.instead(view, BUDGET) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("act", "what"),
+    [
+        (raising(RuntimeError("boom")), "failed with RuntimeError: boom"),
+        (raising(SystemExit(3)), "SystemExit: 3"),
+        (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+        (lambda shown, _: shown.items.clear(), "it planned NoneType"),
+        (lambda *_: itertools.count(), "it planned count"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True], ids=["alone", "in a pipeline"])
+def test_an_object_that_is_given_to_a_session_is_guarded(act, what, wrapped):
+    """As a plug-in that goes by its name is: the request fits, and the report says who took over."""
+    own = Plugin(act)
+    session = opened(strategy=Pipeline([own]) if wrapped else own)
+    talk(session, 40)
+    payload = session.compose_sync()
+    assert payload.tokens <= 1_500
+    assert wrapped or what in payload.report.notes[0]
+    assert payload.report.notes
+    assert session.verify() == []
+
+
+def test_an_object_that_is_given_to_fit_is_guarded():
+    """It may end with anything but the program."""
+    messages = [message for number in range(40) for message in turn(number)]
+    payload = fit(
+        [{"role": "user", "content": "Go."}, *messages], window=1_500, strategy=Plugin(raising(SystemExit(3)))
+    )
+    assert payload.tokens <= 1_500
+    assert any("sliding-window takes over" in note for note in payload.report.notes)
+
+
+def test_a_strategy_of_ours_needs_no_guard():
+    """Nor does one that has a guard."""
+    mine = guarded(Plugin(None))
+    for strategy in (SlidingWindow(), Pipeline([SlidingWindow(), mine]), mine):
+        assert trusted(strategy) is strategy
 
 
 def test_small_answers_that_fail_are_no(view, never):

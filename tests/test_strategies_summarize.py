@@ -17,7 +17,7 @@ from windowsill.history.view import sum_weights
 from windowsill.session.folding import commit_fold
 from windowsill.strategies import Eager, Strategy
 from windowsill.strategies.summarize import Summarize
-from windowsill.strategies.turns import items_of, live_tokens, replaceable, turns, weight_of
+from windowsill.strategies.turns import live_tokens, replaceable, turns
 from windowsill.writers import Written
 
 pytestmark = pytest.mark.unit
@@ -222,7 +222,7 @@ def test_what_the_summary_weighs_is_not_counted_as_new():
     session = opened()
     chat(session, 25)
     follow(session, Summarize(), text="told " * 300)
-    found = items_of(session.view, replaceable(session.view))
+    found = replaceable(session.view).items
     new = session.view.tokens(*(item for item in found if not item.fold))
     assert live_tokens(session.view, replaceable(session.view)) == new < session.view.tokens(*found) - 300
 
@@ -266,9 +266,9 @@ def test_pins_share_out_the_room_for_quotations():
 @settings(max_examples=30)
 @given(conversations(), st.integers(0, 40))
 def test_units_weigh_what_their_items_weigh(session, count):
-    """Whether they are counted one by one or from what is left."""
+    """However many of them there are."""
     chosen = replaceable(session.view)[:count]
-    assert weight_of(session.view, chosen) == sum_weights(item.weight for item in items_of(session.view, chosen))
+    assert chosen.weight == sum_weights(item.weight for item in chosen.items)
 
 
 def test_units_stay_whole_where_a_turn_ends_inside_one():
@@ -344,3 +344,15 @@ def test_it_can_be_had_by_its_path_with_settings_behind_it():
     """As every strategy."""
     path = "windowsill.strategies.summarize:Summarize"
     assert strategies.get(f"{path}:threshold=20,model=m") == Summarize(threshold=20, model="m")
+
+
+@pytest.mark.parametrize("text", ["", "long " * 5_000])
+def test_what_code_knows_is_kept_where_no_text_was_good(text):
+    """A marker stands where nothing usable was written, and the ledger is still there for the next summary."""
+    session = opened()
+    chat(session, 12)
+    proposal = Summarize().plan(session.view, BUDGET).proposals[0]
+    filled = fill(session.view, proposal, [Written(text=text, ledger={"files": ["a.py"]}) for _ in proposal.spans])
+    assert not filled.whole
+    assert filled.proposal.stand_ins == proposal.stand_ins
+    assert [span.facts["ledger"] for span in filled.proposal.spans] == [{"files": ["a.py"]}]

@@ -24,7 +24,7 @@ from windowsill.history.view import (
     message_meta,
 )
 from windowsill.history.voice import own_words
-from windowsill.messages import NEUTRAL, Message, Reasoning, ToolResult
+from windowsill.messages import NEUTRAL, Message, OutputRef, Reasoning, ToolResult
 from windowsill.models import Demands
 from windowsill.tokens import Weight
 
@@ -257,8 +257,9 @@ class Draft:
         return entry
 
 
-def _refs(results: Sequence[ToolResult]) -> tuple[str, ...]:
-    return tuple(result.ref.id if result.ref else "" for result in results) if any(r.ref for r in results) else ()
+def _refs(results: Sequence[ToolResult]) -> tuple[OutputRef | None, ...]:
+    refs = tuple(result.ref for result in results)
+    return refs if any(refs) else ()
 
 
 def _only_reasons(message: Message) -> bool:

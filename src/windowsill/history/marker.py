@@ -6,12 +6,13 @@ messages again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from windowsill.history.view import Item
+from windowsill.history.survey import Survey, between
+from windowsill.history.view import Item, View
 from windowsill.history.voice import own_words
 from windowsill.messages import Message, text_message
 
@@ -41,22 +42,70 @@ def gather(
     facts = Facts(calls={}, said=[])
     for item, weight in zip(items, tokens(items), strict=True):
         if item.fold:
-            inner = msgspec.convert(item.facts, Facts) if item.facts else Facts(messages=item.hides)
-            facts.messages += inner.messages
-            facts.tokens += inner.tokens
-            facts.unquoted += inner.unquoted
-            facts.said.extend(inner.said)
-            names: dict[str, int] = inner.calls
-        else:
-            facts.messages += 1
-            facts.tokens += weight
-            names = {}
-            for name in item.tools:
-                names[name] = names.get(name, 0) + 1
-            if item.own and (words := own_words(read(item))):
-                facts.said.append((item.id, words))
-        for name, count in names.items():
-            facts.calls[name] = facts.calls.get(name, 0) + count
+            _take_over(facts, item)
+            continue
+        facts.messages += 1
+        facts.tokens += weight
+        _count_calls(facts, item.tools)
+        if item.own and (words := own_words(read(item))):
+            facts.said.append((item.id, words))
+    return _quoted(facts, room)
+
+
+def gather_between(view: View, known: Survey, start: int, stop: int, room: int) -> Facts:
+    """The same facts of the items of a view between two positions, from what its survey knows of them."""
+    tally = known.tally(view)
+    each, sums = tally.each, tally.sums
+    folds = between(known.folds, start, stop)
+    facts = Facts(
+        messages=stop - start - len(folds),
+        tokens=sums[stop] - sums[start] - sum(each[place] for place in folds),
+        calls={},
+        said=[],
+    )
+    for place in folds:
+        _add_between(facts, view, known, start, place)
+        _take_over(facts, view.items[place])
+        start = place + 1
+    _add_between(facts, view, known, start, stop)
+    return _quoted(facts, room) if facts.said else facts
+
+
+def _add_between(facts: Facts, view: View, known: Survey, start: int, stop: int) -> None:
+    """Add the calls between two positions, and what the user wrote."""
+    _count_calls(facts, known.tools[known.called[start] : known.called[stop]])
+    facts.said += _said(view, known, start, stop)
+
+
+def _said(view: View, known: Survey, start: int, stop: int) -> Iterator[tuple[str, str]]:
+    """What the user wrote between two positions; read once."""
+    for place in between(known.own, start, stop):
+        item = view.items[place]
+        words = known.words.get(place)
+        if words is None:
+            words = known.words[place] = own_words(view.read(item))
+        if words:
+            yield item.id, words
+
+
+def _take_over(facts: Facts, item: Item) -> None:
+    """Add what an inner fold knows of what it hides."""
+    inner = msgspec.convert(item.facts, Facts) if item.facts else Facts(messages=item.hides)
+    facts.messages += inner.messages
+    facts.tokens += inner.tokens
+    facts.unquoted += inner.unquoted
+    facts.said.extend(inner.said)
+    for name, count in inner.calls.items():
+        facts.calls[name] = facts.calls.get(name, 0) + count
+
+
+def _count_calls(facts: Facts, tools: Iterable[str]) -> None:
+    calls = facts.calls
+    for name in tools:
+        calls[name] = calls.get(name, 0) + 1
+
+
+def _quoted(facts: Facts, room: int) -> Facts:
     facts.said, left_out = _fit(facts.said, room)
     facts.unquoted += left_out
     return facts
@@ -65,9 +114,10 @@ def gather(
 def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]], int]:
     """Quotations within `room` characters: head and tail of the list first, long ones cut in the middle."""
     kept: dict[int, tuple[str, str]] = {}
-    order = sorted(range(len(said)), key=lambda index: (min(index, len(said) - 1 - index), -index))
-    for place, index in enumerate(order):
-        share = max(SHORTEST_QUOTE, room // min(len(order) - place, 4))
+    for place, index in enumerate(_from_both_ends(len(said))):
+        if room <= 0:
+            break
+        share = max(SHORTEST_QUOTE, room // min(len(said) - place, 4))
         id, words = said[index]
         quote = cut_middle(words, min(share, room))
         if len(quote) > room or (len(words) > len(quote) and len(quote) < SHORTEST_QUOTE):
@@ -75,6 +125,14 @@ def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]],
         kept[index] = (id, quote)
         room -= len(quote)
     return [kept[index] for index in sorted(kept)], len(said) - len(kept)
+
+
+def _from_both_ends(count: int) -> Iterator[int]:
+    """The last, the first, the last but one, the second, and so on to the middle."""
+    for index in range((count + 1) // 2):
+        yield count - 1 - index
+        if index != count - 1 - index:
+            yield index
 
 
 def cut_middle(text: str, most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -28,18 +29,14 @@ def units(items: Sequence[Item]) -> list[Unit]:
     A result that comes late makes everything between its call and itself one unit; a call that is never answered does
     not: it ends with its own message unless it stands at the end, where it may still be running.
     """
-    reaches = _reaches(items)
-    found: list[Unit] = []
-    start = reach = 0
-    farthest = reaches.get
-    for index in range(len(items)):
-        reached = farthest(index)
-        if reached is not None and reached > reach:
-            reach = reached
-        if reach <= index:
-            found.append(Unit(start=start, stop=index + 1))
-            start = reach = index + 1
-    return _with_running_calls(items, found)
+    bounds = Bounds()
+    bounds.take(items)
+    running = bounds.running(items)
+    closed = bounds.starts if running is None else bounds.starts[: running + 1]
+    found = [Unit(start, stop) for start, stop in pairwise(closed)]
+    if closed:
+        found.append(Unit(closed[-1], len(items), open=running is not None))
+    return found
 
 
 def cut_points(items: Sequence[Item]) -> list[int]:
@@ -47,31 +44,55 @@ def cut_points(items: Sequence[Item]) -> list[int]:
     return [unit.start for unit in units(items)]
 
 
-def _reaches(items: Sequence[Item]) -> dict[int, int]:
-    """For each item with calls, the position of the last result that answers one of them."""
-    waiting: dict[str, int] = {}
-    reaches: dict[int, int] = {}
-    for index, item in enumerate(items):
-        if item.leads and index + 1 < len(items):
-            reaches[index] = index + 1
-        for id in item.results:
-            if id in waiting:
-                reaches[waiting[id]] = index
-        for id in item.calls:
-            waiting[id] = index
-    return reaches
+class Bounds:
+    """Where the units of a list of items begin; what is added at its end costs no walk over the rest."""
 
+    __slots__ = ("_bound", "_calls", "_count", "starts")
 
-def _with_running_calls(items: Sequence[Item], found: list[Unit]) -> list[Unit]:
-    """Join the calls at the end that still wait for results, and all that came after them, into one open unit."""
-    answered: set[str] = set()
-    for number in range(len(found) - 1, -1, -1):
-        unit = found[number]
-        inside = items[unit.start : unit.stop]
-        for item in inside:
-            answered.update(item.results)
-        if any(id not in answered for item in inside for id in item.calls):
-            return [*found[:number], Unit(start=unit.start, stop=len(items), open=True)]
-        if any(item.role == "assistant" for item in inside):
-            break
-    return found
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self._calls: dict[str, int] = {}
+        self._count = 0
+        self._bound = False
+
+    def take(self, added: Sequence[Item]) -> int:
+        """Take in what was added; gives how many of the first units stayed as they were."""
+        starts, calls = self.starts, self._calls
+        same = len(starts)
+        bound = self._bound
+        for index, item in enumerate(added, self._count):
+            # Reasoning that is a message of its own belongs to the message after it.
+            reach = index - 1 if bound else index
+            if item.results:
+                reach = min([reach, *[calls[id] for id in item.results if id in calls]])
+            if item.calls:
+                for id in item.calls:
+                    calls[id] = index
+            bound = item.leads
+            starts.append(index)
+            if reach < index:
+                while starts[-1] > reach:
+                    starts.pop()
+                same = min(same, len(starts) - 1)
+        self._bound = bound
+        self._count += len(added)
+        return same
+
+    def running(self, items: Sequence[Item]) -> int | None:
+        """The number of the unit with the first call at the end that still waits: all from there on is one open unit.
+
+        Only the calls at the end can be running: the walk stops at the last unit in which the model spoke.
+        """
+        answered: set[str] = set()
+        stop = len(items)
+        for number in range(len(self.starts) - 1, -1, -1):
+            start = self.starts[number]
+            inside = items[start:stop]
+            for item in inside:
+                answered.update(item.results)
+            if any(id not in answered for item in inside for id in item.calls):
+                return number
+            if any(item.role == "assistant" for item in inside):
+                break
+            stop = start
+        return None

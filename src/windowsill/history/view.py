@@ -5,7 +5,7 @@ The view holds light items, not messages: what it costs to add one does not depe
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,7 +16,7 @@ from windowsill.history.chain import START
 from windowsill.history.changes import Change, changes, made, widest
 from windowsill.history.entries import ROOT, Entry, reader
 from windowsill.history.folds import Fold, Part, Run, Span, Unfold
-from windowsill.messages import Mark, Message, Role
+from windowsill.messages import Mark, Message, OutputRef, Role
 from windowsill.tokens import Scale, Weight
 
 
@@ -57,8 +57,8 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     """The system prompt and tools under which its reasoning was written, as `Call.terms` gives them."""
     same: tuple[Same, ...] = ()
     """What was left out of the stored body, in order."""
-    refs: tuple[str, ...] = ()
-    """Outputs that are kept beside the journal and belong to this message's results; empty for one that is not."""
+    refs: tuple[OutputRef | None, ...] = ()
+    """For each result the output that is kept whole beside the journal; nothing when none is."""
 
 
 class Marking(msgspec.Struct, frozen=True, array_like=True):
@@ -123,6 +123,8 @@ class View:
         """Edits of the past that visible messages were said before."""
         self.scale: Scale | None = None
         self.reader: Callable[[Item], Message] | None = None
+        self.surveyed: object = None
+        """What plans found out about the items (see `history.survey`, which alone reads it)."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -224,9 +226,7 @@ class View:
     def slice_of(self, first: int, last: int) -> slice:
         """The items that cover exactly the messages `first` to `last`."""
         start = bisect_left(self.items, first, key=lambda item: item.last)
-        stop = start
-        while stop < len(self.items) and self.items[stop].last <= last:
-            stop += 1
+        stop = max(start, bisect_right(self.items, last, key=lambda item: item.last))
         if (
             start == stop
             or self.items[start].first < first

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from windowsill.errors import DamagedError, NotFoundError
-from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_whole
-from windowsill.history.folds import Part, Run, unpack_stand_in
+from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_whole, reader
+from windowsill.history.folds import Part, Run
 from windowsill.history.history import History
 from windowsill.history.path import Range, path_to, within
 from windowsill.history.view import Item, View, build
@@ -22,6 +22,8 @@ VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 CHUNK = 2_000
 """Entries read at a time where a whole history is walked, so that memory stays small."""
 
+_unpack = reader(tuple[Message | None, ...])
+
 
 class Journal:
     """One session's entries, read from a store."""
@@ -31,6 +33,7 @@ class Journal:
         self.session = session
         self._cache: dict[int, Message] = {}
         self._shown: dict[tuple[object, ...], Message] = {}
+        self._stand_ins: dict[int, tuple[Message | None, ...]] = {}
         self._loaded = (-1, 0)
 
     def at(self, seq: int) -> History:
@@ -119,6 +122,7 @@ class Journal:
         visible = {item.seq for item in items}
         self._cache = {seq: message for seq, message in self._cache.items() if seq in visible}
         self._shown.clear()
+        self._stand_ins.clear()
 
     def load(self, view: View) -> None:
         """Read the messages of a view at once, where they are not in memory yet."""
@@ -151,17 +155,24 @@ class Journal:
         return found
 
     def _stand_in(self, item: Item) -> Message:
-        message = unpack_stand_in(self.entry(item.fold, body=True).body or b"", item.span)
+        message = self._holder(item.fold, item.span)
         return msgspec.structs.replace(message, id=item.id) if message else Message(role=item.role, id=item.id)
 
     def _cut(self, item: Item) -> Message:
         message = self.message(item.seq)
         blocks = list(message.blocks)
         for cut in item.cuts:
-            holder = unpack_stand_in(self.entry(cut.fold, body=True).body or b"", cut.span)
+            holder = self._holder(cut.fold, cut.span)
             if holder is not None:
                 blocks[cut.block] = holder.blocks[0]
         return msgspec.structs.replace(message, blocks=tuple(blocks), edited=True)
+
+    def _holder(self, fold: int, span: int) -> Message | None:
+        """What stands for a span; a fold is unpacked once for all of its spans, of which there may be thousands."""
+        found = self._stand_ins.get(fold)
+        if found is None:
+            found = self._stand_ins[fold] = _unpack(self.entry(fold, body=True).body or b"")
+        return found[span]
 
     def decode(self, entry: Entry) -> Message:
         """The message of an entry that was read with its body."""

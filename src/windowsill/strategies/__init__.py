@@ -117,7 +117,15 @@ def _one(name: str, values: dict[str, Any]) -> Strategy:
 
         if (built := plugins.build(name, values)) is not None:
             return built
-    return make(name, factory(name), values)
+    made = factory(name)
+    if not isinstance(made, type) or not callable(getattr(made, "plan", None)):
+        # Nothing else is called: a settings file of somebody else's project may name any function that is installed.
+        raise _no_strategy(name)
+    return make(name, made, values)
+
+
+def _no_strategy(name: str) -> InputError:
+    return InputError(f"{name} is not a strategy", remedy="give it a `name` and a method `plan(view, budget)`")
 
 
 def make(name: str, made: Callable[..., Any], values: Mapping[str, Any]) -> Strategy:
@@ -129,7 +137,7 @@ def make(name: str, made: Callable[..., Any], values: Mapping[str, Any]) -> Stra
 
         raise refused(name, made, values, error) from None
     if not isinstance(built, Strategy):
-        raise InputError(f"{name} is not a strategy", remedy="give it a `name` and a method `plan(view, budget)`")
+        raise _no_strategy(name)
     return built
 
 

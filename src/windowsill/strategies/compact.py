@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Brief
-from windowsill.history.units import Unit
 from windowsill.history.view import View
 from windowsill.strategies import Plan
+from windowsill.strategies.free import Free
 from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least, listed, rewrite
-from windowsill.strategies.turns import items_of, latest_words, live_tokens, oldest, replaceable, turns, without
+from windowsill.strategies.turns import latest_words, live_tokens, oldest, replaceable, turns
 
 RETAIN = (
     "List what has to be retained word for word: goals, binding rules, decisions, paths, identifiers, references to "
@@ -87,7 +85,7 @@ class Compact(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         brief = self._brief(budget)
         chosen = self._chosen(view, budget, middle, total, brief.room)
         if not small and live_tokens(view, chosen) < least(budget):
-            return Plan(middle=items_of(view, middle))
+            return Plan(middle=middle.items)
         proposal = rewrite(
             view,
             chosen,
@@ -96,16 +94,16 @@ class Compact(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
             quote=int(self.quote * budget.limit),
             brief=brief,
         )
-        return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
+        return Plan(proposals=(proposal,) if proposal else (), middle=middle.items)
 
-    def _chosen(self, view: View, budget: Budget, middle: Sequence[Unit], total: int, room: int) -> list[Unit]:
+    def _chosen(self, view: View, budget: Budget, middle: Free, total: int, room: int) -> Free:
         found = turns(view)
         cut = len(view.items) if not self.keep else found[-self.keep].start if len(found) > self.keep else 0
         wanted = total - budget.low
         if budget.step and total > budget.high:
             # Whoever sends the whole list again gets the same cut, and the same text in its place, for many turns.
             cut, wanted = 0, budget.to_hide(total)
-        free = middle if not self.keep else without(middle, latest_words(view))
+        free = middle if not self.keep else middle.without(latest_words(view))
         return oldest(view, free, cut=cut, wanted=wanted, room=room)
 
     def _brief(self, budget: Budget) -> Brief:

@@ -10,16 +10,17 @@ composer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Proposal
-from windowsill.history.units import Unit
-from windowsill.history.view import View
+from windowsill.history.view import Item, View
 from windowsill.messages import Text
 from windowsill.strategies import Plan
+from windowsill.strategies.free import Free
 from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least, rewrite
-from windowsill.strategies.turns import freed_by, items_of, live_tokens, oldest, replaceable
+from windowsill.strategies.turns import freed_by, live_tokens, oldest, replaceable
 
 DECISIONS = (
     "decided",
@@ -68,7 +69,7 @@ class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if wanted <= 0:
             return Plan()
         middle = replaceable(view, self.keep)
-        items = items_of(view, middle)
+        items = middle.items
         brief = self.brief("condense", budget)
         # Whoever sends the whole list again gets the same cut, and the same text in its place, for many turns.
         cut = 0 if budget.step else len(view.items)
@@ -99,21 +100,25 @@ class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         total = budget.fixed + view.tokens()
         units = replaceable(view)
-        most = self.share * sum(unit.stop - unit.start for unit in units)
+        most = self.share * sum(stop - start for start, stop in units.stretches)
         wanted = budget.to_hide(total)
-        chosen: list[Unit] = []
-        count = hidden = 0
-        for unit in units:
+        sums = units.known.tally(view).units
+        stay: list[int] = []
+        count = hidden = looked = 0
+        for number in chain.from_iterable(range(first, last) for first, last in units.ranges):
             if count >= most and hidden >= wanted:
                 break
-            count += unit.stop - unit.start
-            if not self._stays(view, unit):
-                chosen.append(unit)
-                hidden += view.tokens_of(unit.weight(view.items))
-        proposal = self._truncation(view, chosen, budget, total)
+            start, stop = units.known.starts[number], units.known.stop_of(number)
+            looked += 1
+            count += stop - start
+            if self._stays(view, view.items[start:stop]):
+                stay.append(number)
+            else:
+                hidden += sums[number + 1] - sums[number]
+        proposal = self._truncation(view, units[:looked].but_for(stay), budget, total)
         return Plan(proposals=(proposal,) if proposal else ())
 
-    def _truncation(self, view: View, chosen: Sequence[Unit], budget: Budget, total: int) -> Proposal | None:
+    def _truncation(self, view: View, chosen: Free, budget: Budget, total: int) -> Proposal | None:
         return rewrite(
             view,
             chosen,
@@ -124,9 +129,8 @@ class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
             kind="truncate",
         )
 
-    def _stays(self, view: View, unit: Unit) -> bool:
-        """Whether a truncation leaves a unit where it is."""
-        items = view.items[unit.start : unit.stop]
+    def _stays(self, view: View, items: Sequence[Item]) -> bool:
+        """Whether a truncation leaves the items of a unit where they are."""
         if any(item.calls or item.results or "important" in item.marks for item in items):
             return True
         words = (

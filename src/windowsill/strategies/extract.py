@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Proposal
-from windowsill.history.units import Unit
 from windowsill.history.view import View
 from windowsill.strategies import Plan
+from windowsill.strategies.free import Free
 from windowsill.strategies.sliding_window import MARKER_TOKENS
 from windowsill.strategies.summarize import Wishes, least, rewrite
-from windowsill.strategies.turns import items_of, latest_words, live_tokens, oldest, replaceable, without
+from windowsill.strategies.turns import latest_words, live_tokens, oldest, replaceable
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
@@ -75,14 +74,14 @@ class Extract(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
             proposals.append(self._object(view, budget, said))
             wanted -= live_tokens(view, said) - int(self.room * budget.limit)
         if total > budget.high and wanted > 0:
-            steps = [unit for unit in without(middle, words) if unit.start > (-1 if words is None else words)]
+            steps = middle.without(words).after(-1 if words is None else words)
             proposals.append(self._steps(view, budget, steps, wanted, urgent=urgent))
-        return Plan(proposals=tuple(each for each in proposals if each is not None), middle=items_of(view, middle))
+        return Plan(proposals=tuple(each for each in proposals if each is not None), middle=middle.items)
 
-    def _has_grown(self, view: View, said: Sequence[Unit]) -> bool:
+    def _has_grown(self, view: View, said: Free) -> bool:
         return live_tokens(view, said) >= max(1, self.least)
 
-    def _object(self, view: View, budget: Budget, said: Sequence[Unit]) -> Proposal | None:
+    def _object(self, view: View, budget: Budget, said: Free) -> Proposal | None:
         schema = self.schema if isinstance(self.schema, dict) else GENERAL
         return rewrite(
             view,
@@ -93,9 +92,7 @@ class Extract(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
             brief=self.brief("state", budget, schema=schema),
         )
 
-    def _steps(
-        self, view: View, budget: Budget, steps: Sequence[Unit], wanted: int, *, urgent: bool
-    ) -> Proposal | None:
+    def _steps(self, view: View, budget: Budget, steps: Free, wanted: int, *, urgent: bool) -> Proposal | None:
         """A summary of the oldest steps since the user's latest words; the user's prompt is for the object alone."""
         brief = msgspec.structs.replace(self.brief("summary", budget), instructions="")
         chosen = oldest(view, steps, cut=0, wanted=wanted, room=brief.room)
@@ -111,9 +108,9 @@ class Extract(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-def _before(units: Sequence[Unit], position: int | None) -> list[Unit]:
+def _before(units: Free, position: int | None) -> Free:
     """The units before a position; none where there is no position."""
-    return [unit for unit in units if position is not None and unit.stop <= position]
+    return units[:0] if position is None else units.before(position)
 
 
 def read_schema(given: dict[str, Any] | str) -> dict[str, Any]:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief
+from windowsill.history.survey import Survey, survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Message, Text, ToolResult
 from windowsill.strategies import Plan
-from windowsill.strategies.scoring import (
-    MEASURED,
-    Memory,
-    Reason,
-    Score,
-    Selector,
-    StandIns,
-    candidates_of,
-    check_settings,
-    check_words,
-    goal_of,
-    items_of,
-)
+from windowsill.strategies.peaks import Peaks
+from windowsill.strategies.scoring import MEASURED, Memory, Reason, Score, check_settings, check_words
+from windowsill.strategies.selecting import Selector, StandIns, candidates_of, goal_of
 from windowsill.strategies.sliding_window import LARGEST_KEEP
 from windowsill.strategies.words import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_MARKS, plain
 
@@ -122,11 +114,12 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if total <= budget.high:
             return Plan()
         level = self.level(total, budget)
-        values = self._values(view)
-        candidates = candidates_of(view, self.keep, values, **({"least": self.low} if level == "gentle" else {}))
+        candidates = candidates_of(
+            view, self.keep, self._best(view), **({"least": self.low} if level == "gentle" else {})
+        )
         selector = Selector(view, budget, candidates, self._stand_ins(level, budget))
         chosen = selector.select(goal_of(self.target, total, budget))
-        middle = items_of(view, candidates)
+        middle = candidates.items(view)
         saved = total - chosen.after
         if total <= budget.limit and saved < self.worth * budget.limit:
             return Plan(middle=middle, notes=(f"importance: {saved:,} tokens are not worth a reduction yet",))
@@ -135,7 +128,7 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return Plan(
             proposals=(proposal,) if proposal else (),
             middle=middle,
-            notes=(f"importance: {level}, {total:,} tokens", *_told(view, values, selector, chosen.kept)),
+            notes=(f"importance: {level}, {total:,} tokens", *_told(view, selector, chosen.kept)),
         )
 
     def level(self, total: int, budget: Budget) -> Level:
@@ -152,15 +145,23 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         last = max(1, len(view.items) - 1)
         return [self._score(item, view.read(item), index / last) for index, item in enumerate(view.items)]
 
-    def _values(self, view: View) -> list[float]:
-        """The scores alone: what does not change with the place of a message is added up once."""
-        step = self.recency / max(1, len(view.items) - 1)
+    def _best(self, view: View) -> list[float]:
+        """What the best message of each unit is worth: what does not change with its place is added up once."""
+        known = survey(view)
         lasting = self._memory.recall(view, lambda item: self._lasting(item, view.read(item)))
-        found = [min(1.0, index * step + value) for index, value in enumerate(lasting)]
-        for index, item in enumerate(view.items):
-            if item.marks and "important" in item.marks:
-                found[index] = max(found[index], self.marked)
+        peaks = self._peaks.setdefault(known, Peaks())
+        peaks.follow(known, lasting)
+        found = peaks.best(self.recency / max(1, len(view.items) - 1))
+        if max(found, default=0.0) > 1.0:
+            found = [min(1.0, value) for value in found]
+        for index in known.important:
+            unit = known.unit_at(index)
+            found[unit] = max(found[unit], self.marked)
         return found
+
+    @cached_property
+    def _peaks(self) -> WeakKeyDictionary[Survey, Peaks]:
+        return WeakKeyDictionary()
 
     @cached_property
     def _memory(self) -> Memory[float]:
@@ -226,16 +227,20 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
 
-def _told(view: View, values: list[float], selector: Selector, kept: frozenset[int]) -> tuple[str, ...]:
+def _told(view: View, selector: Selector, kept: bytearray) -> tuple[str, ...]:
     """How many stay, and between which scores the line was drawn."""
-    scored = [(place in kept, each) for place, each in enumerate(selector.candidates) if not each.stand_in]
-    gone = [each.score for stays, each in scored if not stays]
+    found, ranked = selector.candidates, selector.ranked
+    stay = kept.count(1)
+    gone = len(ranked) - stay
     if not gone:
         return ()
-    stay = [each.score for stays, each in scored if stays]
-    line = f"the best that goes has {max(gone):.2f}" + (f", the least that stays {min(stay):.2f}" if stay else "")
-    held = len(view.items) - sum(each.unit.stop - each.unit.start for _, each in scored)
-    return (f"importance: {len(gone)} of {len(scored)} units go, {held} of {len(values)} messages may not; {line}",)
+    best = found.scores[next(place for place in ranked if not kept[place])]
+    least = found.scores[next(place for place in reversed(ranked) if kept[place])] if stay else 0.0
+    line = f"the best that goes has {best:.2f}" + (f", the least that stays {least:.2f}" if stay else "")
+    # A stand-in is one item.
+    held = len(view.items) - (sum(found.stops) - sum(found.starts) - len(found.kinds))
+    units = f"{gone} of {len(ranked)} units go"
+    return (f"importance: {units}, {held} of {len(view.items)} messages may not; {line}",)
 
 
 def _speaker(item: Item) -> str:

@@ -9,23 +9,12 @@ import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
+from windowsill.history.survey import survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
 from windowsill.strategies import Plan
-from windowsill.strategies.scoring import (
-    MEASURED,
-    Candidate,
-    Memory,
-    Reason,
-    Score,
-    Selector,
-    StandIns,
-    candidates_of,
-    check_settings,
-    check_words,
-    goal_of,
-    items_of,
-)
+from windowsill.strategies.scoring import MEASURED, Memory, Reason, Score, check_settings, check_words
+from windowsill.strategies.selecting import Selector, StandIns, best_of_units, candidates_of, goal_of
 from windowsill.strategies.sliding_window import LARGEST_KEEP
 from windowsill.strategies.words import DECISIONS, plain, terms_of
 
@@ -108,11 +97,10 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         stand_ins = StandIns(
             gap=MARKER_GAP, share=MARKER_SHARE, least=MARKER_LEAST, quote=int(self.quote * budget.limit)
         )
-        values = self._values(view)
-        candidates = candidates_of(view, self.keep, values, forced=self.critical)
+        candidates = candidates_of(view, self.keep, best_of_units(view, self._values(view)), forced=self.critical)
         selector = Selector(view, budget, candidates, stand_ins)
         chosen = selector.select(goal)
-        middle = items_of(view, candidates)
+        middle = candidates.items(view)
         notes = _told(selector, chosen.kept, goal, chosen.after, self.critical)
         saved = total - chosen.after
         if total <= budget.limit and saved < self.worth * budget.limit:
@@ -161,9 +149,8 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
         for age in range(min(self.recency, len(found))):
             found[-1 - age] += self.recency - age
-        for index, item in enumerate(view.items):
-            if item.marks and "important" in item.marks:
-                found[index] += self.important
+        for index in survey(view).important:
+            found[index] += self.important
         return found
 
     @cached_property
@@ -195,10 +182,11 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return words, self.overlap * len(words)
 
 
-def _told(selector: Selector, kept: frozenset[int], goal: int, after: int, critical: int) -> tuple[str, ...]:
+def _told(selector: Selector, kept: bytearray, goal: int, after: int, critical: int) -> tuple[str, ...]:
     """What critical messages did to the target."""
-    stay = [each for place, each in enumerate(selector.candidates) if each.forced and place in kept]
-    gone = [each for place, each in enumerate(selector.candidates) if each.forced and place not in kept]
+    forced, tokens = sorted(selector.ranked[: selector.forced]), selector.candidates.tokens
+    stay = [tokens[place] for place in forced if kept[place]]
+    gone = [tokens[place] for place in forced if not kept[place]]
     notes = []
     if stay and after > goal:
         notes.append(f"priority: {_count(stay)} stay: {after:,} tokens, above the target of {goal:,}")
@@ -207,6 +195,6 @@ def _told(selector: Selector, kept: frozenset[int], goal: int, after: int, criti
     return tuple(notes)
 
 
-def _count(units: list[Candidate]) -> str:
-    tokens = round(sum(each.tokens for each in units))
+def _count(units: list[float]) -> str:
+    tokens = round(sum(units))
     return f"{len(units)} critical unit{'' if len(units) == 1 else 's'} ({tokens:,} tokens)"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Brief, FoldKind, Proposal, Run
-from windowsill.history.hiding import hide
-from windowsill.history.marker import gather, marker
-from windowsill.history.units import Unit, units
+from windowsill.history.hiding import hide_between
+from windowsill.history.marker import gather_between, marker
+from windowsill.history.survey import between, survey
+from windowsill.history.units import Unit
 from windowsill.history.view import View
 from windowsill.messages import Message
 from windowsill.strategies import Plan
+from windowsill.strategies.free import Free, free
 
 CHARACTERS_PER_TOKEN = 4
 """Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
@@ -48,23 +52,47 @@ class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if wanted <= 0:
             return Plan()
         quote = int(self.quote * budget.limit)
-        middle = free_units(view, self.keep)
-        chosen: list[Unit] = []
-        hidden, quotable = -MARKER_TOKENS, quote
-        weights = view.each(view.items)
-        for unit in middle:
-            if hidden >= wanted:
-                break
-            chosen.append(unit)
-            for item, tokens in zip(view.items[unit.start : unit.stop], weights[unit.start : unit.stop], strict=True):
-                kept = min(tokens, quotable) if item.own or item.fold else 0
-                quotable -= kept
-                hidden += tokens - kept
+        middle = free(view, self.keep)
+        chosen = middle[: _oldest(view, middle, wanted + MARKER_TOKENS, quote)]
         proposal = fold_units(
             view, chosen, strategy=self.name, reason=f"{total:,} tokens passed {budget.high:,}", quote=quote
         )
-        items = tuple(item for unit in middle for item in view.items[unit.start : unit.stop])
-        return Plan(proposals=(proposal,) if proposal else (), middle=items)
+        return Plan(proposals=(proposal,) if proposal else (), middle=middle.items)
+
+
+def _oldest(view: View, middle: Free, wanted: int, quotable: int) -> int:
+    """How many of the oldest units have to go until so many tokens are hidden; what a marker quotes is not."""
+    known = middle.known
+    tally = known.tally(view)
+    quotes = _quotes(middle, tally.each, quotable)
+    places, kept = [place for place, _ in quotes], [0, *accumulate(tokens for _, tokens in quotes)]
+
+    def shown(position: int) -> int:
+        """Tokens before a position, without those that stay as quotations."""
+        return tally.sums[position] - kept[bisect_left(places, position)]
+
+    count = 0
+    for first, last in middle.ranges:
+        aim = wanted + shown(known.starts[first])
+        reached = bisect_left(range(first, last), aim, key=lambda number: shown(known.stop_of(number)))
+        if reached < last - first:
+            return count + reached + 1
+        count += last - first
+        wanted = aim - shown(known.stop_of(last - 1))
+    return count
+
+
+def _quotes(middle: Free, each: Sequence[int], quotable: int) -> list[tuple[int, int]]:
+    """Where the user's words and earlier markers stand, and how many tokens of each a new marker has room for."""
+    known = middle.known
+    found: list[tuple[int, int]] = []
+    for start, stop in middle.stretches:
+        for place in sorted((*between(known.own, start, stop), *between(known.folds, start, stop))):
+            if quotable <= 0:
+                return found
+            found.append((place, min(each[place], quotable)))
+            quotable -= found[-1][1]
+    return found
 
 
 def free_units(view: View, keep: int) -> list[Unit]:
@@ -72,18 +100,7 @@ def free_units(view: View, keep: int) -> list[Unit]:
 
     The last unit always stays: a request without it would ask for nothing.
     """
-    items = view.items
-    task = view.task()
-    leading = view.leading()
-    return [
-        unit
-        for unit in units(items)
-        if not unit.open
-        and unit.start >= leading
-        and unit.stop <= len(items) - max(keep, 1)
-        and not (task is not None and unit.start <= task < unit.stop)
-        and not any(item.pinned for item in items[unit.start : unit.stop])
-    ]
+    return list(free(view, keep))
 
 
 def fold_units(
@@ -102,15 +119,13 @@ def fold_units(
     """
     spans: list[Run] = []
     markers: list[Message] = []
-    for start, stop in _runs(chosen):
-        items = view.items[start:stop]
-        if all(item.fold for item in items):
+    known = survey(view)
+    for start, stop in chosen.stretches if isinstance(chosen, Free) else _runs(chosen):
+        if len(between(known.folds, start, stop)) == stop - start:
             continue
-        facts = gather(
-            items, tokens=view.each, read=view.read, room=quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1)
-        )
+        facts = gather_between(view, known, start, stop, quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1))
         stand_in = marker(facts)
-        run = hide(view, items, facts, stand_in)
+        run = hide_between(view, known, start, stop, facts, stand_in)
         if view.tokens_of(run.saves + run.weight) <= view.tokens_of(run.weight):
             continue
         spans.append(run)

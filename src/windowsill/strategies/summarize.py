@@ -11,23 +11,15 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Brief, FoldKind, Proposal, Run, Style
-from windowsill.history.hiding import hide
-from windowsill.history.marker import Facts, gather, marker
-from windowsill.history.units import Unit
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.history.hiding import hide_between
+from windowsill.history.marker import Facts, gather_between, marker
+from windowsill.history.survey import Survey, between
+from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message
 from windowsill.strategies import Plan
+from windowsill.strategies.free import Free
 from windowsill.strategies.sliding_window import CHARACTERS_PER_TOKEN, MARKER_TOKENS
-from windowsill.strategies.turns import (
-    items_of,
-    latest_words,
-    live_tokens,
-    oldest,
-    replaceable,
-    stretches,
-    turns,
-    without,
-)
+from windowsill.strategies.turns import latest_words, live_tokens, oldest, replaceable, turns
 
 LEAST_OF_STEP = 4
 """A rewriting must newly hide a quarter of what lies between the marks while the request still fits: for less it would
@@ -96,7 +88,7 @@ class Summarize(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def due(self, view: View, budget: Budget) -> bool:
         """Whether the history has passed so many turns that a batch is worth a summary."""
         cut = self._cut(view)
-        return cut > 0 and self._is_worth_it(view, budget, _before(_middle(view), cut))
+        return cut > 0 and self._is_worth_it(view, budget, _middle(view).before(cut))
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Work the oldest turns, and the summary before them, into a new summary."""
@@ -104,11 +96,11 @@ class Summarize(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         brief = self.brief("summary", budget)
         middle = _middle(view)
         cut = self._cut(view)
-        if cut and not self._is_worth_it(view, budget, _before(middle, cut)):
+        if cut and not self._is_worth_it(view, budget, middle.before(cut)):
             cut = 0
         chosen = oldest(view, middle, cut=cut, wanted=budget.to_hide(total), room=brief.room)
         if not cut and total <= budget.limit and live_tokens(view, chosen) < least(budget):
-            return Plan(middle=items_of(view, middle))
+            return Plan(middle=middle.items)
         reason = (
             f"{total:,} tokens passed {budget.high:,}"
             if total > budget.high
@@ -122,7 +114,7 @@ class Summarize(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
             quote=int(self.quote * budget.limit),
             brief=brief,
         )
-        return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
+        return Plan(proposals=(proposal,) if proposal else (), middle=middle.items)
 
     def _cut(self, view: View) -> int:
         """Where the turns end that have to go because there are too many; 0 while there are not."""
@@ -130,17 +122,13 @@ class Summarize(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         over = len(found) - self.threshold
         return found[min(len(found), self.batch * ceil(over / self.batch)) - 1].stop if over > 0 else 0
 
-    def _is_worth_it(self, view: View, budget: Budget, chosen: Sequence[Unit]) -> bool:
+    def _is_worth_it(self, view: View, budget: Budget, chosen: Free) -> bool:
         """Whether these weigh more than the marker that would stand there."""
         return live_tokens(view, chosen) >= min(MARKER_TOKENS, least(budget))
 
 
-def _middle(view: View) -> list[Unit]:
-    return without(replaceable(view), latest_words(view))
-
-
-def _before(units: Sequence[Unit], cut: int) -> list[Unit]:
-    return [unit for unit in units if unit.stop <= cut]
+def _middle(view: View) -> Free:
+    return replaceable(view).without(latest_words(view))
 
 
 def listed(directives: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -156,7 +144,7 @@ def least(budget: Budget) -> int:
 
 def rewrite(
     view: View,
-    chosen: Sequence[Unit],
+    chosen: Free,
     *,
     strategy: str,
     reason: str,
@@ -172,16 +160,15 @@ def rewrite(
     spans: list[Run] = []
     stand_ins: list[Message] = []
     briefs: list[Brief | None] = []
-    found = stretches(chosen)
+    found = chosen.stretches
     for start, stop in found:
-        items = view.items[start:stop]
-        made = _hidden(view, items, quote // len(found))
+        made = _hidden(view, chosen.known, (start, stop), quote // len(found))
         if made is None:
             continue
         run, stand_in = made
         spans.append(run)
         stand_ins.append(stand_in)
-        briefs.append(None if brief is None else _fitted(view, items, brief))
+        briefs.append(None if brief is None else _fitted(view, chosen.known, (start, stop), brief))
     if not spans:
         return None
     return Proposal(
@@ -194,30 +181,31 @@ def rewrite(
     )
 
 
-def _fitted(view: View, items: Sequence[Item], brief: Brief) -> Brief:
+def _fitted(view: View, known: Survey, ends: tuple[int, int], brief: Brief) -> Brief:
     """The brief with no more room than this stretch warrants.
 
     What earlier texts took is theirs still, and half of what is new comes on top: with half of all, a text that is
     brought up to date would have to forget. An object cannot be cut short, so it may take all but what it must save.
     """
-    told = view.tokens_of(sum_weights(item.weight for item in items if item.fold))
-    new = view.tokens_of(sum_weights(item.weight for item in items)) - told
+    told = view.tokens_of(sum_weights(view.items[place].weight for place in between(known.folds, *ends)))
+    new = view.tokens_of(known.weight(*ends)) - told
     most = told + (new - 1 if brief.style == "state" else new // 2)
     return msgspec.structs.replace(brief, room=min(brief.room or most, most))
 
 
-def _hidden(view: View, items: Sequence[Item], quote: int) -> tuple[Run, Message] | None:
+def _hidden(view: View, known: Survey, ends: tuple[int, int], quote: int) -> tuple[Run, Message] | None:
     """The span and what stands there if nothing is written; `None` when that would save nothing."""
-    if all(item.fold for item in items):
+    folds = [view.items[place] for place in between(known.folds, *ends)]
+    if len(folds) == ends[1] - ends[0]:
         return None
-    before = [view.read(item) for item in items if item.fold]
-    known = {key: value for item in items if item.fold for key, value in item.facts.items() if key not in _FACTS}
+    before = [view.read(item) for item in folds]
+    told = {key: value for item in folds for key, value in item.facts.items() if key not in _FACTS}
     for room in (quote, 0):
-        facts = gather(items, tokens=view.each, read=view.read, room=room * CHARACTERS_PER_TOKEN)
+        facts = gather_between(view, known, *ends, room * CHARACTERS_PER_TOKEN)
         stand_in = _fallback(before, marker(facts))
-        run = hide(view, items, facts, stand_in)
+        run = hide_between(view, known, *ends, facts, stand_in)
         if view.tokens_of(run.saves + run.weight) > view.tokens_of(run.weight):
-            return msgspec.structs.replace(run, facts={**known, **run.facts}), stand_in
+            return msgspec.structs.replace(run, facts={**told, **run.facts}), stand_in
     return None
 
 

@@ -1,0 +1,57 @@
+"""The messages that can be the best of their unit, where what comes later in it counts a little more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from windowsill.history.survey import Survey
+
+
+class Peaks:
+    """For each unit of a view its last message, and those before it that are worth more than all after them.
+
+    What the messages are worth by themselves stays as it is, so this is found out once for each unit.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._last: list[int] = []
+        self._worth: list[float] = []
+        self._more: list[tuple[int, int, float]] = []
+        """The others: number of the unit, position and worth."""
+
+    def follow(self, known: Survey, worth: Sequence[float]) -> None:
+        """Take in what was added; `worth` is what each message is worth wherever it stands."""
+        starts = known.starts
+        # The last unit may have grown since.
+        same = max(0, len(self._starts) - 1)
+        if self._starts != starts[: len(self._starts)]:
+            same = 0
+        del self._last[same:], self._worth[same:]
+        while self._more and self._more[-1][0] >= same:
+            self._more.pop()
+        for number, (start, stop) in enumerate(pairwise([*starts[same:], len(known.items)]), same):
+            inside = worth[start:stop]
+            self._last.append(stop - 1)
+            self._worth.append(inside[-1])
+            if max(inside) > inside[-1]:
+                self._more += [(number, place, worth[place]) for place in _rising(inside, start)]
+        self._starts = starts.copy()
+
+    def best(self, step: float) -> list[float]:
+        """What the best message of each unit is worth when each place counts `step` more than the one before."""
+        found = [place * step + value for place, value in zip(self._last, self._worth, strict=True)]
+        for number, place, value in self._more:
+            found[number] = max(found[number], place * step + value)
+        return found
+
+
+def _rising(inside: Sequence[float], start: int) -> list[int]:
+    """The positions before the last whose value is above all that follow."""
+    best, found = inside[-1], []
+    for place in range(len(inside) - 2, -1, -1):
+        if inside[place] > best:
+            best = inside[place]
+            found.append(start + place)
+    return found
