@@ -7,6 +7,7 @@ import pytest
 
 import windowsill
 from cli_calls import anthropic_turns, call, openai_turns, saved
+from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration
 
@@ -119,3 +120,57 @@ def test_strategy_from_the_current_folder(tmp_path, monkeypatch):
         "fit", saved(tmp_path / "list.json", anthropic_turns(60)), "--budget", 3_000, "--strategy", "own_plan:Lazy"
     )
     assert (done.code, windowsill.validate(done.json)) == (0, [])
+
+
+def reported(tmp_path, *options):
+    """What `fit` says of a conversation of some 20,000 tokens, with room for 30,000."""
+    file = saved(tmp_path / "body.json", anthropic_turns(60))
+    report = tmp_path / "report.json"
+    done = call("fit", file, "--budget", 30_000, "--report", report, *options)
+    assert done.code == 0, done.err
+    return json.loads(report.read_text())
+
+
+@pytest.mark.parametrize("high", ["50%", "0.5", "15k"])
+def test_the_marks_are_options(tmp_path, high):
+    """Above the high one it is reduced down to the low one, although all of it would fit."""
+    assert reported(tmp_path)["hidden"] == 0
+    told = reported(tmp_path, "--high", high, "--low", "25%")
+    assert told["hidden"] > 0
+    assert told["tokens"] <= 15_000
+
+
+def test_the_marks_may_stand_in_a_settings_file(tmp_path, monkeypatch):
+    """As every setting may; what is typed wins."""
+    (tmp_path / "windowsill.toml").write_text("high = 0.5\nlow = 0.25\n")
+    monkeypatch.chdir(tmp_path)
+    assert reported(tmp_path)["hidden"] > 0
+    assert reported(tmp_path, "--high", "100%")["hidden"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--high", "20%"), "setting 'high' is '20%'; give at least the low mark"),
+        (("--high", "much"), "setting 'high' is 'much'"),
+        (("--low", "120%"), "setting 'low' is '120%'; give at most 100%"),
+        (("--writer", "nobody:m"), "no provider 'nobody' for a writer"),
+    ],
+)
+def test_marks_and_writers_that_are_none_are_told(tmp_path, options, said):
+    """In one line, with what is allowed."""
+    done = call("fit", saved(tmp_path / "body.json", anthropic_turns(2)), "--budget", 4_000, *options)
+    assert (done.code > 0, done.out) == (True, "")
+    assert said in done.err
+
+
+def test_a_model_that_writes_is_asked_and_waited_for(tmp_path, monkeypatch):
+    """Once, and its words stand in what is printed: there is no later request that could use them."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    file = saved(tmp_path / "body.json", openai_turns(60))
+    with Server(lambda _: Answer(text="<summary>All was looked at twice.</summary>")) as server:
+        writer = f"openai:gpt-5-mini@{server.url}/v1"
+        done = call("fit", file, "--budget", "30k", "--high", "50%", "--strategy", "condense", "--writer", writer)
+    assert done.code == 0, done.err
+    assert "All was looked at twice." in done.out
+    assert len(server.seen) == 1

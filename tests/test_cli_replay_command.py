@@ -7,6 +7,7 @@ import pytest
 
 import windowsill
 from cli_calls import anthropic_turns, call, openai_turns, saved
+from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration
 
@@ -211,3 +212,30 @@ def test_session_that_fails_does_not_stop_the_others(tmp_path):
     assert (done.code, done.json["total"]["failed"]) == (0, 1)
     assert "no window is known" in done.json["sessions"][0]["error"]
     assert done.json["sessions"][1]["error"] is None
+
+
+def test_marks_and_writer_are_options(tmp_path):
+    """They are in the report, and have their effect: less is sent with lower marks."""
+    file = recorded(tmp_path / "x.jsonl", session())
+    plain = call("replay", file, "--window", 4_000, "--json", *COUNTED).json
+    marked = call(
+        "replay", file, "--window", 4_000, "--high", "0.5", "--low", "25%", "--writer", "offline", "--json", *COUNTED
+    ).json
+    wanted = {"high": 0.5, "low": "25%", "writer": "offline"}
+    assert {name: marked["options"][name] for name in wanted} == wanted
+    assert marked["total"]["folds"] > plain["total"]["folds"]
+
+
+def test_a_settings_file_does_not_make_a_replay_ask_a_model(tmp_path, monkeypatch):
+    """Hundreds of recorded turns would be paid for again; a writer that is typed is asked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    file = recorded(tmp_path / "x.jsonl", session())
+    with Server(lambda _: Answer(text="<summary>All was looked at.</summary>")) as server:
+        writer = f"openai:gpt-5-mini@{server.url}/v1"
+        (tmp_path / "windowsill.toml").write_text(f"writer = '{writer}'\nstrategy = 'condense'\n")
+        assert call("replay", file, "--window", 2_000, "--json", *COUNTED).code == 0
+        assert server.seen == []
+        done = call("replay", file, "--window", 2_000, "--writer", writer, "--json", *COUNTED)
+        assert (done.code, done.json["total"]["over"]) == (0, 0)
+        assert server.seen

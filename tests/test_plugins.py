@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -135,6 +135,34 @@ def test_a_plug_in_that_cannot_be_used_is_reported_and_the_default_takes_over(na
     assert plan.proposals[0].strategy == SlidingWindow.name
 
 
+def test_a_plug_in_that_cannot_even_be_looked_at_is_reported(installed):
+    """Whatever it is asked for, it raises."""
+    source = "class Odd:\n    def __getattr__(self, name): raise OSError(name)\nGood = Odd()"
+    registry = installed(good=(GOOD, "Good"), odd=(source, "Good"))
+    assert "good" in strategies.names()
+    assert [(each.name, each.error) for each in registry.problems] == [("odd", "OSError: windowsill_strategies")]
+
+
+def test_threads_that_ask_for_the_same_plug_in_all_get_it(installed, monkeypatch):
+    """It is loaded once, however long that takes."""
+    monkeypatch.setattr(plugins, "LOAD_SECONDS", 10.0)
+    installed(good=("import time; time.sleep(0.1)\n" + GOOD, "Good"), other=(GOOD, "Good"))
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: strategies.get("good:size=5"), range(8)))
+    assert {plan_of(each).notes for each in made} == {("good 5",)}
+
+
+def test_damaged_metadata_of_some_package_cost_no_strategy_of_ours(monkeypatch):
+    """They are told in the log."""
+
+    def damaged(**_):
+        raise ValueError("no section")
+
+    monkeypatch.setattr(plugins, "entry_points", damaged)
+    registry = plugins.registry.__wrapped__()
+    assert set(registry.load_all().offers) == set(strategies.BUILT_IN)
+
+
 @pytest.mark.parametrize(
     ("body", "error"),
     [
@@ -201,9 +229,9 @@ def test_nothing_looks_for_plug_ins_before_one_is_needed(code, tmp_path):
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
-def python(folder, *arguments, **environ):
+def python(folder, *arguments, flags=("-W", "error"), **environ):
     return subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
+        [sys.executable, *flags, *arguments],
         cwd=folder,
         env={**os.environ, **environ},
         capture_output=True,
@@ -212,18 +240,26 @@ def python(folder, *arguments, **environ):
     )
 
 
-@pytest.fixture
-def quiet(tmp_path):
-    """A folder in which the example package is installed, as an installer would leave it."""
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    site = tmp_path / "site"
-    shutil.copytree(EXAMPLE / "src", site, ignore=shutil.ignore_patterns("__pycache__"))
-    info = site / f"windowsill_quiet-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    lines = [f"{name} = {value}" for name, value in project["entry-points"]["windowsill"].items()]
-    (info / "entry_points.txt").write_text("\n".join(["[windowsill]", *lines]) + "\n")
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    """A folder into which pip built and installed the example package."""
+    folder = tmp_path_factory.mktemp("installed")
+    source = shutil.copytree(EXAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    site = folder / "site"
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    done = python(folder, "-m", "pip", "install", *offline, "--target", site, source, flags=())
+    assert done.returncode == 0, done.stderr
     return site
+
+
+def test_the_example_package_is_installed_with_its_entry_point(quiet):
+    """As an installer leaves it: the module, and metadata that name it under the group `windowsill`."""
+    assert (quiet / "windowsill_quiet" / "__init__.py").is_file()
+    [info] = quiet.glob("windowsill_quiet-*.dist-info")
+    assert (info / "entry_points.txt").read_text().splitlines()[:2] == [
+        "[windowsill]",
+        "quiet = windowsill_quiet:Quiet",
+    ]
 
 
 def test_the_example_package_is_found_and_used(quiet, tmp_path):
@@ -247,6 +283,20 @@ def test_the_example_package_is_listed_with_its_package(quiet, tmp_path):
         "quiet (plug-in of windowsill-quiet): Hides the largest messages first, so that as few as possible are hidden.",
         "  keep=4  The latest messages that are never hidden.",
     ]
+
+
+def test_the_example_package_is_used_by_a_session(quiet, tmp_path):
+    """By its name in code, and it is loaded from where it was installed."""
+    code = """
+import windowsill, sys
+session = windowsill.Session.open("s", window=2_000, strategy="quiet:keep=2", store=":memory:")
+for number in range(80):
+    session.add({"role": ("user", "assistant")[number % 2], "content": f"step {number} " + "word " * (number % 90)})
+print({fold.strategy for fold in session.compose_sync().report.folds}, sys.modules["windowsill_quiet"].__file__)
+"""
+    done = python(tmp_path, "-c", code, PYTHONPATH=str(quiet))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"{{'quiet'}} {quiet / 'windowsill_quiet' / '__init__.py'}"
 
 
 def test_the_strategy_of_the_example_has_twenty_lines():

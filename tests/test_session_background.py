@@ -2,19 +2,27 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from sessions import TASK, opened, talk
+from sessions import TASK, kept, opened, shown, talk
 from windowsill import Session, WindowsillError
 from windowsill.history.folds import Brief
+from windowsill.messages import Usage
 from windowsill.session.agent_state import AgentState
 from windowsill.session.manager import ContextManager, Manager
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies import Plan
+from windowsill.strategies.condense import Condense
 from windowsill.strategies.sliding_window import fold_units, free_units
 from windowsill.writers import ModelWriter, Written
+from windowsill.writers.faults import UnusableError
 
 pytestmark = pytest.mark.unit
 
@@ -209,6 +217,55 @@ def test_the_loop_goes_on_while_a_request_waits_for_its_summary():
     assert asyncio.run(run()).tokens <= 3_000
 
 
+def test_a_turn_that_is_given_up_does_not_wait_for_its_summary():
+    """Whoever cancels goes on at once; nothing is lost, and the next request is composed as ever."""
+    never = threading.Event()
+
+    class Stuck(Slow):
+        async def awrite(self, *_):
+            self.begun.set()
+            never.wait()
+
+    writer = Stuck()
+    session = made(writer, wait=3_600.0)
+    fill(session, 3_300)
+    before = kept(session)
+
+    async def run():
+        waiting = asyncio.create_task(session.compose())
+        await asyncio.to_thread(writer.begun.wait, 5)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(run())
+    assert session.compose_sync().tokens <= 3_000
+    assert kept(session) == before
+    assert session.verify() == []
+    never.set()
+
+
+def test_closing_does_not_wait_for_a_summary_that_another_thread_waits_for():
+    """That request goes on without it, and fits."""
+    writer = Slow()
+    session = made(writer, wait=3_600.0)
+    fill(session, 3_300)
+    with ThreadPoolExecutor(1) as pool:
+        composed = pool.submit(session.compose_sync)
+        assert writer.begun.wait(5)
+        session.close()
+        assert composed.result(timeout=60).tokens <= 3_000
+    writer.go.set()
+
+
+def test_nothing_is_prepared_for_a_caller_who_keeps_no_session():
+    """There is no later request that could use it, and it would be paid for."""
+    session = made(Slow())
+    fill(session, 1_900)
+    session.compose_once(system=None, tools=(), params={}, max_output=None, model=None)
+    assert session._composer.fitting.desk._background.job is None
+
+
 def test_a_filling_window_is_said_once_for_each_crossing(caplog):
     """At the warning mark, not with every request above it."""
     session = opened(budget=3_000)
@@ -351,3 +408,190 @@ def test_what_was_begun_early_is_used_when_it_becomes_urgent():
     assert payload.tokens <= 3_000
     assert "Everything was looked at." in str(payload.to())
     assert not any("written by code" in note for note in payload.report.notes)
+
+
+class Thrice(Condensing):
+    """Three folds at once, each with a text of its own."""
+
+    def plan(self, view, _):
+        units = free_units(view, keep=2)
+        third = len(units) // 3
+        parts = (units[:third], units[third : 2 * third], units[2 * third :])
+        wanted = {"strategy": self.name, "reason": "full", "quote": 0, "kind": "condense", "brief": Brief()}
+        return Plan(proposals=tuple(fold_units(view, part, **wanted) for part in parts))
+
+
+class Given:
+    """What a desk waits with: a clock that a test moves, and how long was waited each time."""
+
+    def __init__(self, background):
+        self.now = 0.0
+        self.waits = []
+        self._background = background
+        self._take = background.take
+        background.take = self.take
+
+    def take(self, wait=0.0):
+        if wait > 0 and self._background.job is not None:
+            self.waits.append(wait)
+            self.now += wait
+        return self._take(min(wait, 0.01))
+
+
+def test_all_the_texts_of_a_request_together_are_waited_for_once():
+    """A turn waits `wait` seconds at most, however many summaries it wants."""
+    writer = Slow()
+    session = made(writer, wait=30.0)
+    session._composer.strategy = Thrice()
+    desk = session._composer.fitting.desk
+    given = Given(desk._background)
+    desk._clock = lambda: given.now
+    fill(session, 3_300)
+    payload = session.compose_sync()
+    assert payload.tokens <= 3_000
+    assert given.waits == [30.0]
+    assert any("slow was not ready; written by code" in note for note in payload.report.notes)
+    writer.go.set()
+
+
+def test_a_writer_that_cannot_be_stopped_is_waited_for_once():
+    """It blocks its thread; the requests after the first do not wait for it again, and no other thread is begun."""
+    never = threading.Event()
+
+    class Stuck(Slow):
+        async def awrite(self, *_):
+            self.asked.append(1)
+            never.wait()
+
+    writer = Stuck()
+    session = made(writer, wait=30.0)
+    given = Given(session._composer.fitting.desk._background)
+    at = 0
+    for _ in range(3):
+        at = fill(session, 3_300, start=at)
+        assert session.compose_sync().tokens <= 3_000
+    assert (given.waits, len(writer.asked)) == ([30.0], 1)
+    never.set()
+
+
+@pytest.mark.parametrize("fold", ["proposal", "briefs", "reason"])
+def test_nonsense_that_is_only_wanted_early_costs_no_turn(fold):
+    """Between the warning mark and the high one nothing has to be folded."""
+
+    class Odd(Condensing):
+        def plan(self, view, budget):
+            [proposal] = super().plan(view, budget).proposals
+            odd = {
+                "proposal": {"spans": (msgspec.structs.replace(proposal.spans[0], first=9_998, last=9_999),)},
+                "briefs": {"briefs": (Brief(), Brief())},
+                "reason": {"reason": 5},
+            }
+            return Plan(proposals=(msgspec.structs.replace(proposal, **odd[fold]),))
+
+    writer = Slow()
+    session = made(writer)
+    session._composer.strategy = Odd()
+    fill(session, 1_900)
+    assert session.compose_sync().report.folds == ()
+    assert any("nothing was prepared" in note for note in session.compose_sync().report.notes)
+    assert writer.asked == []
+
+
+def test_texts_of_no_use_are_asked_for_twice_and_then_no_more():
+    """Neither the model nor code has anything to say: nothing is hidden while there is room, nobody is paid again."""
+    writer = Slow("")
+    writer.go.set()
+    session = made(writer)
+    session._composer.fitting.desk._background.writer._offline = Silent()
+    at = fill(session, 1_900)
+    notes = []
+    for _ in range(5):
+        payload = session.compose_sync()
+        notes += payload.report.notes
+        assert payload.report.folds == ()
+        if session._composer.fitting.desk._background.job is not None:
+            finished(session)
+        talk(session, 1, start=at)
+        at += 1
+    assert len(writer.asked) == 2
+    assert "condensing: silent wrote nothing; a marker stands there" in notes
+
+
+def test_what_the_model_cost_is_in_the_report():
+    """Also where its text was of no use."""
+
+    class Paid(Slow):
+        async def awrite(self, *_):
+            raise UnusableError("empty", "the model said nothing", usage=Usage(input=900, output=7, cache_read=100))
+
+    session = made(Paid())
+    fill(session, 3_300)
+    cost = "condensing: the model read 1,000 tokens, 100 of them from its cache, and wrote 7"
+    assert cost in session.compose_sync().report.notes
+
+
+def test_without_threads_code_writes(monkeypatch):
+    """A system that has none left, or a program that is ending, costs no turn."""
+    session = made(Slow())
+
+    def none_left(_):
+        raise RuntimeError("can't start new thread")
+
+    session._composer.strategy = Condense(keep=2)
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    fill(session, 3_300)
+    payload = session.compose_sync()
+    assert payload.tokens <= 3_000
+    assert any("could not be begun" in note and "written by code" in note for note in payload.report.notes)
+
+
+def test_a_pin_that_comes_while_it_is_written_holds():
+    """What was to be hidden is pinned by then: it stays, and that is said."""
+    writer = Slow()
+    session = made(writer)
+    fill(session, 1_900)
+    session.compose_sync()
+    assert writer.begun.wait(5)
+    pinned = writer.asked[0].messages[3].id
+    session.pin(pinned)
+    writer.go.set()
+    finished(session)
+    payload = session.compose_sync()
+    assert session.explain(pinned).visible
+    assert any("no longer fits" in note for note in payload.report.notes)
+    assert session.verify() == []
+
+
+def test_a_branch_that_was_left_while_it_is_written_keeps_its_text_to_itself():
+    """Other messages took the places of those that were summarised; nothing of theirs is hidden by it."""
+    writer = Slow()
+    session = made(writer)
+    at = fill(session, 1_900)
+    session.compose_sync()
+    assert writer.begun.wait(5)
+    session.rewind(session.items()[6].id)
+    fill(session, 1_900, start=at + 100)
+    before = shown(session)
+    writer.go.set()
+    finished(session)
+    session.compose_sync()
+    assert shown(session) == before
+    assert session.verify() == []
+
+
+def test_a_program_that_ends_while_a_model_writes_just_ends(tmp_path):
+    """Neither the thread nor what it waits for holds it up, and nothing is printed."""
+    code = """
+import threading, sys
+sys.path.insert(0, {tests!r})
+from test_session_background import Slow, made, fill
+writer = Slow()
+session = made(writer)
+fill(session, 1_900)
+session.compose_sync()
+assert writer.begun.wait(5)
+writer.go.set()
+"""
+    source = code.format(tests=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", source], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

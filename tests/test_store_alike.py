@@ -76,6 +76,16 @@ class Alike(RuleBasedStateMachine):
         self.same(lambda store: store.find(name, f"m{number}"))
         self.same(lambda store: store.blob(name, "a"))
 
+    @rule(name=NAMES, blobs=st.lists(st.tuples(st.text("ab/é", max_size=3), DATA), max_size=3), prefix=st.text("ab/é"))
+    def blobs(self, name, blobs, prefix):
+        self.same(lambda store: store.put_blobs(name, blobs))
+        self.same(lambda store: store.blob_ids(name, prefix))
+
+    @rule(name=NAMES, ids=st.lists(st.text("ab/é", max_size=2), max_size=3))
+    def drop_blobs(self, name, ids):
+        self.same(lambda store: store.drop_blobs(name, ids))
+        self.same(lambda store: [store.blob(name, id) for id in store.blob_ids(name, "")])
+
     @rule(name=NAMES, settings=DATA)
     def set_settings(self, name, settings):
         self.same(lambda store: store.set_settings(name, settings))

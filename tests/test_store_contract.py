@@ -239,6 +239,52 @@ def test_a_blob_is_written_once(store: Store):
     assert store.blob("s", "other") is None
 
 
+def test_blobs_are_put_without_the_journal(store: Store):
+    """They are written once, whatever the version, and need a session and a name that can be kept."""
+    store.append("s", 0, chain(1))
+    store.put_blobs("s", [("a", b"first"), ("b", b"")])
+    store.put_blobs("s", iter([("a", b"second")]))
+    assert (store.blob("s", "a"), store.blob("s", "b"), store.info("s").version) == (b"first", b"", 1)
+    with pytest.raises(NotFoundError):
+        store.put_blobs("nobody", [("a", b"")])
+    with pytest.raises(InputError):
+        store.put_blobs("s", [("c", b"kept with it or not at all"), ("", b"")])
+    assert store.blob_ids("s", "") == ["a", "b"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 4_000, 65_536, 65_537, 3_000_000])
+def test_a_blob_of_any_size_reads_back(store: Store, size: int):
+    """Byte for byte, on either side of every border."""
+    data = bytes(range(251)) * (size // 251 + 1)
+    store.put_blobs("s", [("a", b"other"), ("b", data[:size])])
+    assert store.blob("s", "b") == data[:size]
+
+
+def test_blob_ids_are_found_by_their_beginning(store: Store):
+    """Letter for letter, in order, and only of this session."""
+    store.create("other", at=1.0)
+    store.put_blobs("other", [("a/9", b"")])
+    store.put_blobs("s", [(id, b"") for id in ("a/2", "a/1", "a", "A/3", "a/\U0010ffff", "a0", "a%", "é/1", "b")])
+    assert store.blob_ids("s", "a/") == ["a/1", "a/2", "a/\U0010ffff"]
+    assert store.blob_ids("s", "é") == ["é/1"]
+    assert store.blob_ids("s", "a%") == ["a%"]
+    assert len(store.blob_ids("s", "")) == 9
+    assert store.blob_ids("nobody", "") == []
+
+
+def test_blobs_are_dropped(store: Store):
+    """How many there were is told; others, and those of another session, stay."""
+    store.create("other", at=1.0)
+    for session in ("s", "other"):
+        store.put_blobs(session, [("a", b"1"), ("b", b"2"), ("c", b"3")])
+    assert store.drop_blobs("s", iter(["a", "b", "b", "x"])) == 2
+    assert (store.blob_ids("s", ""), store.blob_ids("other", "")) == (["c"], ["a", "b", "c"])
+    store.put_blobs("s", [("a", b"new")])
+    assert store.blob("s", "a") == b"new"
+    with pytest.raises(NotFoundError):
+        store.drop_blobs("nobody", ["a"])
+
+
 def test_delete_leaves_nothing(store: Store):
     """A deleted session that is made again begins empty; another one is untouched."""
     store.create("other", at=1.0)

@@ -17,6 +17,8 @@ CALLS = {
     "read of what is rare": lambda store, last: store.read("s", 1, last.seq, kinds=("fold", "unfold"), bodies=False),
     "snapshot": lambda store, last: store.snapshot("s", last.seq),
     "blob": lambda store, _: store.blob("s", "b"),
+    "blob ids": lambda store, _: store.blob_ids("s", "b"),
+    "put and drop blobs": lambda store, _: (store.put_blobs("s", [("c", b"x")]), store.drop_blobs("s", ["c"])),
     "append": lambda store, last: store.append("s", last.seq, chain(1, after=last)),
 }
 

@@ -13,6 +13,7 @@ HOMES = {
     "replay": Home("windowsill.cli.replay.command:replay", "Go through recorded sessions as an agent would."),
     "validate": Home("windowsill.cli.validate:validate", "Say what a provider would refuse in a request."),
     "sessions": Home("windowsill.cli.sessions.group:sessions", "List, show, move and undo stored sessions."),
+    "mcp": Home("windowsill.cli.mcp:mcp", "Serve the tools of a session to MCP clients."),
     "strategies": Home("windowsill.cli.strategies:strategies", "List the strategies and their settings."),
 }
 

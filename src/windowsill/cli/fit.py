@@ -10,11 +10,13 @@ import msgspec
 
 import windowsill
 from windowsill import formats
+from windowsill.budget import Size
 from windowsill.cli.output import INDENT, on_terminal, print_bytes
 from windowsill.cli.reading import naming, read_source, require_content
-from windowsill.cli.room import answer_tokens, room, size
+from windowsill.cli.room import answer_tokens, mark, room, size
 from windowsill.cli.strategies_choice import settings, window_of
 from windowsill.compose.payload import Payload, Report
+from windowsill.config import Loaded, Settings
 from windowsill.messages import Request
 
 
@@ -32,6 +34,9 @@ from windowsill.messages import Request
     metavar="S",
     help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
 )
+@click.option("--high", metavar="N", help="Reduce above this, such as 80%; above the whole budget otherwise.")
+@click.option("--low", metavar="N", help="Reduce down to this, such as 50%.")
+@click.option("--writer", metavar="W", help="Who writes summaries: offline, or a model such as openai:gpt-5-mini.")
 @click.option("--report", "report_file", metavar="R.json", help="Write what was done to this file.")
 def fit(
     file: str,
@@ -41,6 +46,9 @@ def fit(
     window: int | None,
     budget: str | None,
     strategy: str | None,
+    high: str | None,
+    low: str | None,
+    writer: str | None,
     report_file: str | None,
 ) -> None:
     """Read a request body or a message list (JSON) from FILE and print the reduced one.
@@ -52,8 +60,15 @@ def fit(
     data = require_content(read_source(file), file)
     with naming(file):
         request = formats.read_request(data, format=format)
-    held, _ = settings(
-        model=model or request.model, window=window, budget=limit, tokenizer=tokenizer, strategy=strategy
+    held, loaded = settings(
+        model=model or request.model,
+        window=window,
+        budget=limit,
+        tokenizer=tokenizer,
+        strategy=strategy,
+        high=mark(high, "high"),
+        low=mark(low, "low"),
+        writer=writer,
     )
     place = room(model=held.model, named=None, window=window_of(held), budget=held.budget)
     payload = windowsill.fit(
@@ -64,8 +79,11 @@ def fit(
         format=request.format,
         tokenizer=held.tokenizer,
         strategy=held.strategy,
+        writer=held.writer,
+        wait=held.wait,
         overhead=held.overhead,
         max_output=answer_tokens(request.rest),
+        **_marks(held, loaded),
     )
     if report_file is not None:
         report = msgspec.json.format(msgspec.json.encode(payload.report), indent=INDENT)
@@ -73,6 +91,12 @@ def fit(
     print_bytes(in_same_shape(payload, request))
     if on_terminal(sys.stderr):
         click.echo(summary(payload.report, len(request.messages)), err=True)
+
+
+def _marks(held: Settings, loaded: Loaded) -> dict[str, Size]:
+    """The marks where somebody stated one; a request of its own is otherwise reduced when it does not fit."""
+    stated = {"high", "low"} & loaded.origins.keys()
+    return {"high": held.high, "low": held.low} if stated else {}
 
 
 def in_same_shape(payload: Payload, request: Request) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -9,6 +10,8 @@ import msgspec
 from windowsill import models
 from windowsill.budget import Size, tokens_of
 from windowsill.errors import InputError, UnknownModelError
+
+_SHARE = re.compile(r"0?\.\d+|1\.0*")
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,11 @@ def size(text: str | None, setting: str = "budget") -> Size | None:
     probe = 1_000_000
     tokens = tokens_of(text, probe, setting)
     return text if "%" in text else tokens
+
+
+def mark(text: str | None, setting: str) -> Size | None:
+    """A mark as it was typed: a size, or a share as settings files have it (`0.8`)."""
+    return float(text) if text is not None and _SHARE.fullmatch(text.strip()) else size(text, setting)
 
 
 def answer_tokens(rest: Mapping[str, msgspec.Raw]) -> int | None:

@@ -6,13 +6,16 @@ comes later, so each turn renders only what is new.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from windowsill.formats import Format
 from windowsill.history.repair import Repair, repair
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Reasoning
+from windowsill.messages import Block, Message, Reasoning, Text, Tool, ToolResult
 from windowsill.models import Demands
+from windowsill.outputs.wording import READ_TOOL, unreferred
 
 CHAT = "openai"
 """The format in which reasoning stands unsigned beside the message, where some models refuse it."""
@@ -48,10 +51,18 @@ class _Part(msgspec.Struct, frozen=True):
 class Rendering:
     """Renders one session's view for one format."""
 
-    def __init__(self, format: Format, demands: Demands = Demands()) -> None:  # noqa: B008 - it cannot be changed
+    def __init__(
+        self,
+        format: Format,
+        demands: Demands = Demands(),  # noqa: B008 - it cannot be changed
+        *,
+        refs: bool = False,
+    ) -> None:
         self.format = format
         self.demands = demands
         """What the model demands beyond the format."""
+        self.refs = refs
+        """Whether refs of outputs are shown: only where the tool that reads them is offered."""
         self._terms = b""
         self._forget()
 
@@ -137,7 +148,8 @@ class Rendering:
             return self._tail
         items = view.items[start:stop]
         shown = [view.read(item) for item in items]
-        messages = [self._rooted(view, item, message) for item, message in zip(items, shown, strict=True)]
+        plain = shown if self.refs else [without_refs(m) if i.results else m for i, m in zip(items, shown, strict=True)]
+        messages = [self._rooted(view, item, message) for item, message in zip(items, plain, strict=True)]
         repaired = repair(
             messages,
             self.format.rules,
@@ -166,6 +178,30 @@ class Rendering:
             if not (each.kind == "role_order_mended" and _is_ours(items, each.where))
         ]
         return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
+
+
+def shows_refs(tools: Sequence[Tool]) -> bool:
+    """Whether a request with these tools shows refs of outputs: only if the model can follow them."""
+    return any(tool.name == READ_TOOL for tool in tools)
+
+
+def without_refs(message: Message) -> Message:
+    """A message whose trimmed outputs do not say how to read them on."""
+    blocks = tuple(_without_ref(block) for block in message.blocks)
+    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+    return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
+
+
+def _without_ref(block: Block) -> Block:
+    if not isinstance(block, ToolResult) or block.ref is None:
+        return block
+    content = tuple(
+        msgspec.structs.replace(inner, text=unreferred(inner.text, block.ref.id), raw=None)
+        if isinstance(inner, Text) and block.ref.id in inner.text
+        else inner
+        for inner in block.content
+    )
+    return msgspec.structs.replace(block, content=content, raw=None)
 
 
 def _is_ours(items: list[Item], where: int) -> bool:

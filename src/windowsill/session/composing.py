@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from windowsill import formats
-from windowsill.budget import Budget, budget_for
+from windowsill import formats, strategies
+from windowsill.budget import Budget, budget_for, tokens_of
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.payload import Payload, Report, Statistics, build_body, weigh_item
 from windowsill.compose.prefix import same_blocks, same_start
-from windowsill.compose.rendering import Rendered, Rendering
-from windowsill.config import Settings
-from windowsill.errors import BudgetError, InputError, UnknownModelError
+from windowsill.compose.rendering import Rendered, Rendering, shows_refs
+from windowsill.config import Settings, tuned
+from windowsill.errors import BudgetError, InputError, UnknownModelError, WindowsillError
 from windowsill.history.history import Call, terms
 from windowsill.history.view import View
+from windowsill.session.adding import write
 from windowsill.session.desk import Desk
 from windowsill.session.fitting import Fitted, Fitting, Wanted
 from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.strategies import Asking, Delegating, Strategy
+from windowsill.strategies.guard import trusted
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.tokens import Scale, Weight
 from windowsill.writers import Shared
+
+if TYPE_CHECKING:
+    from windowsill.session.recalling import Recalling
 
 MOST_RECENT = 32
 """How many requests may wait for their answers at the same time, each to be held against its own."""
@@ -49,24 +54,47 @@ class Sent(NamedTuple):
 class Composer:
     """Composes the requests of one session."""
 
-    def __init__(self, ledger: Ledger, lens: Lens, settings: Settings, strategy: Strategy, desk: Desk) -> None:
+    def __init__(self, ledger: Ledger, lens: Lens, stated: Settings, strategy: Strategy, desk: Desk) -> None:
+        """`stated` are the settings as the user gave them; those of `lens` are tuned for its model."""
         self.ledger = ledger
         self.fitting = Fitting(ledger, desk, self.budget)
         self.lens = lens
-        self._lenses = {settings.model: lens}
-        self.settings = settings
-        self.strategy = strategy
-        self._renderings: dict[str, Rendering] = {}
+        self._lenses = {stated.model: lens}
+        self._stated = stated
+        self._strategies = {lens.settings.strategy: trusted(strategy)}
+        self._given: Strategy | None = None
+        self.recalling: Recalling | None = None
+        """Who looks for what the next step needs."""
+        self._renderings: dict[tuple[str, bool], Rendering] = {}
         self._fixed: tuple[object, Fixed] | None = None
         self._before: Rendered | None = None
         self._total = 0
         self._parts: tuple[str, ...] = ()
-        self.fixed_tokens = settings.overhead
+        self.fixed_tokens = stated.overhead
         """Tokens of the last request besides its messages."""
         self.last: Sent | None = None
         """The last request."""
         self._recent: dict[str, Sent] = {}
         """The last requests, by the message they end with."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they hold for the model that is composed for."""
+        return self.lens.settings
+
+    @property
+    def strategy(self) -> Strategy:
+        """Who plans: the strategy that was given, or the one that the settings name."""
+        if self._given is not None:
+            return self._given
+        line = self.settings.strategy
+        if line not in self._strategies:
+            self._strategies[line] = trusted(strategies.get(line))
+        return self._strategies[line]
+
+    @strategy.setter
+    def strategy(self, strategy: Strategy) -> None:
+        self._given = trusted(strategy)
 
     def see(self, model: str | None) -> None:
         """Compose for this model from now on; one that is not known is measured as the stated one."""
@@ -78,6 +106,8 @@ class Composer:
         if lens is self.lens:
             return
         self.lens.save()
+        if self.fitting.desk.source == self.settings.writer != lens.settings.writer:
+            self.fitting.desk.use(lens.settings.writer)
         self.lens = lens
         self.ledger.weigh_with(lens.scale)
         # What was rendered and weighed for the model before says nothing about this one.
@@ -86,11 +116,11 @@ class Composer:
 
     def _lens_for(self, model: str) -> Lens:
         try:
-            return Lens(msgspec.structs.replace(self.settings, model=model), self.ledger.store)
+            return Lens(tuned(msgspec.structs.replace(self._stated, model=model)), self.ledger.store)
         except UnknownModelError:
-            if self.settings.model is None:
+            if self._stated.model is None:
                 raise
-            return self._lenses[self.settings.model]
+            return self._lenses[self._stated.model]
 
     def compose(
         self,
@@ -110,7 +140,9 @@ class Composer:
         wanted = self._wanted(fixed, format, max_output, model_name, anchored=anchored)
         tokens, blobs = wanted.budget.fixed, _ids(fixed)
         asking = self._asking(format)
+        told = self._recall(wanted.budget) if not anchored else ()
         done = self.fitting.fit(wanted)
+        done.notes.extend(told)
         rendered = done.rendered
         total = tokens + rendered.extra + view.tokens()
         parts = tuple(id for id, _ in fixed.blobs.values())
@@ -148,7 +180,7 @@ class Composer:
             demands=self.lens.model.demands,
         )
         self.ledger.pend(call, dict(fixed.blobs.values()))
-        shown = self._frozen(view)
+        shown, refs = self._frozen(view), shows_refs(fixed.tools)
         return Payload(
             tokens=total,
             tell=lambda: self._report(fixed, wanted.budget, shown(), done, total=total, stable=stable),
@@ -158,10 +190,27 @@ class Composer:
             system=fixed.system,
             tools=fixed.tools,
             rest=fixed.rest,
-            render=lambda name: rendered if name == format else self._new_rendering(name).render(shown(), terms(blobs)),
+            render=lambda name: (
+                rendered if name == format else self._new_rendering(name, refs=refs).render(shown(), terms(blobs))
+            ),
             breakpoints=breakpoints,
             headers=asking.headers if asking is not None else {},
         )
+
+    def _recall(self, budget: Budget) -> tuple[str, ...]:
+        """Bring back what the step at hand needs of what is hidden; what is to be told about it."""
+        size, view = self.settings.recall, self.ledger.view
+        if size is None or self.recalling is None:
+            return ()
+        try:
+            found = self.recalling.recall(view, tokens_of(size, budget.limit, "recall"))
+        except WindowsillError as error:
+            # The archive can be made again; a turn that fails cannot be had back.
+            return (f"recall failed: {error}",)
+        if found is None:
+            return ()
+        write(self.ledger, [found.message], None, steady=view.thread)
+        return (f"recall: {found.lines} hidden lines brought back",)
 
     def sent_behind(self, message_id: str) -> Sent | None:
         """The last request that ended with this message, if it was not long ago."""
@@ -190,7 +239,7 @@ class Composer:
         return Wanted(
             budget=budget,
             strategy=SlidingWindow() if idle else self.strategy,
-            render=lambda shown: self._rendering(format).render(shown, under),
+            render=lambda shown: self._rendering(format, refs=shows_refs(fixed.tools)).render(shown, under),
             shared=lambda: self._shared(fixed, format, model_name, under),
             max_output=max_output,
             anchored=anchored,
@@ -225,7 +274,7 @@ class Composer:
         """The request as it would be sent now, whether it fits or not."""
         view = self.ledger.view
         self.ledger.journal.load(view)
-        rendered = self._new_rendering(format).render(view, under)
+        rendered = self._new_rendering(format, refs=shows_refs(fixed.tools)).render(view, under)
         body = build_body(
             formats.get(format),
             rendered,
@@ -271,14 +320,15 @@ class Composer:
             stable += int(rendered.tokens[common] * share)
         return min(stable, self._total)
 
-    def _rendering(self, format: str) -> Rendering:
-        if format not in self._renderings:
-            self._renderings[format] = self._new_rendering(format)
-        return self._renderings[format]
+    def _rendering(self, format: str, *, refs: bool) -> Rendering:
+        key = (format, refs)
+        if key not in self._renderings:
+            self._renderings[key] = self._new_rendering(format, refs=refs)
+        return self._renderings[key]
 
-    def _new_rendering(self, format: str) -> Rendering:
+    def _new_rendering(self, format: str, *, refs: bool) -> Rendering:
         demands = self.lens.model.demands
-        return Rendering(formats.get(format, demands), demands)
+        return Rendering(formats.get(format, demands), demands, refs=refs)
 
     def _frozen(self, view: View) -> Callable[[], View]:
         """The view as it is now, for a payload that is looked at after the session has moved on."""

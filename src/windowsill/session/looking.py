@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from windowsill.config import Settings
 from windowsill.history.history import call_meta
 from windowsill.history.view import Item, View
-from windowsill.messages import Message
+from windowsill.messages import Message, text_message
 from windowsill.models import Model
 from windowsill.session import telling, undo
 from windowsill.session.composing import Composer
@@ -17,11 +19,18 @@ from windowsill.session.records import Branch, CallRecord, Event, Explanation, F
 from windowsill.session.replaying import request_of
 from windowsill.store import Store
 
+if TYPE_CHECKING:
+    from windowsill.archive import Archive
+    from windowsill.outputs import Outputs
+
+# ruff: noqa: PLC0415 - a session that never searches loads nothing for it
+
 
 class Looking:
     """The part of a session that changes nothing."""
 
     id: str
+    settings: Settings
     _store: Store
     _ledger: Ledger
     _composer: Composer
@@ -49,6 +58,35 @@ class Looking:
     def counting(self) -> dict[str, Any]:
         """How tokens are counted and how far that has been off."""
         return self._lens.describe()
+
+    @property
+    def fill(self) -> tuple[int, int]:
+        """The tokens that a request has now, with the system prompt and tools of the last one, and may have."""
+        fixed = self._composer.fixed_tokens
+        return fixed + self.tokens, self._composer.budget(fixed).limit
+
+    def refresh(self) -> None:
+        """Take in what other processes have written to this session."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """Every tool output of this session, whole: to read, to search, and to keep what arrives in pieces."""
+        from windowsill.outputs import Outputs
+
+        return Outputs(self._store, self.id)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Search over everything ever said in this session, and in those its `scope` includes."""
+        from windowsill.archive import Archive
+
+        return Archive(self._store, self.id, scope=self.settings.scope, count=self._count)
+
+    def _count(self, text: str) -> int:
+        scale = self._ledger.scale
+        return scale.tokens(scale.weigh(text_message("user", text)))
 
     def messages(self) -> Iterator[Message]:
         """Every message of the current branch exactly as it was added, hidden or not, oldest first."""

@@ -7,7 +7,7 @@ import msgspec
 from windowsill import formats
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.payload import build_body
-from windowsill.compose.rendering import Rendering
+from windowsill.compose.rendering import Rendering, shows_refs
 from windowsill.errors import DamagedError
 from windowsill.history.history import Call
 from windowsill.messages import Message, Tool
@@ -20,12 +20,13 @@ def request_of(ledger: Ledger, call: Call) -> bytes:
     system = _part(ledger, call, "system")
     tools = _part(ledger, call, "tools")
     rest = _part(ledger, call, "rest")
+    definitions = msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else ()
     view = ledger.dress(ledger.journal.at(call.at).view)
     return build_body(
         format,
-        Rendering(format, call.demands).render(view, call.terms),
+        Rendering(format, call.demands, refs=shows_refs(definitions)).render(view, call.terms),
         system=msgspec.json.decode(system, type=Message) if system is not None else None,
-        tools=msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
+        tools=definitions,
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},
         model=call.model,
         breakpoints=Breakpoints(**call.breakpoints),

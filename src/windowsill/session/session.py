@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from anyio import to_thread
+from anyio import get_cancelled_exc_class, to_thread
 
 from windowsill import formats, strategies
 from windowsill.budget import Size
 from windowsill.compose.payload import Payload, Statistics
-from windowsill.config import Settings, changed, read_settings, tuned
+from windowsill.config import Loaded, Settings, changed, load, read_settings, tuned
 from windowsill.errors import InputError
 from windowsill.messages import Cleared, Mark, Message, Request, Usage
 from windowsill.session import provider, undo
@@ -28,6 +28,11 @@ from windowsill.session.lens import Lens
 from windowsill.session.resuming import Resumed, Resumption, without_system
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
+
+if TYPE_CHECKING:
+    from windowsill.session.tools import Toolbox
+
+Config: TypeAlias = Loaded | Path | str | bool
 
 NAME_LIMIT = 500
 
@@ -54,8 +59,12 @@ class Session(Changing):
         lens = Lens(fitted, store)
         self._ledger = Ledger(store, id, lens.scale, clock)
         desk = Desk(fitted.writer, load=self._ledger.journal.load_items, wait=fitted.wait)
-        self._composer = Composer(self._ledger, lens, fitted, self._strategy, desk)
+        self._composer = Composer(self._ledger, lens, settings, self._strategy, desk)
         self._resumption = Resumption(self._ledger, self._composer)
+        if settings.recall is not None:
+            from windowsill.session.recalling import Recalling  # noqa: PLC0415 - most sessions bring nothing back
+
+            self._composer.recalling = Recalling(lambda: self.archive)
 
     @classmethod
     def open(
@@ -71,9 +80,13 @@ class Session(Changing):
         writer: Source | None = None,
         store: Store | str | Path | None = None,
         clock: Callable[[], float] = time.time,
+        config: Config | None = None,
         **settings: Any,
     ) -> Session:
         """Open a session, or begin one. What is stated here is kept with it and need not be stated again.
+
+        `config` is a settings file, `True` for the nearest one and the environment, or what `config.load` gave; what is
+        stated beside it wins. Without it no file is read.
 
         `store` is a folder, a database file, `":memory:"`, or a store; without it sessions are kept in `.windowsill/`
         of the current folder if there is one, else in the user's data folder.
@@ -91,6 +104,8 @@ class Session(Changing):
             "writer": writer if isinstance(writer, str) else None,
             **settings,
         }
+        if config:
+            stated = {**_opening(config), **{name: value for name, value in stated.items() if value is not None}}
         owned = not isinstance(store, Store)
         place = store if isinstance(store, Store) else open_store(store)
         try:
@@ -137,6 +152,8 @@ class Session(Changing):
 
     def close(self) -> None:
         """Write what is pending and release the store, if this session opened it."""
+        # Before the lock too: a request of another thread may hold it while it waits for a summary.
+        self._composer.fitting.desk.close()
         with self._ledger.lock:
             self._composer.fitting.desk.close()
             self._ledger.flush()
@@ -269,8 +286,15 @@ class Session(Changing):
             format=format,
             params=params,
         )
-        # Only a model may be waited for; without one a thread would cost more than it saves.
-        return await to_thread.run_sync(compose) if self._composer.fitting.desk.asks else compose()
+        if not self._composer.fitting.desk.asks:
+            # Only a model may be waited for; without one a thread would cost more than it saves.
+            return compose()
+        try:
+            return await to_thread.run_sync(compose, abandon_on_cancel=True)
+        except get_cancelled_exc_class():
+            # Whoever gives up a turn does not wait for its summary; what is being composed ends in its thread.
+            self._composer.fitting.desk.close()
+            raise
 
     def compose_sync(
         self,
@@ -332,6 +356,13 @@ class Session(Changing):
         if shown is None or shown.text != text or shown.metadata.get("windowsill") != "dynamic":
             self.add(text, metadata={"windowsill": "dynamic"})
 
+    @cached_property
+    def tools(self) -> Toolbox:
+        """Tools with which the model reads and searches what left its window."""
+        from windowsill.session.tools import Toolbox  # noqa: PLC0415 - most sessions offer none
+
+        return Toolbox(self)
+
     @property
     def format(self) -> str:
         """The wire format of this session: the stated one, that of its messages, or that of its model."""
@@ -344,3 +375,10 @@ class Session(Changing):
                 if found in formats.names():
                     return chat if found in formats.DIALECTS else found
         return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, chat)
+
+
+def _opening(config: Config) -> dict[str, Any]:
+    """What a configuration states for a session."""
+    if isinstance(config, Loaded):
+        return config.opening()
+    return load(file=None if isinstance(config, bool) else config).opening()

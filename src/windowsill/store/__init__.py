@@ -106,7 +106,16 @@ class Store(Protocol):
         """The last view snapshot at or before an entry."""
 
     def blob(self, session: str, id: str) -> bytes | None:
-        """A blob that an entry of this session refers to."""
+        """A blob of this session."""
+
+    def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Keep blobs without touching the journal; one whose id is already there is left as it is."""
+
+    def blob_ids(self, session: str, prefix: str) -> list[str]:
+        """The ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+
+    def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
+        """Remove blobs; how many of them were there. Whether anything refers to them is the caller's to know."""
 
     def remember(self, key: str, value: bytes) -> None:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""

@@ -10,7 +10,7 @@ from windowsill import formats
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry
 from windowsill.history.view import Same, message_meta
-from windowsill.messages import NEUTRAL, Message
+from windowsill.messages import NEUTRAL, Block, Message, OutputRef, ToolResult
 from windowsill.store import Store
 
 
@@ -23,7 +23,21 @@ def message_of(entry: Entry, store: Store, session: str) -> Message:
     else:
         message = formats.get(meta.format).read_message(body, entry.id)
     return msgspec.structs.replace(
-        message, id=entry.id, at=entry.at, marks=frozenset(meta.marks), metadata=meta.metadata
+        message,
+        id=entry.id,
+        at=entry.at,
+        marks=frozenset(meta.marks),
+        metadata=meta.metadata,
+        blocks=with_refs(message.blocks, meta.refs) if meta.refs else message.blocks,
+    )
+
+
+def with_refs(blocks: tuple[Block, ...], refs: Sequence[OutputRef | None]) -> tuple[Block, ...]:
+    """Blocks whose results say, one after the other, where the whole of each is kept."""
+    left = iter(refs)
+    return tuple(
+        msgspec.structs.replace(block, ref=next(left, None)) if isinstance(block, ToolResult) else block
+        for block in blocks
     )
 
 

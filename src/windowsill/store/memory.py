@@ -134,10 +134,32 @@ class MemoryStore:
             return (known[place - 1], journal.snapshots[known[place - 1]]) if journal and place else None
 
     def blob(self, session: str, id: str) -> bytes | None:
-        """A blob that an entry of this session refers to."""
+        """A blob of this session."""
         with self._lock:
             journal = self._journals.get(session)
             return journal.blobs.get(id) if journal else None
+
+    def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Keep blobs without touching the journal; one whose id is already there is left as it is."""
+        files = list(blobs)
+        check_extras(session, 0, [], files)
+        with self._lock:
+            kept = self._journal(session).blobs
+            for id, data in files:
+                kept.setdefault(id, data)
+
+    def blob_ids(self, session: str, prefix: str) -> list[str]:
+        """The ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+        with self._lock:
+            journal = self._journals.get(session)
+            return sorted(id for id in journal.blobs if id.startswith(prefix)) if journal else []
+
+    def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
+        """Remove blobs; how many of them were there."""
+        doomed = set(ids)
+        with self._lock:
+            kept = self._journal(session).blobs
+            return sum(kept.pop(id, None) is not None for id in doomed)
 
     def remember(self, key: str, value: bytes) -> None:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""

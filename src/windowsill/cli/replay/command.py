@@ -22,6 +22,7 @@ from windowsill.cli.replay.printing import print_report
 from windowsill.cli.replay.report import ReplayReport, SessionReport, Tally
 from windowsill.cli.replay.spending import Account
 from windowsill.cli.replay.walking import Options, Walk
+from windowsill.cli.room import mark
 from windowsill.cli.strategies_choice import settings
 from windowsill.config import Loaded, Settings
 from windowsill.errors import FormatError, WindowsillError
@@ -47,6 +48,16 @@ from windowsill.strategies import DEFAULT
     metavar="S",
     help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
 )
+@click.option("--high", metavar="N", help="Reduce above this, such as 80%.")
+@click.option("--low", metavar="N", help="Reduce down to this, such as 50%.")
+@click.option(
+    "--writer",
+    metavar="W",
+    help="Who writes summaries: offline, or a model such as openai:gpt-5-mini, which is really asked. Only what is "
+    "stated here counts: a settings file does not make a replay cost money.",
+)
+@click.option("--recall", metavar="N", help="Bring back up to N tokens (or a share) of what a step needs.")
+@click.option("--tools", "with_tools", is_flag=True, help="Offer the tools that read what was hidden.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N sessions.")
 @click.option("--dump", "dump_file", metavar="D.jsonl", help="Write each request to this file (.gz compresses it).")
 @click.option("--report", "report_file", metavar="R.json", help="Write the report to this file.")
@@ -64,6 +75,8 @@ def replay(
     report_file: str | None,
     *,
     as_json: bool,
+    with_tools: bool,
+    **typed: str | None,
 ) -> None:
     """Go through recorded sessions turn by turn, as an agent would, and report what was sent.
 
@@ -76,18 +89,33 @@ def replay(
     was recorded, the report says what was paid, and what the same calls would cost. What is not stated comes from
     WINDOWSILL_* variables and from windowsill.toml.
     """
-    held, loaded = settings(model=model, tokenizer=tokenizer, overhead=overhead, strategy=strategy)
+    held, loaded = settings(
+        model=model,
+        tokenizer=tokenizer,
+        overhead=overhead,
+        strategy=strategy,
+        high=mark(typed["high"], "high"),
+        low=mark(typed["low"], "low"),
+        writer=typed["writer"],
+        recall=mark(typed["recall"], "recall"),
+    )
+    stated = {"high", "low"} & loaded.origins.keys()
     options = Options(
         model=model,
         window=window or _room(held, loaded),
         overhead=held.overhead,
         strategy=held.strategy if strategy or held.strategy != DEFAULT else None,
         tokenizer=held.tokenizer,
+        high=held.high if stated else None,
+        low=held.low if stated else None,
+        writer=held.writer if typed["writer"] else None,
+        recall=held.recall,
+        tools=with_tools,
     )
     if options.tokenizer is not None:
         tokens.counter(options.tokenizer)
-    size = readable(files)
-    with dump_to(dump_file) as dump, _progress(size) as advance:
+    length = readable(files)
+    with dump_to(dump_file) as dump, _progress(length) as advance:
         report, total, paid = _replay(recordings(files, format=format, advance=advance), options, limit, dump)
     if report_file is not None:
         Path(report_file).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=INDENT) + b"\n")
@@ -211,7 +239,7 @@ def _walk(walk: Walk, tally: Tally, account: Account, dump: Dump | None) -> None
         bill = economy.pay(
             tokens=turn.tokens, stable=turn.stable, everything=turn.everything, output=turn.output, at=turn.at
         )
-        tally.count(turn, bill, evidence.measure(turn.answer, turn.body))
+        tally.count(turn, bill, evidence.measure(turn.answer, turn.body, walk.reaches))
         account.replayed(turn)
         if dump is not None:
             dump.write(recording.id, turn)

@@ -8,7 +8,7 @@ quote them right the model must see them, their names alone do not help.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -42,6 +42,8 @@ class Kept(msgspec.Struct):
     """Lines that edits quoted and that were seen before,"""
     kept_lines: int = 0
     """and those of them that stood in the request."""
+    reachable: int = 0
+    """Values that did not stand in the request, and that one search of the history shows."""
 
     def add(self, other: Kept) -> None:
         """Count the other's values too."""
@@ -51,6 +53,7 @@ class Kept(msgspec.Struct):
         self.kept_from_outputs += other.kept_from_outputs
         self.needed_lines += other.needed_lines
         self.kept_lines += other.kept_lines
+        self.reachable += other.reachable
 
 
 class _Body(msgspec.Struct, rename="camel"):
@@ -84,8 +87,8 @@ class Evidence:
         if others:
             self._others.append(others)
 
-    def measure(self, answer: Message, body: bytes) -> Kept:
-        """What the calls of an answer needed, and whether the request that led to it had it."""
+    def measure(self, answer: Message, body: bytes, reaches: Callable[[str], bool] = lambda _: False) -> Kept:
+        """What the calls of an answer needed, and whether the request that led to it had it, or a search shows it."""
         found = Kept()
         values, lines = list(needed(answer)), list(quoted(answer))
         if not values and not lines:
@@ -98,6 +101,7 @@ class Evidence:
             kept = value in sent
             found.needed += 1
             found.kept += kept
+            found.reachable += not kept and reaches(value)
             found.needed_from_outputs += not told
             found.kept_from_outputs += kept and not told
         for line in lines:

@@ -39,6 +39,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """The same for values that only tool outputs had shown,"""
     kept_lines: float | None
     """and for the lines that edits quoted."""
+    within_reach: float | None
+    """Of the argument values seen before, those that stood in the request or that one search of the history shows."""
     values_needed: int
     values_needed_from_outputs: int
     lines_needed: int
@@ -175,6 +177,7 @@ class Tally:
             kept=share(self.kept.kept, self.kept.needed),
             kept_from_outputs=share(self.kept.kept_from_outputs, self.kept.needed_from_outputs),
             kept_lines=share(self.kept.kept_lines, self.kept.needed_lines),
+            within_reach=share(self.kept.kept + self.kept.reachable, self.kept.needed),
             values_needed=self.kept.needed,
             values_needed_from_outputs=self.kept.needed_from_outputs,
             lines_needed=self.kept.needed_lines,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from windowsill import formats
+from windowsill.budget import Size
 from windowsill.cli.recordings import Recording
 from windowsill.cli.room import answer_tokens, room
 from windowsill.compose.payload import Payload
@@ -36,6 +37,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     overhead: int = 0
     strategy: str | None = None
     tokenizer: str | None = None
+    high: Size | None = None
+    low: Size | None = None
+    writer: str | None = None
+    recall: Size | None = None
+    tools: bool = False
+    """Whether the tools that read what was hidden are offered."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +84,10 @@ class Walk:
             window=place.window,
             budget=place.budget,
             strategy=options.strategy,
+            high=options.high,
+            low=options.low,
+            writer=options.writer,
+            recall=options.recall,
             store=MemoryStore(),
             clock=lambda: float(next(ticks)),
             tokenizer=options.tokenizer,
@@ -86,6 +97,8 @@ class Walk:
         self._format = formats.get(request.format)
         self._weight = Weight()
         self._seconds = 0.0
+        self._offered = self.session.tools.tools if options.tools else ()
+        self._sent = 0
 
     @property
     def model(self) -> Model:
@@ -119,9 +132,14 @@ class Walk:
     def lost(self) -> int:
         """How many of the messages that were added are no longer there, byte for byte."""
         added = self.recording.request.messages
-        kept = list(self.session.messages())
+        # What was brought back was not recorded.
+        kept = [message for message in self.session.messages() if "windowsill" not in message.metadata]
         same = sum(1 for one, other in zip(added, kept, strict=False) if one.raw == other.raw)
         return max(len(added), len(kept)) - same
+
+    def reaches(self, value: str) -> bool:
+        """Whether one search of the history, as it was when the last request was sent, shows a value."""
+        return any(value in found.text for found in self.session.archive.retrieve(value, within=[(1, self._sent)]))
 
     def _add(self, message: Message, index: int) -> None:
         times = self.recording.times
@@ -137,8 +155,12 @@ class Walk:
             params.setdefault("max_tokens", formats.DEFAULT_MAX_TOKENS)
         start = time.perf_counter()
         payload = self.session.compose_sync(
-            system=request.system, tools=request.tools, params=params, max_output=answer_tokens(request.rest)
+            system=request.system,
+            tools=(*request.tools, *self._offered),
+            params=params,
+            max_output=answer_tokens(request.rest),
         )
+        self._sent = self.session.view.at
         body = payload.body()
         seconds = self._seconds + time.perf_counter() - start
         self._seconds = 0.0

@@ -20,6 +20,9 @@ from windowsill.store.sqlite.opening import make_ready
 from windowsill.store.sqlite.rows import to_entry, to_row
 from windowsill.store.statements import migrations, statements
 
+LARGE_BLOB = 65_536
+"""Bytes above which a blob is read page by page: a row that holds it would be put together in memory first."""
+
 MAX_SEQ = 2**32 - 1
 """The last number an entry can have: it is half of the key of its body."""
 
@@ -115,9 +118,37 @@ class SQLiteStore:
         return (row[0], row[1]) if row else None
 
     def blob(self, session: str, id: str) -> bytes | None:
-        """A blob that an entry of this session refers to."""
-        row = self._one("blob", session, id)
-        return row[0] if row else None
+        """A blob of this session."""
+        with self._connections.reading() as db:
+            # Both steps see the same state of the file.
+            db.execute("BEGIN")
+            try:
+                rows = db.execute(self._sql["blob"], (session, id, LARGE_BLOB)).fetchall()
+                if not rows or rows[0][1] is not None:
+                    return rows[0][1] if rows else None
+                with db.blobopen("blob", "data", rows[0][0], readonly=True) as data:
+                    return data.read()
+            finally:
+                db.execute("COMMIT")
+
+    def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Keep blobs without touching the journal; one whose id is already there is left as it is."""
+        files = list(blobs)
+        check_extras(session, 0, [], files)
+        with self._connections.writing() as db:
+            key = self._key(db, session)
+            db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
+
+    def blob_ids(self, session: str, prefix: str) -> list[str]:
+        """The ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+        return [id for (id,) in self._all("blob_ids", session, prefix)]
+
+    def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
+        """Remove blobs; how many of them were there."""
+        doomed = set(ids)
+        with self._connections.writing() as db:
+            key = self._key(db, session)
+            return sum(db.execute(self._sql["drop_blob"], (key, id)).rowcount for id in doomed)
 
     def remember(self, key: str, value: bytes) -> None:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""
@@ -167,6 +198,12 @@ class SQLiteStore:
     def close(self) -> None:
         """Release the connections. Closing twice is fine."""
         self._connections.close()
+
+    def _key(self, db: sqlite3.Connection, session: str) -> int:
+        row = db.execute(self._sql["session_key"], (session,)).fetchone()
+        if row is None:
+            raise no_session(session)
+        return int(row[0])
 
     def _insert(self, db: sqlite3.Connection, session: str, key: int, entries: Sequence[Entry]) -> None:
         try:

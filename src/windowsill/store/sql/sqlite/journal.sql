@@ -81,4 +81,19 @@ ORDER BY n.seq DESC
 LIMIT 1;
 
 -- name: blob
-SELECT b.data FROM session AS s JOIN blob AS b ON b.session = s.key WHERE s.id = ? AND b.id = ?;
+-- The length is known without reading the data.
+SELECT b.key, CASE WHEN length(b.data) <= ?3 THEN b.data END
+FROM session AS s
+JOIN blob AS b ON b.session = s.key
+WHERE s.id = ?1 AND b.id = ?2;
+
+-- name: blob_ids
+-- No text in UTF-8 holds the byte FF: what lies between the prefix and the prefix with FF behind it begins with it.
+SELECT b.id
+FROM session AS s
+JOIN blob AS b ON b.session = s.key
+WHERE s.id = ?1 AND b.id >= ?2 AND b.id < ?2 || CAST(x'ff' AS TEXT)
+ORDER BY b.id;
+
+-- name: drop_blob
+DELETE FROM blob WHERE session = ? AND id = ?;

@@ -1,0 +1,35 @@
+"""`windowsill mcp`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import anyio
+import click
+
+from windowsill.cli.sessions.place import opened_session, store_option
+
+TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
+
+
+@click.command()
+@click.argument("session")
+@click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback give a token.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
+@click.option("--token", envvar=TOKEN, help=f"The secret that clients must send as a bearer token ({TOKEN}).")
+@store_option
+def mcp(session: str, place: str | None, host: str, port: int, token: str | None, *, http: bool) -> None:
+    """Serve the tools of a session to MCP clients.
+
+    A model then reads and searches what left its window: tool_output_cache, tool_output_cache_grep, history_search,
+    history_read, context_status.
+    """
+    from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - only loaded when it is served
+
+    with opened_session(place, session) as (found, _):
+        if http:
+            click.echo(f"http://{host}:{port}/mcp", err=True)
+            anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token))
+        else:
+            anyio.run(serve_stdio, found.tools)

@@ -1,0 +1,100 @@
+"""An MCP server around a session's toolbox; it adds nothing of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from windowsill.errors import InputError, SettingError
+from windowsill.mcp.guard import TokenGuard, is_loopback
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from starlette.types import ASGIApp
+
+    from windowsill.session.tools import Toolbox
+
+# ruff: noqa: PLC0415 - the protocol's own package is only there for those who installed it, and slow to load
+
+PATH = "/mcp"
+"""Where streamable HTTP is served."""
+
+INSTRUCTIONS = (
+    "Parts of the conversation may have been folded away to fit the context window; nothing of it is lost. "
+    "Search it with history_search, read a message with history_read, read or grep a trimmed tool output by its ref."
+)
+
+
+def _build(toolbox: Toolbox) -> Server[Any]:
+    try:
+        import mcp_types as types
+        from mcp.server.lowlevel import Server
+    except ImportError as error:
+        raise InputError(
+            f"MCP needs a package that is missing: {error.name}", remedy="pip install 'windowsill[mcp]'"
+        ) from None
+    tools = [
+        types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in toolbox.tools
+    ]
+
+    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        del context, params
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        del context
+        # A search through a large output takes a while; others must not wait for it.
+        answer = await to_thread.run_sync(partial(toolbox.call, params.name, params.arguments))
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
+        )
+
+    return Server(
+        "windowsill",
+        version=version("windowsill"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve_stdio(toolbox: Toolbox) -> None:
+    """Answer one client over standard input and output until it goes."""
+    server = _build(toolbox)
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> ASGIApp:
+    """The application that `serve_http` serves, for those who have a server of their own.
+
+    Beyond loopback a token is demanded. Only requests that name this host are answered, so that no web page can reach
+    it through a name of its own.
+    """
+    if not is_loopback(host) and not token:
+        raise SettingError("token", token, f"a secret, as {host} can be reached by others")
+    server = _build(toolbox)
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    names = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(host) else [host]
+    places = [f"{name}:{port or '*'}" for name in names]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=host not in {"0.0.0.0", "::"},  # noqa: S104 - compared, not bound to
+        allowed_hosts=places,
+        allowed_origins=[f"{scheme}://{place}" for place in places for scheme in ("http", "https")],
+    )
+    app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security, host=host)
+    return TokenGuard(app, token) if token else app
+
+
+async def serve_http(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 8765, token: str | None = None) -> None:
+    """Answer any number of clients over streamable HTTP until cancelled."""
+    app = http_app(toolbox, host=host, port=port, token=token)
+    import uvicorn
+
+    await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve()

@@ -1,0 +1,189 @@
+"""The tool outputs of one session: keep them, open, read and search them, and remove what nothing refers to."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import AsyncIterable, Callable, Container, Iterable, Iterator
+from weakref import WeakSet
+
+import msgspec
+
+from windowsill.errors import DamagedError, FormatError, NotFoundError
+from windowsill.history.entries import Entry
+from windowsill.history.view import message_meta
+from windowsill.messages import OutputRef, ToolResult
+from windowsill.outputs.collecting import Collected, collect
+from windowsill.outputs.cutting import encoded
+from windowsill.outputs.grep import SECONDS, Query, grep
+from windowsill.outputs.kept import Kept, find_kept
+from windowsill.outputs.limits import Limits
+from windowsill.outputs.output import Held, Output
+from windowsill.outputs.reading import read
+from windowsill.outputs.refs import Place, is_kept, place_of, ref_at
+from windowsill.outputs.said import text_of
+from windowsill.outputs.showing import middle_of, shown_of
+from windowsill.outputs.writing import Writing
+from windowsill.store import Store
+from windowsill.store.decoding import message_of
+
+MANY_LINES = 2_000
+MANY_MATCHES = 100
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)
+
+
+class Outputs:
+    """What the tools of one session answered, whole; nothing of another session is ever found."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: str,
+        *,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
+        new_token: Callable[[], str] = _new_token,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._store = store
+        self._session = session
+        self._clock = clock
+        self._timer = timer
+        self._new_token = new_token
+        self._writings: WeakSet[Writing] = WeakSet()
+
+    def start(self) -> Writing:
+        """Begin to keep an output that arrives in pieces."""
+        writing = Writing(self._store, self._session, self._new_token(), clock=self._clock)
+        self._writings.add(writing)
+        return writing
+
+    def keep(self, pieces: Iterable[bytes | str]) -> OutputRef:
+        """Keep an output and give its ref; the same content gives the same ref and is stored once."""
+        with self.start() as writing:
+            for piece in pieces:
+                writing.write(piece)
+            return writing.finish()
+
+    async def akeep(self, pieces: AsyncIterable[bytes | str]) -> OutputRef:
+        """As `keep`, without holding up the event loop while the store is at work."""
+        from anyio import CancelScope, to_thread  # noqa: PLC0415 - only who is asynchronous pays for it
+
+        writing = self.start()
+        try:
+            async for piece in pieces:
+                for _ in writing.take(piece):
+                    await to_thread.run_sync(writing.put)
+            return await to_thread.run_sync(writing.finish)
+        finally:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(writing.abandon)
+
+    def open(self, ref: str) -> Output:
+        """The output with this ref; `NotFoundError` when this session has none."""
+        if is_kept(ref):
+            kept = find_kept(self._store, self._session, ref)
+            if kept is not None:
+                return kept
+        place = place_of(ref)
+        if place is None:
+            raise self._unknown(ref)
+        return self._said(ref, place)
+
+    def read(self, ref: str, offset: int = 1, limit: int = MANY_LINES, *, column: int = 1) -> str:
+        """Lines with their numbers, from `offset` on; a `column` above 1 reads on inside that one line."""
+        return read(self.open(ref), offset, limit, column, self.limits)
+
+    def grep(
+        self,
+        ref: str,
+        pattern: str,
+        *,
+        context: int = 0,
+        before: int | None = None,
+        after: int | None = None,
+        ignore_case: bool = False,
+        fixed: bool = False,
+        limit: int = MANY_MATCHES,
+        offset: int = 1,
+        seconds: float = SECONDS,
+    ) -> str:
+        """Lines that match an RE2 pattern, or hold a fixed text, from line `offset` on."""
+        query = Query(
+            pattern=pattern,
+            before=context if before is None else before,
+            after=context if after is None else after,
+            ignore_case=ignore_case,
+            fixed=fixed,
+            limit=limit,
+            offset=offset,
+        )
+        return grep(self.open(ref), query, self.limits, self._timer, seconds)
+
+    def shown(self, ref: str, *, told: bool = True) -> str:
+        """The view of an output: its beginning, within the limits; `told` says whether the ref may be named."""
+        return shown_of(self.open(ref), self.limits, ref if told else None)
+
+    def middle(self, ref: str, head: int = 50, tail: int = 50, *, told: bool = True) -> str:
+        """The first and last lines of an output, and how many were omitted between them."""
+        return middle_of(self.open(ref), head, tail, self.limits, ref if told else None)
+
+    def verify(self, ref: str) -> None:
+        """Read the whole of an output; `DamagedError` when it is not what was written."""
+        output = self.open(ref)
+        if isinstance(output, Kept):
+            output.verify()
+
+    def collect(self, referenced: Container[str]) -> Collected:
+        """Remove kept outputs of which `referenced` has no ref, and leftovers of abandoned writings.
+
+        `referenced` has to know the refs of every message, on whatever branch, hidden or not.
+        """
+        writing = {writing.token for writing in self._writings if writing.is_open}
+        return collect(self._store, self._session, referenced, now=self._clock(), writing=writing)
+
+    def _said(self, ref: str, place: Place) -> Output:
+        entries = self._store.read(self._session, place.seq, place.seq, kinds=("message",))
+        results = self._results(entries[0], ref) if entries else ()
+        number = place.number or 1
+        if number > len(results):
+            raise self._unknown(ref)
+        if place.number is None and len(results) > 1:
+            raise NotFoundError(
+                f"{ref} stands for {len(results)} tool outputs",
+                remedy=f"name one: {ref_at(place.seq, 1, of=2)} to {ref_at(place.seq, len(results), of=2)}",
+                ref=ref,
+            )
+        result = results[number - 1]
+        kept = find_kept(self._store, self._session, result.ref.id) if result.ref else None
+        return kept or Held(ref, encoded(text_of(result)), result.content)
+
+    def _results(self, entry: Entry, ref: str) -> tuple[ToolResult, ...]:
+        try:
+            if all(hashlib.sha256(each.body or b"").digest() == each.body_hash for each in self._with_shared(entry)):
+                return message_of(entry, self._store, self._session).results
+        except (DamagedError, FormatError, msgspec.DecodeError):
+            pass
+        raise DamagedError(
+            f"tool output {ref!r} is damaged: no line of it can be read",
+            remedy="run the tool again; `windowsill sessions verify` says what else is damaged",
+            ref=ref,
+        )
+
+    def _with_shared(self, entry: Entry) -> Iterator[Entry]:
+        """An entry, and those that hold bytes of it."""
+        yield entry
+        for each in message_meta(entry.meta).same:
+            yield from self._store.read(self._session, each.seq, each.seq)
+
+    def _unknown(self, ref: str) -> NotFoundError:
+        return NotFoundError(
+            f"there is no tool output {ref!r} in this session",
+            remedy="give a ref as it was shown, such as o12, o12.2 or b and 16 digits",
+            ref=ref,
+        )

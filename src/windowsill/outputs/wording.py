@@ -1,0 +1,45 @@
+"""What is written in place of tool output, and the tools it points to: one place, so that a view never disagrees."""
+
+from __future__ import annotations
+
+import re
+
+READ_TOOL = "tool_output_cache"
+GREP_TOOL = "tool_output_cache_grep"
+
+
+def trimmed(ref: str | None) -> str:
+    """What stands for an output that is no longer shown; the ref is told only where its tool is offered."""
+    return f"[tool output trimmed; ref={ref}]" if ref else "[tool output trimmed]"
+
+
+def cut_line(left: int) -> str:
+    """The end of a line that was cut."""
+    return f"... [+{left:,} characters]"
+
+
+def read_on(ref: str | None, line: int, last: int) -> str:
+    """The last line of a view that ends before its output does."""
+    what = f"lines {line:,}-{last:,} are not shown" if line < last else f"line {line:,} is not shown"
+    return _pointing(what, ref, f"offset={line}", "reads on")
+
+
+def read_cut(ref: str | None, lines: int, line: int, column: int) -> str:
+    """The last line of a view that shows every line, some of them cut."""
+    what = f"{lines:,} lines are cut" if lines > 1 else "1 line is cut"
+    return _pointing(what, ref, f"offset={line}, column={column}", "reads on")
+
+
+def omitted(ref: str | None, first: int, last: int) -> str:
+    """What stands between the head and the tail of a reduced output."""
+    return _pointing(f"reduced: {last - first + 1:,} lines omitted", ref, f"offset={first}", "reads them")
+
+
+def _pointing(what: str, ref: str | None, place: str, verb: str) -> str:
+    return f'[{what}; {READ_TOOL}(ref_id="{ref}", {place}) {verb}]' if ref else f"[{what}]"
+
+
+def unreferred(text: str, ref: str) -> str:
+    """A text in which notes about an output no longer say how to read it on."""
+    name = re.escape(ref)
+    return re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)

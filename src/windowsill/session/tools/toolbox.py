@@ -1,0 +1,203 @@
+"""The tools of one session, ready to be offered and called."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from windowsill import formats
+from windowsill.errors import InputError, NotFoundError, WindowsillError
+from windowsill.messages import Message, Text, Tool, ToolResult, ToolUse
+from windowsill.outputs.cutting import encoded
+from windowsill.outputs.grep import Query, grep
+from windowsill.outputs.limits import Limits
+from windowsill.outputs.output import Held
+from windowsill.outputs.reading import read
+from windowsill.outputs.wording import GREP_TOOL as GREP
+from windowsill.outputs.wording import READ_TOOL as READ
+from windowsill.session.tools import arguments as given
+from windowsill.session.tools.status import status
+from windowsill.writers.transcript import told
+
+if TYPE_CHECKING:
+    from windowsill.archive import Found
+    from windowsill.session.session import Session
+
+BYTES_PER_TOKEN = 4
+"""How many bytes a token of text has, roughly: an answer is limited in bytes, a window in tokens."""
+
+LEAST_ANSWER = 250
+"""Tokens of an answer in the smallest window: less would show nothing."""
+
+ANSWER_SHARE = 8
+"""One answer takes at most this part of the window: reading back must not push out what is worked on."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a tool answered; a mistake in the call is an answer that says how to do better."""
+
+    text: str
+    is_error: bool = False
+
+
+class Toolbox:
+    """Tools with which a model reads and searches what left its window."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._doors: dict[str, Callable[[Any], str]] = {
+            READ: self._read_output,
+            GREP: self._grep_output,
+            given.SEARCH: self._search,
+            given.READ_MESSAGE: self._read_message,
+            given.STATUS: self._status,
+        }
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The definitions, as `compose(tools=...)` takes them."""
+        return tuple(given.definition(name) for name in given.TOOLS)
+
+    def definitions(self, format: str | None = None) -> list[dict[str, Any]]:
+        """The definitions in a provider's format; without one, in the session's."""
+        rendered = formats.get(format or self._session.format)
+        return [msgspec.json.decode(rendered.render_tool(tool)) for tool in self.tools]
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> Answer:
+        """Run a tool. Whatever a model may get wrong is answered, not raised."""
+        try:
+            run, wanted = self._doors[_known(name)], _typed(name, arguments)
+            # The agent that fills the session may be another process.
+            self._session.refresh()
+            return Answer(run(wanted))
+        except WindowsillError as error:
+            return Answer(f"Error: {error}", is_error=True)
+
+    def answer(self, calls: Iterable[ToolUse]) -> Message | None:
+        """The message with the results of those calls that are of these tools; `None` when none is."""
+        results = tuple(
+            ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
+            for call in calls
+            if call.name in self._doors
+            for found in [self.call(call.name, call.arguments)]
+        )
+        return Message(role="user", blocks=results) if results else None
+
+    # The same as plain functions, which SDKs that take functions for tools can be given.
+
+    def tool_output_cache(self, ref_id: str, offset: int = 1, limit: int = 200, column: int = 1) -> str:
+        """Show lines of a tool output that was trimmed or cut, with their numbers. Nothing of it is lost."""
+        return self.call(READ, {"ref_id": ref_id, "offset": offset, "limit": limit, "column": column}).text
+
+    def tool_output_cache_grep(
+        self,
+        ref_id: str,
+        pattern: str,
+        context: int = 0,
+        ignore_case: bool = False,  # noqa: FBT001, FBT002 - models pass it by name
+        fixed: bool = False,  # noqa: FBT001, FBT002 - models pass it by name
+        limit: int = 50,
+        offset: int = 1,
+    ) -> str:
+        """Search a tool output that was trimmed or cut; matching lines come with their numbers."""
+        values = {"ref_id": ref_id, "pattern": pattern, "context": context, "ignore_case": ignore_case}
+        return self.call(GREP, {**values, "fixed": fixed, "limit": limit, "offset": offset}).text
+
+    def history_search(self, query: str, k: int = 5) -> str:
+        """Search everything that was ever said or shown in this session, hidden from view or not."""
+        return self.call(given.SEARCH, {"query": query, "k": k}).text
+
+    def history_read(self, message_id: str, offset: int = 1, limit: int = 200) -> str:
+        """Show one message of the history whole, by its id, hidden from view or not."""
+        return self.call(given.READ_MESSAGE, {"message_id": message_id, "offset": offset, "limit": limit}).text
+
+    def context_status(self) -> str:
+        """Tell how full the context window is and what was folded away to fit it."""
+        return self.call(given.STATUS).text
+
+    @property
+    def functions(self) -> list[Callable[..., str]]:
+        """The tools as plain functions."""
+        return [getattr(self, name) for name in given.TOOLS]
+
+    # What they do
+
+    @property
+    def _most(self) -> int:
+        """Tokens that an answer may have."""
+        return max(LEAST_ANSWER, self._session.model.window // ANSWER_SHARE)
+
+    @property
+    def _limits(self) -> Limits:
+        usual = self._session.outputs.limits
+        return Limits(line=usual.line, bytes=min(usual.bytes, self._most * BYTES_PER_TOKEN))
+
+    def _read_output(self, wanted: given.ReadOutput) -> str:
+        output = self._session.outputs.open(wanted.ref_id)
+        return read(output, wanted.offset, wanted.limit, wanted.column, self._limits)
+
+    def _grep_output(self, wanted: given.GrepOutput) -> str:
+        query = Query(
+            pattern=wanted.pattern,
+            before=wanted.context,
+            after=wanted.context,
+            ignore_case=wanted.ignore_case,
+            fixed=wanted.fixed,
+            limit=wanted.limit,
+            offset=wanted.offset,
+        )
+        return grep(self._session.outputs.open(wanted.ref_id), query, self._limits, time.monotonic)
+
+    def _search(self, wanted: given.SearchHistory) -> str:
+        if not wanted.query.strip():
+            raise InputError("the query is empty", remedy="pass words, names or a question")
+        found = self._session.archive.retrieve(wanted.query, wanted.k, budget=self._most)
+        if not found:
+            return "Nothing was found. Try other words, or fewer."
+        return "\n\n".join(f"{_source(each)}\n{each.text}" for each in found)
+
+    def _read_message(self, wanted: given.ReadHistory) -> str:
+        try:
+            message = self._session.message(wanted.message_id)
+        except NotFoundError:
+            raise NotFoundError(
+                f"there is no message {wanted.message_id!r}", remedy="history_search shows the ids of messages"
+            ) from None
+        head = f"[{message.id}] {message.role}, {_when(message.at)}"
+        whole = Held(message.id, encoded(told(message)))
+        return f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
+
+    def _status(self, wanted: given.ContextStatus) -> str:
+        del wanted
+        return status(self._session)
+
+
+def _known(name: str) -> str:
+    if name not in given.KINDS:
+        raise NotFoundError(f"there is no tool {name!r}", remedy=f"the tools are {', '.join(given.TOOLS)}")
+    return name
+
+
+def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
+    kind = given.KINDS[name]
+    try:
+        values = msgspec.json.decode(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
+        # Models write numbers and switches as text now and then.
+        return msgspec.convert(values, kind, strict=False)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        takes = ", ".join(kind.__struct_fields__) or "no arguments"
+        raise InputError(f"{name} cannot be called so: {error}", remedy=f"it takes {takes}") from None
+
+
+def _source(found: Found) -> str:
+    lines = f", lines {found.lines[0]}-{found.lines[1]}" if found.lines else ""
+    tool = f" {found.tool}" if found.tool else ""
+    return f"[{found.message_id}] {found.role}{tool}, {_when(found.at)}{lines}"
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

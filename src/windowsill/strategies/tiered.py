@@ -1,0 +1,109 @@
+"""Tiered: an immediate buffer that is never touched, a short-term window before it, and an archive for all the rest.
+
+What leaves the window is marked, stays in the journal, and is found there by `history_search` and by recall.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from windowsill.budget import Budget
+from windowsill.errors import SettingError
+from windowsill.history.view import View
+from windowsill.strategies import Plan
+from windowsill.strategies.mask import Mask
+from windowsill.strategies.sliding_window import fold_units, free_units
+from windowsill.strategies.turns import items_of, oldest
+
+LARGEST = 10_000
+"""The most turns a tier may have."""
+
+LARGEST_TTL = 30 * 86_400
+"""Seconds: an observation that is a month old is none."""
+
+
+class Tiered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keeps the latest `immediate` turns and up to `short` turns before them; what is older is marked and archived.
+
+    A turn is one answer of the model with what led to it and the results of its calls. Tool outputs of the short-term
+    window that are older than `ttl` seconds are masked along with the next fold. The task and pins stay.
+    """
+
+    immediate: int = 8
+    """The latest turns, which are never touched while anything else can be."""
+    short: int = 30
+    """The turns before them that may stand in full."""
+    batch: int = 10
+    """How many turns leave the short-term window at a time, so that the cached prefix breaks seldom."""
+    ttl: float = 300.0
+    """Seconds after which a tool output outside the immediate buffer is stale; 0 for never."""
+    quote: float = 0.05
+    """The share of the limit in which the user's hidden words are quoted word for word."""
+
+    name = "tiered"
+
+    def __post_init__(self) -> None:
+        for name, least in (("immediate", 1), ("short", 0), ("batch", 1)):
+            if not least <= getattr(self, name) <= LARGEST:
+                raise SettingError(name, getattr(self, name), f"a number of turns from {least} to {LARGEST:,}")
+        if not 0 <= self.ttl <= LARGEST_TTL:
+            raise SettingError("ttl", self.ttl, f"seconds from 0 to {LARGEST_TTL:,}")
+        if not 0 <= self.quote <= 1:
+            raise SettingError("quote", self.quote, "a share of the limit from 0 to 1")
+
+    def due(self, view: View, budget: Budget) -> bool:
+        """Whether a batch of turns has grown out of the short-term window."""
+        del budget
+        return len(_turns(view)) >= self.immediate + self.short + self.batch
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Mark the turns that grew out of the window, and more of them when the request is too large."""
+        total = budget.fixed + view.tokens()
+        wanted = budget.to_hide(total)
+        turns = _turns(view)
+        full = len(turns) >= self.immediate + self.short + self.batch
+        if not full and wanted <= 0:
+            return Plan()
+        kept = turns[-self.immediate] if len(turns) >= self.immediate else turns[0] if turns else 0
+        free = [unit for unit in free_units(view, keep=1) if unit.stop <= kept]
+        cut = turns[-(self.immediate + self.short)] if full else 0
+        stale = self._stale(view, budget, kept) if wanted > 0 else Plan()
+        if stale.proposals:
+            return stale
+        chosen = oldest(view, free, cut=cut, wanted=wanted, room=0)
+        reason = (
+            f"{total:,} tokens passed {budget.high:,}"
+            if wanted > 0
+            else f"more than {self.immediate + self.short} turns stood in full"
+        )
+        proposal = fold_units(view, chosen, strategy=self.name, reason=reason, quote=int(self.quote * budget.limit))
+        return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, free))
+
+    def _stale(self, view: View, budget: Budget, kept: int) -> Plan:
+        """Mask outputs that are too old to be relied on; times are those of the messages, so that no clock is read."""
+        if not self.ttl:
+            return Plan()
+        now = view.read(view.items[-1]).at
+        fresh = sum(
+            len(item.results)
+            for index, item in enumerate(view.items)
+            if item.results and (index >= kept or now - view.read(item).at <= self.ttl)
+        )
+        return Mask(keep=fresh).plan(view, budget)
+
+
+def _turns(view: View) -> list[int]:
+    """Where each turn that still stands begins: right behind the answer before, and what its calls gave."""
+    found: list[int] = []
+    start = view.leading()
+    for index, item in enumerate(view.items):
+        if index < start or item.fold:
+            start = max(start, index + 1) if item.fold else start
+            continue
+        if item.role == "assistant":
+            if index == start or view.items[index - 1].role != "assistant":
+                found.append(start)
+            start = index + 1
+            while start < len(view.items) and view.items[start].results and not view.items[start].fold:
+                start += 1
+    return found

@@ -1,0 +1,59 @@
+"""Patterns a model writes."""
+
+import pytest
+
+from windowsill.errors import InputError
+from windowsill.outputs.patterns import compiled
+
+pytestmark = pytest.mark.unit
+
+
+def finds(pattern: str, text: str, **options) -> bool:
+    made = compiled(pattern, ignore_case=options.get("ignore_case", False), fixed=options.get("fixed", False))
+    data = text.encode()
+    return made.search(data, 0, len(data)) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("", "some text"),
+        ("(a", "missing )"),
+        ("[z-a]", "z-a"),
+        (r"(a)\1", "backreferences"),
+        ("(?=a)b", "lookahead"),
+        ("(?<!a)b", "lookahead"),
+        ("a{1001}", "1,000"),
+        ("(.?){900}z", "smaller repetitions"),
+        ("x" * 1001, "at most 1,000"),
+        ("a\nb", "one by one"),
+        ("(?-m)^a", "leave that flag out"),
+        ("a)|(b", "unexpected )"),
+        ("\ud800", "surrogate"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_answered_with_a_hint(pattern: str, hint: str):
+    """The error names the pattern, the reason and what to write instead."""
+    with pytest.raises(InputError) as caught:
+        compiled(pattern, ignore_case=False, fixed=False)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", [r"a\s+b", r"(?s)a.b", "a[^x]b", r"a\nb"])
+def test_no_pattern_matches_across_lines(pattern: str):
+    """A line end is never part of a match."""
+    assert not finds(pattern, "a\nb")
+
+
+@pytest.mark.parametrize(("pattern", "times"), [(r"\Ab", 1), (r"a\z", 1), (r"a\Z", 1), (r"\Q\A\Eb", 0)])
+def test_the_ends_of_the_text_are_those_of_the_line(pattern: str, times: int):
+    r"""`\A` and `\Z` mean the line; quoted they mean themselves."""
+    assert finds(pattern, "a\nb") == bool(times)
+
+
+def test_fixed_text_has_no_special_characters():
+    """With `fixed`, every character means itself, with and without regard to case."""
+    assert finds("a.b", "axb")
+    assert not finds("a.b", "axb", fixed=True)
+    assert finds("A.(b", "xa.(b", fixed=True, ignore_case=True)
+    assert finds("É", "é", ignore_case=True)

@@ -1,0 +1,96 @@
+"""Searching in parts finds what searching line by line would."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowsill.outputs.literal import Literal
+from windowsill.outputs.output import Held
+from windowsill.outputs.patterns import compiled
+from windowsill.outputs.searching import Search, find
+
+pytestmark = pytest.mark.unit
+
+PATTERNS = ["b", "ab", "^a", "b$", "a.*b", "^$", "x*", r"\bab\b", "é", r"\xff", "[^a]b", "(a|b){2}", r"^(a|b|c)+$"]
+CONTENT = st.lists(st.sampled_from([b"a", b"b", b"ab", b" ", b"\n", b"\r\n", "é".encode(), b"\xff", b"c" * 9])).map(
+    b"".join
+)
+
+
+def never() -> bool:
+    return False
+
+
+def search(pattern: str, *, first: int = 1, limit: int = 10**6, late=never, width: int = 4) -> Search:
+    made = compiled(pattern, ignore_case=False, fixed=False)
+    return Search(pattern=made, first=first, limit=limit, width=width, late=late)
+
+
+@given(CONTENT, st.sampled_from(PATTERNS), st.integers(1, 4))
+def test_parts_are_searched_like_lines(content: bytes, pattern: str, first: int):
+    """The matching lines are those that match by themselves, wherever parts were cut and lines end."""
+    made = compiled(pattern, ignore_case=False, fixed=False)
+    lines = content.removesuffix(b"\n").split(b"\n") if content else []
+    lines = [line.removesuffix(b"\r") if content.count(b"\n") > place else line for place, line in enumerate(lines)]
+    expected = [
+        number
+        for number, line in enumerate(lines, 1)
+        if number >= first and made.search(line, 0, len(line)) is not None
+    ]
+    output = Held("o1", [content], part_bytes=8)
+    # An output ends where its lines do: who begins beyond finds nothing.
+    found = find(output, search(pattern, first=first)) if first <= output.lines else None
+    assert ([hit.line for hit in found.hits] if found else []) == expected
+    assert (found.count if found else 0) == len(expected)
+
+
+@given(st.text("abz", min_size=1, max_size=4), st.text("abz\n"), st.integers(0, 9), st.integers(0, 30))
+def test_a_literal_is_found_where_it_stands(needle: str, text: str, begin: int, end: int):
+    """The first place between two places, as `bytes.find` says."""
+    data = text.encode()
+    found = Literal(needle).search(data, begin, min(end, len(data)))
+    assert (found.start() if found else -1) == data.find(needle.encode(), begin, min(end, len(data)))
+
+
+def test_a_literal_among_many_of_its_rarest_bytes():
+    """A text full of the rarest byte is searched too."""
+    found = Literal("zq").search(b"q" * 1000 + b"zq", 0, 1002)
+    assert (found.start(), found.end()) == (1000, 1002)
+
+
+def test_only_so_many_are_told_and_all_are_counted():
+    """The first lines are told, the number is that of all."""
+    found = find(Held("o1", [b"a\n" * 100], part_bytes=8), search("a", limit=3))
+    assert ([hit.line for hit in found.hits], found.count) == ([1, 2, 3], 100)
+
+
+def test_counting_ends_somewhere(monkeypatch):
+    """A pattern that matches almost everywhere is not counted to the end."""
+    monkeypatch.setattr("windowsill.outputs.searching.COUNTED", 10)
+    found = find(Held("o1", [b"a\n" * 1000], part_bytes=8), search("a", limit=3))
+    assert found.more
+    assert 10 < found.count < 100
+
+
+def test_a_search_stops_when_time_is_over():
+    """What was found is told, with the line to go on at."""
+    asked = iter([False] * 6 + [True] * 100)
+    found = find(Held("o1", [b"aaaaaa\n" * 4], part_bytes=8), search("a", late=lambda: next(asked)))
+    assert [hit.line for hit in found.hits] == [1, 2, 3]
+    assert found.late_at == 4
+
+
+def test_a_long_line_tells_where_it_matches():
+    """Each place counts characters from 1, across the parts of the line, and no place is told twice."""
+    found = find(Held("o1", ["éé ab cccccccccc ab\nab".encode()], part_bytes=8), search("ab"))
+    assert [(hit.line, hit.columns) for hit in found.hits] == [(1, (4, 18)), (2, ())]
+
+
+def test_a_large_pattern_in_a_long_line():
+    """A pattern searched in small stretches finds what stands on the border of two."""
+    line = b"x" * 40_000 + b"abcabcabc" + b"x" * 40_000
+    pattern = "(?:a|b|c|d){3}" + "(?:[a-c][a-d]|[e-z]{2}){0,40}cx"
+    made = compiled(pattern, ignore_case=False, fixed=False)
+    assert made.programsize > 200
+    found = find(Held("o1", [line], part_bytes=50_000), search(pattern))
+    assert found.count == 1
