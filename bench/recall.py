@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 import tempfile
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +27,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo-dev.jso
 BUDGETS = (2_000, 4_000, 8_000)
 PLAIN = (0.78, 0.83, 0.87)
 MEANT = (0.82, 0.88, 0.92)
+ROUNDS = 3
 QUESTION = "why does the payment gateway retry after a timeout in the ledger worker?"
 
 
@@ -92,55 +94,83 @@ def _texts(count: int) -> list[dict[str, object]]:
     return messages[:count]
 
 
-def _bare(folder: Path, texts: list[str]) -> tuple[sqlite3.Connection, float]:
-    """The same text in nothing but a full-text table, as safely kept, and the seconds it took."""
-    create(folder / "bare.db")
-    db = connect(folder / "bare.db")
+def _bare(path: Path, texts: list[str]) -> sqlite3.Connection:
+    """The same text in nothing but a full-text table, as safely kept."""
+    create(path)
+    db = connect(path)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("CREATE VIRTUAL TABLE bare USING fts5 (words, tokenize = 'porter unicode61 remove_diacritics 2')")
-    with stopwatch() as taken:
-        for start in range(0, len(texts), 1_000):
-            db.execute("BEGIN")
-            db.executemany("INSERT INTO bare (words) VALUES (?)", [(text,) for text in texts[start : start + 1_000]])
-            db.execute("COMMIT")
-    return db, taken[0]
+    for start in range(0, len(texts), 1_000):
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO bare (words) VALUES (?)", [(text,) for text in texts[start : start + 1_000]])
+        db.execute("COMMIT")
+    return db
 
 
-def _speed(count: int) -> None:
+def _filled(path: Path, count: int) -> SQLiteStore:
+    store = SQLiteStore(path)
+    with Session.open("speed", model="gpt-4o", store=store) as session:
+        session.extend(_texts(count))
+    return store
+
+
+def _passages(store: SQLiteStore) -> list[str]:
+    with closing(sqlite3.connect(store.path)) as db:
+        return [text for (text,) in db.execute("SELECT coalesce(text, words) FROM passage ORDER BY key")]
+
+
+def _indexing(folder: Path, count: int) -> None:
+    """Both in turn, several times: the shortest of each is the least disturbed."""
+    made = _filled(folder / "made.db", count)
+    made.close()
+    ours, bare = [], []
+    for turn in range(ROUNDS):
+        copy = folder / f"{turn}.db"
+        copy.write_bytes(made.path.read_bytes())
+        store = SQLiteStore(copy)
+        with Archive(store, "speed") as archive, stopwatch() as taken:
+            archive.catch_up()
+        ours.append(taken[0])
+        texts = _passages(store)
+        store.close()
+        with stopwatch() as taken:
+            _bare(folder / f"bare{turn}.db", texts).close()
+        bare.append(taken[0])
+    ratio = min(bare) / min(ours)
+    show(f"indexing {count:,} messages, of the speed of bare inserts", f"{ratio:.2f} x", ">= 0.5", met=ratio >= 0.5)
+
+
+def _asking(folder: Path, count: int) -> None:
     import numpy as np
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        store = SQLiteStore(folder / "sessions.db")
-        with Session.open("speed", model="gpt-4o", store=store) as session:
-            session.extend(_texts(count))
-        archive = Archive(store, "speed")
-        with stopwatch() as taken:
-            archive.catch_up()
-        made = sqlite3.connect(store.path)
-        texts = [text for (text,) in made.execute("SELECT coalesce(text, words) FROM passage ORDER BY key")]
-        bare, bare_taken = _bare(folder, texts)
-        ratio = bare_taken / taken[0]
-        show(f"indexing {count:,} messages, of the speed of bare inserts", f"{ratio:.2f} x", ">= 0.5", met=ratio >= 0.5)
+    store = _filled(folder / "asked.db", count)
+    archive = Archive(store, "speed")
+    archive.catch_up()
+    texts = _passages(store)
+    bare = _bare(folder / "bare.db", texts)
+    embedder = WordLlama()
+    meant = Archive(store, "speed", embedder=embedder)
+    meant.catch_up()
+    matrix = np.ones((len(texts), embedder.dimensions), np.float32)
+    wanted = matrix[0].copy()
+    statement = "SELECT rowid FROM bare WHERE bare MATCH ? ORDER BY rank LIMIT 200"
+    plain, asked, product, more = _in_turn(
+        lambda: bare.execute(statement, (query(QUESTION),)).fetchall(),
+        lambda: archive.retrieve(QUESTION),
+        lambda: matrix @ wanted,
+        lambda: meant.retrieve(QUESTION),
+    )
+    ratio = asked / plain
+    show(f"a question over {count:,} messages, against bare FTS5", f"{ratio:.2f} x", "<= 2", met=ratio <= 2)
+    ratio = more / (2 * plain + 2 * product)
+    figure = f"with vectors, of twice bare FTS5 and twice the product of {len(texts):,}"
+    show(figure, f"{ratio:.2f}", "<= 1", met=ratio <= 1)
+    show("bare words, words, product, words and meaning", "", _times(plain, asked, product, more))
 
-        statement = "SELECT rowid FROM bare WHERE bare MATCH ? ORDER BY rank LIMIT 200"
-        plain = best_of(5, lambda: bare.execute(statement, (query(QUESTION),)).fetchall())
-        asked = best_of(5, lambda: archive.retrieve(QUESTION))
-        ratio = asked / plain
-        show(f"a question over {count:,} messages, against bare FTS5", f"{ratio:.2f} x", "<= 2", met=ratio <= 2)
 
-        embedder = WordLlama()
-        meant = Archive(store, "speed", embedder=embedder)
-        meant.retrieve(QUESTION)
-        matrix = np.zeros((len(texts), embedder.dimensions), np.float32)
-        matrix[:] = embedder.embed([QUESTION])[0]
-        wanted = matrix[0].copy()
-        product = best_of(5, lambda: matrix @ wanted)
-        more = best_of(5, lambda: meant.retrieve(QUESTION))
-        ratio = more / (2 * plain + 2 * product)
-        figure = f"with vectors, of twice bare FTS5 and twice the product of {len(texts):,}"
-        show(figure, f"{ratio:.2f}", "<= 1", met=ratio <= 1)
-        show("time of each: bare words, words, product, words and meaning", "", _times(plain, asked, product, more))
+def _in_turn(*actions) -> list[float]:
+    """The shortest of several runs of each, one after the other, so that a busy machine is busy for all of them."""
+    return [min(times) for times in zip(*([best_of(1, action) for action in actions] for _ in range(7)), strict=True)]
 
 
 def _times(*seconds: float) -> str:
@@ -150,4 +180,6 @@ def _times(*seconds: float) -> str:
 def run(*, quick: bool) -> None:
     """Print the figures."""
     _evidence()
-    _speed(10_000 if quick else 100_000)
+    with tempfile.TemporaryDirectory() as folder:
+        _indexing(Path(folder), 5_000 if quick else 20_000)
+        _asking(Path(folder), 10_000 if quick else 100_000)

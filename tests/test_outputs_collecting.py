@@ -35,6 +35,20 @@ def test_what_nothing_refers_to_is_removed_after_an_hour(clock: Clock):
         kept.open(ref.id)
 
 
+def test_a_finished_writing_that_somebody_holds_protects_nothing(clock: Clock):
+    """Its output is removed with all its parts."""
+    store = MemoryStore()
+    kept = outputs(store, clock=clock)
+    writing = kept.start()
+    writing.finish()
+    writing = kept.start()
+    writing.write("a\n")
+    writing.finish()
+    clock.now += 2 * HOUR
+    kept.collect(())
+    assert store.blob_ids("s", "") == []
+
+
 def test_what_something_refers_to_stays_for_ever(clock: Clock):
     """However old it is."""
     kept = outputs(MemoryStore(), clock=clock)

@@ -45,6 +45,11 @@ def test_context_is_shown_as_grep_does():
     ]
 
 
+def test_groups_that_touch_are_one():
+    """No line is between them, so nothing stands between them."""
+    assert search("hit\na\nb\nhit\n", "hit", before=1, after=1) == "1:hit\n2-a\n3-b\n4:hit\n[2 matching lines]"
+
+
 def test_a_page_says_how_to_go_on():
     """The next page begins after the last line that was shown."""
     assert search(LOG, "fail", limit=2) == "3:fail: one\n7:fail: two\n[2 of 3 matching lines; offset=8 goes on]"

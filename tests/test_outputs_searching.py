@@ -86,6 +86,30 @@ def test_a_long_line_tells_where_it_matches():
     assert [(hit.line, hit.columns) for hit in found.hits] == [(1, (4, 18)), (2, ())]
 
 
+@pytest.mark.parametrize(
+    ("line", "pattern", "columns"),
+    [
+        ("xxxxxxxbcccc", "b$", ()),
+        ("xxxxxxxxaaaaaaaaaaaa", "^a", ()),
+        ("xxxxxxaxaaaaaaaaaaaa", r"\ba", ()),
+        ("xxxxxxabcdxxxxxxxxxx", "abcd", (7,)),
+        ("xxxxxxxxxxxxxxxxxxxb", "xb$", (19,)),
+        ("abababababababababab", "^ab", (1,)),
+    ],
+)
+def test_the_borders_of_parts_mean_nothing(monkeypatch, line: str, pattern: str, columns: tuple[int, ...]):
+    """A part of a long line neither begins nor ends it, and what stands across two parts is found."""
+    monkeypatch.setattr("windowsill.outputs.searching.OVERLAP", 4)
+    found = find(Held("o1", [line.encode()], part_bytes=8), search(pattern))
+    assert [hit.columns for hit in found.hits] == ([columns] if columns else [])
+
+
+def test_nothing_stands_after_the_last_line_end():
+    """An empty match there is in no line; one in an empty line is."""
+    assert find(Held("o1", [b"a\nb\n"]), search("^$")).count == 0
+    assert [hit.line for hit in find(Held("o1", [b"a\n\nb\n"]), search("^$")).hits] == [2]
+
+
 def test_a_large_pattern_in_a_long_line():
     """A pattern searched in small stretches finds what stands on the border of two."""
     line = b"x" * 40_000 + b"abcabcabc" + b"x" * 40_000
@@ -94,3 +118,9 @@ def test_a_large_pattern_in_a_long_line():
     assert made.programsize > 200
     found = find(Held("o1", [line], part_bytes=50_000), search(pattern))
     assert found.count == 1
+
+
+def test_a_search_on_several_threads_goes_on_where_it_stopped():
+    """The line told is the first that was not searched, whoever stopped last."""
+    found = find(Held("o1", [b"aaaaaa\n" * 100], part_bytes=8), search("a", late=lambda: True))
+    assert (found.late_at, found.count) == (1, 0)

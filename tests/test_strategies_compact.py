@@ -36,7 +36,7 @@ def test_checkpoint_1_old_tool_outputs_are_trimmed_when_together_they_pass_the_l
     talk(session, 30)
     follow(session, Mask())
     texts = [msgspec.json.encode(session.view.read(item)) for item in session.items() if item.results]
-    masked = [b"[tool output hidden" in text for text in texts]
+    masked = [b"[tool output trimmed" in text for text in texts]
     assert masked == sorted(masked, reverse=True)
     assert masked[0]
     assert not any(masked[-3:])
@@ -49,7 +49,7 @@ def test_checkpoint_2_a_trimmed_tool_message_is_sent_as_its_placeholder():
     follow(session, Mask())
     sent = session.compose_sync().to("anthropic")["messages"][2]["content"][0]
     assert sent["tool_use_id"] == "t0_0"
-    assert "[tool output hidden" in str(sent["content"])
+    assert "[tool output trimmed" in str(sent["content"])
 
 
 def test_checkpoint_3_at_the_threshold_the_history_becomes_retain_and_summary():

@@ -11,8 +11,9 @@ from windowsill import SettingError
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
 from windowsill.messages import ToolResult
+from windowsill.outputs.wording import TRIMMED
 from windowsill.strategies import get
-from windowsill.strategies.mask import PREFIX, Mask
+from windowsill.strategies.mask import Mask
 
 pytestmark = pytest.mark.unit
 
@@ -45,19 +46,19 @@ def lines(plan):
     return [stand_in.content[0].text for proposal in plan.proposals for stand_in in proposal.stand_ins]
 
 
-def test_the_placeholder_names_the_tool_and_the_size():
-    """Lines and tokens of what was there."""
+def test_the_placeholder_names_the_ref_and_the_size():
+    """Where it can be read, and how many lines were there."""
     session = steps(("read", "a line of words\n" * 131 + "the last"), *[("read", "short")] * 3)
     view = session.view
     plan = Mask().plan(view, tight(view))
-    assert lines(plan) == [f"[tool output hidden: read, 132 lines, {view.tokens(view.items[2]):,} tokens]"]
+    assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 132 lines]"]
 
 
 def test_the_oldest_go_first_until_the_low_mark_is_reached():
     """And no more than that."""
     view = steps(*[("read", f"output {number} " + "word " * 100) for number in range(10)]).view
     plan = Mask().plan(view, tight(view, 0.75))
-    assert masked(plan) == ["t0", "t1", "t2", "t3", "t4"]
+    assert masked(plan) == ["t0", "t1", "t2", "t3"]
     assert view.tokens_of(view.after(plan.proposals[0].spans)) <= view.tokens() * 0.75
 
 
@@ -101,7 +102,7 @@ def test_pictures_and_documents_in_outputs_go_too():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     view = steps(("shoot", [text_block("two\nlines"), image]), *[("read", "x")] * 3).view
     (line,) = lines(Mask().plan(view, tight(view, 0.01)))
-    assert line.startswith("[tool output hidden: shoot, 2 lines, 1 image, ")
+    assert line == f"[tool output trimmed; ref=o{view.items[2].seq}; 2 lines, 1 image]"
 
 
 def test_an_output_that_is_no_longer_than_its_placeholder_stays():
@@ -163,7 +164,7 @@ def test_a_masked_output_comes_back_whole():
     first = shown(session)
     talk(session, 29, start=1, words=100)
     session.compose_sync()
-    assert PREFIX.encode() in shown(session)[2][1]
+    assert TRIMMED.encode() in shown(session)[2][1]
     session.unfold(session.folds[0].id)
     assert shown(session)[: len(first)] == first
 
@@ -171,8 +172,8 @@ def test_a_masked_output_comes_back_whole():
 def test_a_placeholder_is_not_masked_again_nor_read():
     """Sticky: a second plan finds nothing, and need not look at what is masked."""
     session = steps(*[("read", "word " * 100)] * 8)
-    session.mask(session.items()[2].id, text=f"{PREFIX} " + "with a very long tale of what was there " * 9 + "]")
-    session.mask(session.items()[4].id, text=f"{PREFIX} a_tool_with_a_long_name, 1,000 lines, 113,113 tokens]")
+    session.mask(session.items()[2].id, text=f"{TRIMMED} " + "with a very long tale of what was there " * 9 + "]")
+    session.mask(session.items()[4].id, text=f"{TRIMMED} a_tool_with_a_long_name, 1,000 lines, 113,113 tokens]")
     view, read = session.view, []
     reader = view.reader
     view.reader = lambda item: (read.append(item.results), reader(item))[1]
@@ -184,10 +185,9 @@ def test_an_output_that_was_cut_before_is_named_by_its_whole_size():
     """The placeholder tells of the original, and what is saved is counted from it."""
     session = steps(("read", "\n".join(f"line {number}" for number in range(500))), *[("read", "x")] * 3)
     view = session.view
-    whole = view.tokens(view.items[2])
     session.mask(view.items[2].id, text="some of it " * 60)
     plan = Mask().plan(view, tight(view, 0.01))
-    assert lines(plan) == [f"[tool output hidden: read, 500 lines, {whole:,} tokens]"]
+    assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 500 lines]"]
     assert checked(view, plan.proposals[0]).spans[0].saves.overhead == plan.proposals[0].spans[0].saves.overhead
 
 

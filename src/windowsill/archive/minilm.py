@@ -53,7 +53,7 @@ class MiniLM:
             at = f"encoder.layer.{layer}"
             x = self._normal(f"{at}.attention.output", x + self._attention(at, x))
             inner = self._dense(f"{at}.intermediate", x)
-            inner = 0.5 * inner * (1 + np.tanh(_GELU * (inner + np.float32(0.044715) * inner**3)))
+            inner = 0.5 * inner * (1 + np.tanh(_GELU * (inner + np.float32(0.044715) * inner * inner * inner)))
             x = self._normal(f"{at}.output", x + self._dense(f"{at}.output", inner))
         return np.asarray(x.mean(axis=0), np.float32)
 
@@ -77,7 +77,8 @@ class MiniLM:
     def _normal(self, at: str, x: Array) -> Array:
         centred = x - x.mean(axis=1, keepdims=True)
         scale = np.sqrt((centred**2).mean(axis=1, keepdims=True) + _EPSILON)
-        return centred / scale * self._weights[f"{at}.LayerNorm.weight"] + self._weights[f"{at}.LayerNorm.bias"]
+        weight, bias = self._weights[f"{at}.LayerNorm.weight"], self._weights[f"{at}.LayerNorm.bias"]
+        return np.asarray(centred / scale * weight + bias, np.float32)
 
 
 def _load() -> tuple[Callable[[str], list[int]], dict[str, Array]]:

@@ -37,6 +37,7 @@ class InMemory:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._db.close)
         self._db.execute("PRAGMA foreign_keys = ON")
         for step in migrations("sqlite"):
             for statement in split(step.script):
@@ -73,4 +74,6 @@ def place_of(store: Store) -> Place:
     if isinstance(store, SQLiteStore):
         return Connections(store.path)
     with _making:
-        return _in_memory.setdefault(store, InMemory()) if store not in _in_memory else _in_memory[store]
+        if store not in _in_memory:
+            _in_memory[store] = InMemory()
+        return _in_memory[store]

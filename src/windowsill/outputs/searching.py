@@ -204,10 +204,10 @@ def _in_long_line(output: Output, search: Search, first: int, final: int) -> Fou
         data = tail + output.data(number)
         if number == final:
             data = data.removesuffix(b"\n").removesuffix(b"\r")
-        # Neither the beginning of the tail nor the end of a part that goes on is an end of the line: one byte beyond
+        # Neither the beginning of a tail nor the end of a part that goes on is an end of the line: one byte beyond
         # each stays outside the search, which looks at it only to know that.
         end = len(data) if number == final else len(data) - 1
-        place = max(done, 1 if number > first else 0)
+        place = max(done, 0 if column == 1 else 1)
         for begin, stop in _overlapping(place, end, search.pattern):
             if search.late():
                 # The next line, not this one again: who goes on there must get further.

@@ -8,9 +8,13 @@ READ_TOOL = "tool_output_cache"
 GREP_TOOL = "tool_output_cache_grep"
 
 
-def trimmed(ref: str | None) -> str:
+TRIMMED = "[tool output trimmed"
+"""How a line begins that stands for an output."""
+
+
+def trimmed(ref: str | None = None, size: str = "") -> str:
     """What stands for an output that is no longer shown; the ref is told only where its tool is offered."""
-    return f"[tool output trimmed; ref={ref}]" if ref else "[tool output trimmed]"
+    return "; ".join(filter(None, (TRIMMED, f"ref={ref}" if ref else "", size))) + "]"
 
 
 def cut_line(left: int) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.folds import FoldKind
-from windowsill.history.view import Marking
+from windowsill.history.view import Marking, message_meta
 from windowsill.messages import Mark
 from windowsill.session import folding, undo
 from windowsill.session.looking import Looking
+
+if TYPE_CHECKING:
+    from windowsill.outputs import Collected
 
 
 class Changing(Looking):
@@ -43,6 +47,17 @@ class Changing(Looking):
         with self._ledger.lock:
             self._ledger.refresh()
             return folding.mask_results(self._ledger, message_ids, text, reason)
+
+    def collect_outputs(self) -> Collected:
+        """Remove kept outputs that no message refers to, on whatever branch, and what broken writings left behind.
+
+        Nothing of the last hour goes: its message may be on its way.
+        """
+        with self._ledger.lock:
+            self._ledger.refresh()
+            entries = self._ledger.journal.walk([(1, self._ledger.history.version)], kinds=("message",))
+            refs = {ref.id for entry in entries for ref in message_meta(entry.meta).refs if ref is not None}
+            return self.outputs.collect(refs)
 
     def rewind(
         self, message_id: str | None = None, *, at: float | None = None, before: bool = False, reason: str = ""

@@ -11,12 +11,12 @@ from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.hiding import hide, replace_block
 from windowsill.history.marker import gather, marker
-from windowsill.messages import Text, ToolResult, text_message
+from windowsill.messages import OutputRef, Text, ToolResult, text_message
+from windowsill.outputs.refs import ref_at
+from windowsill.outputs.wording import trimmed
 from windowsill.session.ledger import Ledger
 
 BY_HAND = "by hand"
-
-PLACEHOLDER = "[tool output hidden]"
 
 
 def commit_fold(ledger: Ledger, proposal: Proposal) -> str:
@@ -46,14 +46,13 @@ def mask_results(ledger: Ledger, message_ids: Sequence[str], text: str | None, r
     blocks: list[StandIn] = []
     for id in message_ids:
         item = view.items[_place(ledger, id)]
-        found = [
-            (number, block) for number, block in enumerate(view.read(item).blocks) if isinstance(block, ToolResult)
-        ]
+        found = [(place, block) for place, block in enumerate(view.read(item).blocks) if isinstance(block, ToolResult)]
         if not found:
             raise FoldError(f"message {id!r} holds no tool output", remedy="name messages with tool results")
-        for number, block in found:
-            shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=text or PLACEHOLDER),))
-            part = replace_block(view, item, number, block, shorter)
+        for number, (place, block) in enumerate(found, 1):
+            ref = OutputRef(id=ref_at(item.seq, number, of=len(found)))
+            shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=text or trimmed(ref.id)),), ref=ref)
+            part = replace_block(view, item, place, block, shorter)
             if view.tokens_of(view.after([part])) < view.tokens():
                 spans.append(part)
                 blocks.append(shorter)

@@ -16,6 +16,7 @@ from windowsill.session.composing import Composer
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
+from windowsill.session.referring import with_places
 from windowsill.session.replaying import request_of
 from windowsill.store import Store
 
@@ -75,7 +76,7 @@ class Looking:
         """Every tool output of this session, whole: to read, to search, and to keep what arrives in pieces."""
         from windowsill.outputs import Outputs
 
-        return Outputs(self._store, self.id)
+        return Outputs(self._store, self.id, clock=self._ledger.clock)
 
     @cached_property
     def archive(self) -> Archive:
@@ -92,12 +93,13 @@ class Looking:
         """Every message of the current branch exactly as it was added, hidden or not, oldest first."""
         journal = self._ledger.journal
         for entry in journal.walk(journal.path(self._ledger.history.version), kinds=("message",), bodies=True):
-            yield journal.decode(entry)
+            yield with_places(journal.decode(entry), entry.seq)
 
     def message(self, id: str) -> Message:
         """One message as it was added, on whatever branch it is."""
         journal = self._ledger.journal
-        return journal.message(journal.find(id, "message").seq)
+        seq = journal.find(id, "message").seq
+        return with_places(journal.message(seq), seq)
 
     @property
     def folds(self) -> list[FoldRecord]:

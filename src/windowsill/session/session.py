@@ -17,7 +17,7 @@ from windowsill.budget import Size
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.config import Loaded, Settings, changed, load, read_settings, tuned
 from windowsill.errors import InputError
-from windowsill.messages import Cleared, Mark, Message, Request, Usage
+from windowsill.messages import Cleared, Mark, Message, OutputRef, Request, Usage
 from windowsill.session import provider, undo
 from windowsill.session.adding import again_after_conflicts, write
 from windowsill.session.changing import Changing
@@ -25,6 +25,7 @@ from windowsill.session.composing import Composer, Sent
 from windowsill.session.desk import Desk, Source
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
+from windowsill.session.referring import referring
 from windowsill.session.resuming import Resumed, Resumption, without_system
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
@@ -174,12 +175,13 @@ class Session(Changing):
         format: str | None = None,
         after: str | None = None,
         sent: Sent | None = None,
+        outputs: Mapping[str, OutputRef] | None = None,
     ) -> str:
         """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
 
         The id of the message, of the last one where a reply is several; when it returns, it is on disk. `after` is the
         message it follows: the session goes there first when it has moved on. `sent` is the request it answers, where
-        that is not the last one.
+        that is not the last one. `outputs` are, by call id, the refs of outputs that `session.outputs` keeps whole.
         """
         added = self._read(value, format)
         if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
@@ -193,7 +195,7 @@ class Session(Changing):
                 marks=message.marks | frozenset(marks),
                 metadata={**message.metadata, **(metadata or {})},
             )
-            for message in added.messages
+            for message in (referring(added.messages, outputs) if outputs else added.messages)
         ]
         with self._ledger.lock:
             if after is None:

@@ -26,8 +26,10 @@ BUILT_IN = {
     "importance": "windowsill.strategies.importance:Importance",
     "mask": "windowsill.strategies.mask:Mask",
     "native": "windowsill.strategies.native:Native",
+    "outputs": "windowsill.strategies.outputs:Outputs",
     "priority": "windowsill.strategies.priority:Priority",
     "summarize": "windowsill.strategies.summarize:Summarize",
+    "tiered": "windowsill.strategies.tiered:Tiered",
 }
 
 
