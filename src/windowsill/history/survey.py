@@ -6,18 +6,24 @@ what was added since the last one and for what it decides, not for the length of
 
 from __future__ import annotations
 
-import math
 import weakref
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, chain, islice, pairwise, repeat
+from itertools import chain, compress, pairwise
 from operator import attrgetter
+from typing import TypeVar
 
 from windowsill.errors import WindowsillError
+from windowsill.history.tally import Tally, add_up
 from windowsill.history.units import Bounds, Unit
 from windowsill.history.view import Item, View
-from windowsill.tokens import Calibration, Weight
+from windowsill.tokens import Weight
+
+T = TypeVar("T")
+
+_OWN, _FOLD, _MARKS, _HIDES = attrgetter("own"), attrgetter("fold"), attrgetter("marks"), attrgetter("hides")
+_CALLS, _TOOLS, _WEIGHT = attrgetter("calls"), attrgetter("tools"), attrgetter("weight")
+_FIELDS = tuple(map(attrgetter, Weight.__struct_fields__))
 
 
 def survey(view: View) -> Survey:
@@ -28,6 +34,15 @@ def survey(view: View) -> Survey:
         known = view.surveyed = Survey(view)
         known.follow(view.items)
     return known
+
+
+def keep_up(view: View) -> None:
+    """Take in what was added to a view since; whether it was changed besides is seen when a plan asks."""
+    known = view.surveyed
+    if isinstance(known, Survey) and known.view() is view and len(known.items) <= len(view.items):
+        known.take(view.items[len(known.items) :])
+    else:
+        survey(view)
 
 
 class Survey:
@@ -60,7 +75,8 @@ class Survey:
         """The user's own words by position, where they were read."""
         self.messages: list[int] = [0]
         """How many messages are shown or stood for before each position."""
-        self._sums = [array("q", [0]) for _ in Weight.__struct_fields__]
+        self.sums: list[list[int]] = [[0] for _ in Weight.__struct_fields__]
+        """What all items before each position weigh, field by field."""
         self._tally: Tally | None = None
 
     def follow(self, items: list[Item]) -> bool:
@@ -70,47 +86,62 @@ class Survey:
         if known > len(items) or self.items != (items if known == len(items) else items[:known]):
             return False
         if known < len(items):
-            self._take(items[known:])
+            self.take(items[known:])
         return True
 
-    def _take(self, added: list[Item]) -> None:
+    def take(self, added: Sequence[Item]) -> None:
+        """Take in what was added to a view."""
         same = self.bounds.take(added)
         self._place(added)
-        self._pair(added)
-        tools = [item.tools for item in added]
-        self.tools.extend(chain.from_iterable(tools))
-        _add_up(self.called, list(map(len, tools)))
-        _add_up(self.messages, [item.hides or 1 for item in added])
-        weights = [item.weight for item in added]
-        for column, name in zip(self._sums, Weight.__struct_fields__, strict=True):
-            _add_up(column, list(map(attrgetter(name), weights)))
+        self._call(added)
+        self._answer(added)
+        add_up(self.messages, [hides or 1 for hides in map(_HIDES, added)])
+        weights = list(map(_WEIGHT, added))
+        for column, get in zip(self.sums, _FIELDS, strict=True):
+            add_up(column, list(map(get, weights)))
         self.items.extend(added)
         if self._tally is not None:
             self._tally.forget(same)
 
-    def _place(self, added: list[Item]) -> None:
-        for index, item in enumerate(added, len(self.items)):
-            if item.own:
-                self.own.append(index)
-            if item.fold:
-                self.folds.append(index)
-            if item.marks:
-                if "pinned" in item.marks:
-                    self.pinned.append(index)
-                if "important" in item.marks:
-                    self.important.append(index)
+    def _place(self, added: Sequence[Item]) -> None:
+        places = range(len(self.items), len(self.items) + len(added))
+        self.own.extend(compress(places, map(_OWN, added)))
+        self.folds.extend(compress(places, map(_FOLD, added)))
+        for place, marks in compress(zip(places, map(_MARKS, added), strict=True), map(_MARKS, added)):
+            if "pinned" in marks:
+                self.pinned.append(place)
+            if "important" in marks:
+                self.important.append(place)
 
-    def _pair(self, added: list[Item]) -> None:
-        for index, item in enumerate(added, len(self.items)):
-            for id, name in zip(item.calls, item.tools, strict=False):
+    def _call(self, added: Sequence[Item]) -> None:
+        tools = list(map(_TOOLS, added))
+        names = list(chain.from_iterable(tools))
+        self.tools += names
+        add_up(self.called, list(map(len, tools)))
+        calls = list(map(_CALLS, added))
+        found = dict(zip(chain.from_iterable(calls), names, strict=False))
+        if list(map(len, calls)) == list(map(len, tools)) and _is_new(self.names, found, len(names)):
+            self.names.update(found)
+            return
+        for ids, listed in zip(calls, tools, strict=True):
+            # A stand-in has calls without tools.
+            for id, name in zip(ids, listed, strict=False):
                 if self.names.setdefault(id, name) != name:
                     self.names[id] = name
                     self.renamed += 1
-            if item.results and not item.fold:
-                self.answers.append(index)
-            for id in item.results:
-                if self.answered.setdefault(id, index) != index:
-                    self.again.setdefault(id, []).append(index)
+
+    def _answer(self, added: Sequence[Item]) -> None:
+        first = len(self.items)
+        places = [place for place, item in enumerate(added, first) if item.results]
+        self.answers += [place for place in places if not added[place - first].fold]
+        ids = [(id, place) for place in places for id in added[place - first].results]
+        found = dict(ids)
+        if _is_new(self.answered, found, len(ids)):
+            self.answered.update(found)
+            return
+        for id, place in ids:
+            if self.answered.setdefault(id, place) != place:
+                self.again.setdefault(id, []).append(place)
 
     @property
     def starts(self) -> list[int]:
@@ -134,7 +165,7 @@ class Survey:
 
     def weight(self, start: int, stop: int) -> Weight:
         """What the items between two positions weigh together."""
-        return Weight(*[column[stop] - column[start] for column in self._sums])
+        return Weight(*[column[stop] - column[start] for column in self.sums])
 
     def tally(self, view: View) -> Tally:
         """The same in tokens, as they are counted today."""
@@ -146,81 +177,6 @@ class Survey:
         return self._tally
 
 
-class Tally:
-    """What the items and units of a survey are in tokens, under one calibration."""
-
-    def __init__(self, about: Survey, calibration: Calibration) -> None:
-        self._about = about
-        self._calibration = calibration
-        self._estimates: list[float] = []
-        self._each: list[int] = []
-        self._sums = [0]
-        self._units = [0]
-        self._sizes: list[float] = []
-
-    def is_by(self, calibration: Calibration) -> bool:
-        """Whether another calibration counts alike."""
-        return calibration is self._calibration or self.ratios == _ratios(calibration)
-
-    @property
-    def ratios(self) -> tuple[float, ...]:
-        """What the tokens depend on."""
-        return _ratios(self._calibration)
-
-    def forget(self, same: int) -> None:
-        """Units from this number on were joined by what came."""
-        del self._units[same + 1 :]
-        del self._sizes[same:]
-
-    @property
-    def estimates(self) -> list[float]:
-        """The tokens of each item, not rounded."""
-        missing = self._about.items[len(self._estimates) :]
-        if missing:
-            self._estimates.extend(map(self._calibration.estimate, map(attrgetter("weight"), missing)))
-        return self._estimates
-
-    @property
-    def each(self) -> list[int]:
-        """The tokens of each item, rounded up."""
-        if len(self._each) < len(self._about.items):
-            estimates = self.estimates
-            self._each.extend(map(math.ceil, estimates[len(self._each) :]))
-        return self._each
-
-    @property
-    def sums(self) -> list[int]:
-        """The tokens of all items before each position, each item rounded up."""
-        if len(self._sums) <= len(self._about.items):
-            each = self.each
-            _add_up(self._sums, each[len(self._sums) - 1 :])
-        return self._sums
-
-    @property
-    def units(self) -> list[int]:
-        """The tokens of all units before each number, each unit rounded up."""
-        known = len(self._units) - 1
-        about = self._about
-        # The last unit may still grow: it is counted when it is asked for, and forgotten again.
-        if known < len(about.starts):
-            estimate, weight = self._calibration.estimate, about.weight
-            ends = [*about.starts[known:], len(about.items)]
-            found = [math.ceil(estimate(weight(start, stop))) for start, stop in pairwise(ends)]
-            _add_up(self._units, found)
-        return self._units
-
-    @property
-    def sizes(self) -> list[float]:
-        """The tokens of each unit, not rounded: the sum of its items."""
-        known = len(self._sizes)
-        about = self._about
-        if known < len(about.starts):
-            estimates = self.estimates
-            ends = [*about.starts[known:], len(about.items)]
-            self._sizes.extend(_total(estimates[start:stop]) for start, stop in pairwise(ends))
-        return self._sizes
-
-
 def between(positions: Sequence[int], start: int, stop: int) -> Sequence[int]:
     """Those of some sorted positions that lie between two."""
     if not positions or positions[-1] < start:
@@ -228,21 +184,6 @@ def between(positions: Sequence[int], start: int, stop: int) -> Sequence[int]:
     return positions[bisect_left(positions, start) : bisect_left(positions, stop)]
 
 
-def _add_up(sums: list[int] | array[int], values: Sequence[int]) -> None:
-    """Go on with the sums of all before each position."""
-    if any(values):
-        sums.extend(islice(accumulate(values, initial=sums[-1]), 1, None))
-    else:
-        sums.extend(repeat(sums[-1], len(values)))
-
-
-def _total(values: list[float]) -> float:
-    # One after the other: from Python 3.12 on `sum` rounds differently.
-    total = 0.0
-    for value in values:
-        total += value
-    return total
-
-
-def _ratios(calibration: Calibration) -> tuple[float, ...]:
-    return (calibration.prose, calibration.code, calibration.json, calibration.cjk)
+def _is_new(known: dict[str, T], found: dict[str, T], count: int) -> bool:
+    """Whether none of so many ids came before, nor twice."""
+    return len(found) == count and known.keys().isdisjoint(found)

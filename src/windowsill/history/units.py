@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 
 from windowsill.history.view import Item, sum_weights
 from windowsill.tokens import Weight
+
+_CALLS, _RESULTS, _LEADS = attrgetter("calls"), attrgetter("results"), attrgetter("leads")
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -60,20 +63,21 @@ class Bounds:
         starts, calls = self.starts, self._calls
         same = len(starts)
         bound = self._bound
-        for index, item in enumerate(added, self._count):
+        rows = zip(map(_CALLS, added), map(_RESULTS, added), map(_LEADS, added), strict=True)
+        for index, (asked, answered, leads) in enumerate(rows, self._count):
             # Reasoning that is a message of its own belongs to the message after it.
             reach = index - 1 if bound else index
-            if item.results:
-                reach = min([reach, *[calls[id] for id in item.results if id in calls]])
-            if item.calls:
-                for id in item.calls:
-                    calls[id] = index
-            bound = item.leads
-            starts.append(index)
-            if reach < index:
-                while starts[-1] > reach:
-                    starts.pop()
-                same = min(same, len(starts) - 1)
+            for id in answered:
+                reach = min(reach, calls.get(id, index))
+            for id in asked:
+                calls[id] = index
+            bound = leads
+            if reach == index:
+                starts.append(index)
+                continue
+            while starts[-1] > reach:
+                starts.pop()
+            same = min(same, len(starts) - 1)
         self._bound = bound
         self._count += len(added)
         return same

@@ -203,6 +203,14 @@ class View:
         """Show one more message at the end."""
         self.items.append(item)
         self.weight = self.weight + item.weight
+        if not len(self.items) % AT_ONCE:
+            self._look()
+
+    def _look(self) -> None:
+        """Find out what plans ask of what came, so that none has to do it for a whole history."""
+        from windowsill.history.survey import keep_up  # noqa: PLC0415 - a survey is made of what this module gives
+
+        keep_up(self)
 
     def is_uprooted(self, item: Item, terms: bytes = b"") -> bool:
         """Whether what stands before a message is no longer what it was when the message was said.
@@ -279,6 +287,7 @@ class View:
         self.items, self.weight, self.at, self.thread = other.items, other.weight, other.at, other.thread
         self.changes = other.changes
         self.edits += 1
+        self._look()
 
     def after(self, spans: Iterable[Span]) -> Weight:
         """What the view would weigh with these spans applied."""
@@ -307,6 +316,9 @@ class View:
             item = self.items[index]
             self.items[index] = msgspec.structs.replace(item, marks=marked(item.marks, marking))
 
+
+AT_ONCE = 64
+"""How many items are looked at together when they come: one at a time would cost several times as much."""
 
 TASK_IS_WITHIN = 50
 """How many items from the start the task is looked for: programs may speak first, but not for a whole session."""
@@ -366,8 +378,9 @@ def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = Non
     for entry in by_kind["message"]:
         if first <= entry.seq and (last is None or entry.seq <= last):
             meta = message_meta(entry.meta)
-            view.add(item_of(entry, meta))
+            view.items.append(item_of(entry, meta))
             view.thread = meta.thread
+    view.weight = sum_weights(item.weight for item in view.items)
     for entry in by_kind["mark"]:
         view.mark(marking_meta(entry.meta))
     undone = {entry.seq: unfold_meta(entry.meta) for entry in by_kind["unfold"]}

@@ -23,7 +23,7 @@ from windowsill.writers.transcript import told
 LARGEST_STEP = 8_000
 """Characters of one message that are looked at for names, half from each end."""
 
-MOST_PASSAGES = 24
+MOST_PASSAGES = 60
 """Passages that are looked through for lines."""
 
 AROUND = 2
@@ -32,8 +32,8 @@ AROUND = 2
 OWN_WORDS = 2.0
 """How much more a name counts that the user or the model itself mentions than one in an output."""
 
-LEAST_SCORE = 2.0
-"""What a line must score: about two names of the step, or one that hardly any other line has."""
+LEAST_SCORE = 0.6
+"""What a line must score: a name of the step that few other lines have, or several."""
 
 SHORTEST, LONGEST = 6, 400
 """Characters of a line that is worth showing: a bracket says nothing, and a very long line is data."""

@@ -1,0 +1,146 @@
+"""The tool output cache: what is shown of an output, and of all of them together."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations import PNG, result, text_block, use
+from sessions import TASK, kept, opened, problems
+from windowsill import Budget, SettingError
+from windowsill.strategies.outputs import Outputs
+
+pytestmark = pytest.mark.unit
+
+LONG = "\n".join(f"line {number} of the listing" for number in range(1, 4_001))
+
+
+def working(*outputs, strategy="outputs", name="read", window=80_000):
+    """A session in which a tool gave these outputs."""
+    session = opened(strategy=strategy, window=window, budget=window)
+    session.add({"role": "user", "content": TASK})
+    for number, output in enumerate(outputs):
+        session.add({"role": "assistant", "content": [use(f"t{number}", name)]})
+        session.add({"role": "user", "content": [result(f"t{number}", output)]})
+    return session
+
+
+def sent(session, *, tools=True):
+    """The texts of the results in the next request."""
+    payload = session.compose_sync(tools=session.tools.tools if tools else ())
+    assert problems(payload) == []
+    blocks = [block for message in payload.messages for block in message["content"] if isinstance(block, dict)]
+    return [_text(block) for block in blocks if block["type"] == "tool_result"]
+
+
+def _text(block):
+    content = block["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def test_a_long_output_is_cut_the_first_time_it_is_shown():
+    """O2: at most 50 KiB, and the last line says how to read on; the whole is kept."""
+    session = working(LONG)
+    (text,) = sent(session)
+    assert len(text) <= 50 * 1024
+    last = text.splitlines()[-1]
+    line = int(re.search(r"lines ([\d,]+)-4,000 are not shown", last)[1].replace(",", ""))
+    assert f'tool_output_cache(ref_id="o3", offset={line}) reads on' in last
+    assert session.tools.tool_output_cache("o3", offset=line, limit=1).startswith(f"{line:>6}\tline {line} of")
+    assert LONG in session.message("m3").results[0].content[0].text
+
+
+def test_a_long_line_is_cut():
+    """O2: lines are shown up to 2,000 characters."""
+    (text,) = sent(working("short\n" + "x" * 5_000 + "\nend"))
+    short, cut, end, note = text.splitlines()
+    assert (short, end, len(cut) <= 2_000) == ("short", "end", True)
+    assert 'ref_id="o3"' in note
+
+
+def test_a_ref_is_shown_only_where_its_tool_is_offered():
+    """O8: the same session shows refs with the tool and none without it, and the recorded request is the one sent."""
+    session = working(LONG, *["words of it\n" * 1_000] * 8)
+    with_tools, without = sent(session), sent(session, tools=False)
+    assert "ref=o5" in with_tools[1]
+    assert not any("ref" in text for text in without)
+    assert without[1] == "[tool output trimmed; 1,001 lines]"
+    for tools in (session.tools.tools, ()):
+        session.add({"role": "user", "content": "Go on."})
+        payload = session.compose_sync(tools=tools)
+        assert session.request(session.calls[-1].id) == payload.body()
+
+
+def test_all_outputs_together_stay_within_their_budget():
+    """Checkpoint 1 of the tool output cache: past the budget the oldest are trimmed, the newest kept longest."""
+    texts = sent(working(*[f"output {number} " + "words of it\n" * 1_000 for number in range(10)]))
+    trimmed = [text.startswith("[tool output trimmed") for text in texts]
+    assert trimmed == sorted(trimmed, reverse=True)
+    assert trimmed.count(False) == 3
+
+
+def test_a_trimmed_output_is_a_placeholder_in_the_request():
+    """Checkpoint 2 of the tool output cache: the rendered message says the ref, and that ref gives the whole."""
+    session = working(*[f"output {number} " + "words of it\n" * 1_500 for number in range(6)])
+    first = sent(session)[0]
+    assert first == "[tool output trimmed; ref=o3; 1,501 lines]"
+    assert session.outputs.open("o3").blocks[0].text.startswith("output 0 ")
+
+
+@pytest.mark.parametrize(("window", "tokens"), [(8_000, 20_000), (100_000, 25_000), (200_000, 50_000), (10**6, 60_000)])
+def test_the_budget_is_a_quarter_of_the_window_within_bounds(window, tokens):
+    """O3: clamp(window * 0.25, 20,000, 60,000)."""
+    assert Outputs()._room(Budget(limit=window, high=window, low=window, window=window)) == tokens
+
+
+def test_what_was_trimmed_stays_so_until_it_is_undone():
+    """O9: sticky, and undone exactly."""
+    session = working(*["words of it\n" * 1_000] * 10)
+    before = sent(session)
+    session.add({"role": "assistant", "content": "Go on."})
+    session.add({"role": "user", "content": "Yes."})
+    assert sent(session) == before
+    for fold in reversed(session.folds):
+        session.unfold(fold.id)
+    assert [session.view.read(item).raw for item in session.items()] == kept(session)
+
+
+def test_plans_skills_and_questions_stay():
+    """O9: outputs of exempt tools are neither cut nor trimmed, however long."""
+    assert sent(working(LONG, *["words of it\n" * 1_000] * 10, name="TodoWrite"))[0] == LONG
+
+
+def test_the_ends_of_an_output_can_be_shown():
+    """M5: the first and last 50 lines, and how many were omitted between them."""
+    (text,) = sent(working(LONG, strategy="outputs:view=ends"))
+    lines = text.splitlines()
+    assert (lines[49], lines[51]) == ("line 50 of the listing", "line 3951 of the listing")
+    assert lines[50].startswith("[reduced: 3,900 lines omitted; ")
+
+
+def test_pictures_stay_where_text_is_cut():
+    """O5: a picture beside a long text is still shown, and is whole in the cache."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    session = working([text_block(LONG), image])
+    body = session.compose_sync().body()
+    assert PNG.encode() in body
+    assert session.outputs.open("o3").blocks[1].data == PNG
+
+
+@given(st.lists(st.sampled_from(["word " * 400, LONG[:9_000], "x" * 9_000, "tiny", ""]), max_size=12))
+@settings(max_examples=25)
+def test_every_ref_that_is_shown_resolves_to_the_whole(outputs):
+    """Whatever is cut or trimmed, the ref in its place reads what the tool gave."""
+    session = working(*outputs, strategy="outputs:budget=1500,bytes=4000,keep=1")
+    shown = sent(session)
+    for number, text in enumerate(shown):
+        for ref in re.findall(r'ref(?:_id)?="?(o[\d.]+)', text):
+            assert session.outputs.open(ref).blocks == session.message(f"m{3 + 2 * number}").results[0].content
+
+
+@pytest.mark.parametrize("setting", ["low=0", "low=2", "keep=-1", "head=-1", "bytes=10", "line=1", "budget=-5"])
+def test_a_value_out_of_range_is_refused(setting):
+    """With the setting, the value and the range."""
+    with pytest.raises(SettingError, match=setting.split("=")[0]):
+        opened(strategy=f"outputs:{setting}")
