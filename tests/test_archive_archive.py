@@ -48,6 +48,13 @@ def test_a_question_that_nothing_answers_finds_nothing(store):
     assert asked(store, "?!") == []
 
 
+def test_what_stands_there_letter_for_letter_comes_first(store):
+    """Who asks for a path means that path, however often others share its words."""
+    others = [f"see the config of app {number}: app/config and config.py" for number in range(30)]
+    said(*others, "it is in src/app/config.py", *others, store=store)
+    assert asked(store, "src/app/config.py", 1) == ["it is in src/app/config.py"]
+
+
 def test_neighbours_of_a_hit_come_with_it(store):
     """The answer to a question that was found stands beside it, and says that it is only a neighbour."""
     said("What is your sister called?", "Margaret.", store=store)

@@ -204,21 +204,36 @@ def test_a_damaged_part_names_its_lines_and_leaves_the_rest(tmp_path: Path):
     """Lines of other parts can still be read; the error tells which cannot."""
     store = SQLiteStore(tmp_path / "sessions.db")
     kept = outputs(store)
-    ref = kept.keep([f"{number:07d}\n" for number in range(1, 200_001)])
+    ref = kept.keep([f"{number:07d}\n" for number in range(1, 800_001)])
     with sqlite3.connect(tmp_path / "sessions.db") as db:
         db.execute("UPDATE blob SET data = zeroblob(length(data)) WHERE id LIKE '%/0000001'")
         db.execute("DELETE FROM blob WHERE id LIKE '%/0000003'")
-    assert kept.read(ref.id, 65_536, 1).startswith(" 65536\t0065536")
-    assert kept.read(ref.id, 150_000, 1).startswith("150000\t0150000")
-    with pytest.raises(DamagedError, match=rf"{ref.id}.*lines 65,537-131,072 is not what was written"):
-        kept.read(ref.id, 65_537)
-    with pytest.raises(DamagedError, match=r"lines 196,609-200,000 is missing"):
-        kept.read(ref.id, 200_000)
+    assert kept.read(ref.id, 262_144, 1).startswith("262144\t0262144")
+    assert kept.read(ref.id, 600_000, 1).startswith("600000\t0600000")
+    with pytest.raises(DamagedError, match=rf"{ref.id}.*lines 262,145-524,288 is not what was written"):
+        kept.read(ref.id, 262_145)
+    with pytest.raises(DamagedError, match=r"lines 786,433-800,000 is missing"):
+        kept.read(ref.id, 800_000)
     with pytest.raises(DamagedError):
         kept.grep(ref.id, "nothing such")
-    assert kept.keep([f"{number:07d}\n" for number in range(1, 200_001)]) == ref
+    assert kept.keep([f"{number:07d}\n" for number in range(1, 800_001)]) == ref
     kept.verify(ref.id)
     store.close()
+
+
+def test_a_part_is_checked_once_and_by_verify_always(store: Store):
+    """Damage after the first reading is found by `verify`, and by whoever opens the session anew."""
+    kept = outputs(store)
+    ref = kept.keep(["abc\n"])
+    assert kept.grep(ref.id, "abc") == "1:abc\n[1 matching line]"
+    blob = store.blob_ids("s", "output/part/")[0]
+    store.drop_blobs("s", [blob])
+    store.put_blobs("s", [(blob, b"abd\n")])
+    assert kept.grep(ref.id, "abc") == "[no line matches, of 1 line]"
+    with pytest.raises(DamagedError):
+        kept.verify(ref.id)
+    with pytest.raises(DamagedError):
+        outputs(store).grep(ref.id, "abc")
 
 
 def test_a_damaged_index_and_a_damaged_message_name_the_ref():

@@ -21,9 +21,11 @@ def never() -> bool:
     return False
 
 
-def search(pattern: str, *, first: int = 1, limit: int = 10**6, late=never, width: int = 4) -> Search:
+def search(
+    pattern: str, *, first: int = 1, limit: int = 10**6, late=never, width: int = 4, room: int = 10**9
+) -> Search:
     made = compiled(pattern, ignore_case=False, fixed=False)
-    return Search(pattern=made, first=first, limit=limit, width=width, late=late)
+    return Search(pattern=made, first=first, limit=limit, width=width, room=room, late=late)
 
 
 @given(CONTENT, st.sampled_from(PATTERNS), st.integers(1, 4))
@@ -42,6 +44,9 @@ def test_parts_are_searched_like_lines(content: bytes, pattern: str, first: int)
     found = find(output, search(pattern, first=first)) if first <= output.lines else None
     assert ([hit.line for hit in found.hits] if found else []) == expected
     assert (found.count if found else 0) == len(expected)
+    # What is not told is counted in another way.
+    counted = find(output, search(pattern, first=first, limit=1)) if first <= output.lines else None
+    assert (counted.count if counted else 0) == len(expected)
 
 
 @given(st.text("abz", min_size=1, max_size=4), st.text("abz\n"), st.integers(0, 9), st.integers(0, 30))
@@ -64,6 +69,21 @@ def test_only_so_many_are_told_and_all_are_counted():
     assert ([hit.line for hit in found.hits], found.count) == ([1, 2, 3], 100)
 
 
+def test_no_more_is_told_than_can_be_shown():
+    """Lines that no answer has room for are only counted."""
+    found = find(Held("o1", [b"aaaa\n" * 100]), search("a", room=20))
+    assert ([hit.line for hit in found.hits], found.count) == ([1, 2, 3], 100)
+
+
+def test_counting_ends_within_a_part(monkeypatch):
+    """Enough is enough, however much of the part is left."""
+    monkeypatch.setattr("windowsill.outputs.searching.COUNTED", 10)
+    monkeypatch.setattr("windowsill.outputs.searching.WINDOW", 8)
+    found = find(Held("o1", [b"a\n" * 1000]), search("a", limit=3))
+    assert found.more
+    assert 10 < found.count < 20
+
+
 def test_counting_ends_somewhere(monkeypatch):
     """A pattern that matches almost everywhere is not counted to the end."""
     monkeypatch.setattr("windowsill.outputs.searching.COUNTED", 10)
@@ -78,6 +98,32 @@ def test_a_search_stops_when_time_is_over():
     found = find(Held("o1", [b"aaaaaa\n" * 4], part_bytes=8), search("a", late=lambda: next(asked)))
     assert [hit.line for hit in found.hits] == [1, 2, 3]
     assert found.late_at == 4
+
+
+def test_time_is_looked_at_within_a_part(monkeypatch):
+    """A part full of matches is left when time is over, and the next search goes on there."""
+    monkeypatch.setattr("windowsill.outputs.searching.WINDOW", 8)
+    asked = iter([False] * 3 + [True] * 100)
+    found = find(Held("o1", [b"a\n" * 100]), search("a", limit=3, late=lambda: next(asked)))
+    assert (found.count, found.late_at) == (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "unsure"), [("a.*b", 2), ("a[^b]{0,9}b", None), ("xyz", None), ("^c.*", None), (r"a\{2,}b", 2)]
+)
+def test_a_match_that_may_be_missed_is_told(monkeypatch, pattern: str, unsure: int | None):
+    """In a line longer than a part a match longer than the overlap can be missed, where one can be so long."""
+    monkeypatch.setattr("windowsill.outputs.long_lines.OVERLAP", 60)
+    content = b"short\nca" + b"x" * 600 + b"b\n"
+    assert find(Held("o1", [content], part_bytes=100), search(pattern)).unsure == unsure
+
+
+@pytest.mark.parametrize("gap", [10, 1500, 5000])
+def test_close_and_distant_places_of_a_text_are_counted_alike(gap: int):
+    """Each line that holds the text counts once, however often it does."""
+    line = b"ab ab" + b"." * gap + b"\n"
+    data = (line + b"\n" + b"b" * gap + b"\n") * 50
+    assert Literal("ab").matching_lines(data, 0, len(data)) == 50
 
 
 def test_a_long_line_tells_where_it_matches():
@@ -99,7 +145,7 @@ def test_a_long_line_tells_where_it_matches():
 )
 def test_the_borders_of_parts_mean_nothing(monkeypatch, line: str, pattern: str, columns: tuple[int, ...]):
     """A part of a long line neither begins nor ends it, and what stands across two parts is found."""
-    monkeypatch.setattr("windowsill.outputs.searching.OVERLAP", 4)
+    monkeypatch.setattr("windowsill.outputs.long_lines.OVERLAP", 4)
     found = find(Held("o1", [line.encode()], part_bytes=8), search(pattern))
     assert [hit.columns for hit in found.hits] == ([columns] if columns else [])
 

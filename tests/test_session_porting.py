@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from cli_calls import anthropic_turns
 from windowsill import Session
 from windowsill.errors import DamagedError, FormatError, InputError, NotFoundError
+from windowsill.outputs import Outputs, chunks
+from windowsill.outputs.index import copies
 from windowsill.session.porting import export_session, import_session, is_export
+from windowsill.session.porting_outputs import kept_refs
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -119,7 +122,7 @@ def test_export_of_a_newer_version_is_refused(store):
     """Lines that this version cannot know are not guessed at."""
     head, *rest = export_session(store, "s")
     with pytest.raises(FormatError, match="upgrade windowsill"):
-        import_session(MemoryStore(), [head.replace(b'"version":1', b'"version":2'), *rest])
+        import_session(MemoryStore(), [head.replace(b'"version":1', b'"version":3'), *rest])
 
 
 def test_missing_session_cannot_be_exported():
@@ -146,3 +149,63 @@ def test_export_is_told_from_a_conversation(store):
     assert is_export(next(iter(export_session(store, "s"))))
     assert not is_export(b'{"messages": []}')
     assert not is_export(b"not json")
+
+
+LARGE = b"".join(b"line %d of a large output\n" % number for number in range(200_000))
+
+
+@pytest.fixture
+def keeping():
+    """A store with a session that keeps an output of 5 MB, an empty one, and one that no message refers to."""
+    place = MemoryStore()
+    with Session.open("s", model="claude-opus-4-6", store=place) as session:
+        session.outputs.keep(["nobody refers to this"])
+        for number, content in enumerate((LARGE, b"", LARGE)):
+            call = f"call{number}"
+            session.add("read it")
+            session.add({"role": "assistant", "content": [{"type": "tool_use", "id": call, "name": "r", "input": {}}]})
+            result = {"type": "tool_result", "tool_use_id": call, "content": "its beginning"}
+            kept = session.outputs.keep([content])
+            session.add({"role": "user", "content": [result]}, outputs={call: kept})
+    return place
+
+
+def test_kept_outputs_come_along(keeping):
+    """Once each, whole and checked, those that messages refer to; the export of the copy is the same."""
+    target = MemoryStore()
+    lines = list(export_session(keeping, "s"))
+    import_session(target, lines)
+    refs = kept_refs(target, "s", target.info("s").version)
+    outputs = Outputs(target, "s")
+    assert sorted(outputs.open(ref).bytes for ref in refs) == [0, len(LARGE)]
+    assert sorted(b"".join(data for _, data in chunks(outputs.open(ref))) for ref in refs) == [b"", LARGE]
+    assert len(copies(target, "s")) == 2
+    assert list(export_session(target, "s")) == lines
+    assert len(max(lines, key=len)) < len(LARGE)
+
+
+def test_an_export_without_kept_outputs_is_what_it_was(store, keeping):
+    """A Windowsill that knows nothing of kept outputs reads it; one that would lose some is told to upgrade."""
+    Outputs(store, "s").keep(["nobody refers to this"])
+    assert b'"version":1' in next(iter(export_session(store, "s")))
+    assert b'"version":2' in next(iter(export_session(keeping, "s")))
+
+
+def test_a_changed_output_is_named_and_nothing_is_imported(keeping):
+    """Bytes that changed on the way, or a piece that was lost, do not arrive as the output."""
+    lines = list(export_session(keeping, "s"))
+    number = next(place for place, line in enumerate(lines) if line.startswith(b'{"output"'))
+    changed = lines[number].replace(b'"data":"', b'"data":"AAAA')
+    for bad in ([*lines[:number], changed, *lines[number + 1 :]], lines[:number] + lines[number + 1 :]):
+        target = MemoryStore()
+        with pytest.raises(DamagedError, match=r"line \d+: tool output 'b[0-9a-f]+' before it is not what was written"):
+            import_session(target, bad)
+        assert target.sessions() == []
+
+
+def test_a_damaged_output_is_not_exported(keeping):
+    """The export stops where the store no longer has what was written."""
+    part = keeping.blob_ids("s", "output/part/")
+    keeping.drop_blobs("s", part)
+    with pytest.raises(DamagedError, match="is missing"):
+        list(export_session(keeping, "s"))

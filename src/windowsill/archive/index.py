@@ -128,6 +128,10 @@ class Index:
         rows = self._all("passages", _json(list(keys)))
         return {key: Passage(*row) for key, *row in rows}
 
+    def verbatim(self, keys: Iterable[int], text: str) -> set[int]:
+        """Those of these passages in which a text stands letter for letter."""
+        return {key for (key,) in self._all("verbatim_passages", _json(list(keys)), text)}
+
     def newest(self, session: Progress) -> float | None:
         """When the last message of a session was said."""
         first = session.range[0]

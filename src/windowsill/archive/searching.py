@@ -12,7 +12,10 @@ from windowsill.archive.found import Filters
 from windowsill.archive.index import Index, Progress, session_key
 from windowsill.archive.ranking import Facts, Ranking, fuse, neighbours, spread, weigh
 from windowsill.archive.speakers import named_in
-from windowsill.archive.words import content_words, query
+from windowsill.archive.words import content_words, plain, query
+
+SHORTEST_EXACT = 3
+"""Characters from which on a question is also looked for letter for letter."""
 
 
 class Similar(Protocol):
@@ -63,7 +66,12 @@ def search(
         periods=spans(question, present),
         now=present,
     )
-    return Ranked(weighed, frozenset({*matched, *meant}))
+    exact = index.verbatim(matched, sought) if len(sought := plain(question).strip()) >= SHORTEST_EXACT else set()
+    # Who asks for a path or a line means just that: it goes before everything that shares words with it.
+    lifted = (
+        {key: (1 + score) / 2 if key in exact else score / 2 for key, score in weighed.items()} if exact else weighed
+    )
+    return Ranked(lifted, frozenset({*matched, *meant}))
 
 
 def _facts(index: Index, hits: set[int], scope: Sequence[Progress], filters: Filters, reach: int) -> dict[int, Facts]:

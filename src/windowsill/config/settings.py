@@ -66,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """and what it belongs to: sessions that share one can be searched together."""
     scope: Scope = "session"
     """What a search covers: this session alone, or also those of the same project or user."""
+    embedder: Literal["wordllama"] | None = None
+    """Who turns text into vectors, so that a search finds by meaning too; words alone without it."""
     recall: Size | None = None
     """How many tokens a request may bring back from what was hidden, for the step at hand; nothing without it."""
 

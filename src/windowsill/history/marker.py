@@ -6,6 +6,7 @@ messages again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -101,8 +102,8 @@ def _take_over(facts: Facts, item: Item) -> None:
 
 def _count_calls(facts: Facts, tools: Iterable[str]) -> None:
     calls = facts.calls
-    for name in tools:
-        calls[name] = calls.get(name, 0) + 1
+    for name, count in Counter(tools).items():
+        calls[name] = calls.get(name, 0) + count
 
 
 def _quoted(facts: Facts, room: int) -> Facts:

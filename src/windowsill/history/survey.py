@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import chain, compress, pairwise
+from itertools import accumulate, chain, compress, islice, pairwise
 from operator import attrgetter
 from typing import TypeVar
 
@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 _OWN, _FOLD, _MARKS, _HIDES = attrgetter("own"), attrgetter("fold"), attrgetter("marks"), attrgetter("hides")
 _CALLS, _TOOLS, _WEIGHT = attrgetter("calls"), attrgetter("tools"), attrgetter("weight")
-_FIELDS = tuple(map(attrgetter, Weight.__struct_fields__))
 
 
 def survey(view: View) -> Survey:
@@ -42,7 +41,10 @@ def keep_up(view: View) -> None:
     if isinstance(known, Survey) and known.view() is view and len(known.items) <= len(view.items):
         known.take(view.items[len(known.items) :])
     else:
-        survey(view)
+        known = survey(view)
+    if view.scale is not None and view.scale.calibration.fixed:
+        # Where nothing is learnt about tokens, they can be added up before a plan asks.
+        known.tally(view).count()
 
 
 class Survey:
@@ -75,8 +77,8 @@ class Survey:
         """The user's own words by position, where they were read."""
         self.messages: list[int] = [0]
         """How many messages are shown or stood for before each position."""
-        self.sums: list[list[int]] = [[0] for _ in Weight.__struct_fields__]
-        """What all items before each position weigh, field by field."""
+        self.sums = [Weight()]
+        """What all items before each position weigh."""
         self._tally: Tally | None = None
 
     def follow(self, items: list[Item]) -> bool:
@@ -96,9 +98,7 @@ class Survey:
         self._call(added)
         self._answer(added)
         add_up(self.messages, [hides or 1 for hides in map(_HIDES, added)])
-        weights = list(map(_WEIGHT, added))
-        for column, get in zip(self.sums, _FIELDS, strict=True):
-            add_up(column, list(map(get, weights)))
+        self.sums.extend(islice(accumulate(map(_WEIGHT, added), initial=self.sums[-1]), 1, None))
         self.items.extend(added)
         if self._tally is not None:
             self._tally.forget(same)
@@ -165,7 +165,7 @@ class Survey:
 
     def weight(self, start: int, stop: int) -> Weight:
         """What the items between two positions weigh together."""
-        return Weight(*[column[stop] - column[start] for column in self.sums])
+        return self.sums[stop] - self.sums[start]
 
     def tally(self, view: View) -> Tally:
         """The same in tokens, as they are counted today."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice, pairwise, repeat
-from operator import add, attrgetter, mul, sub
-from typing import TYPE_CHECKING, TypeVar
+from operator import attrgetter, sub
+from typing import TYPE_CHECKING
 
-from windowsill.tokens import Calibration
+from windowsill.tokens import Calibration, Weight
 
 if TYPE_CHECKING:
     from windowsill.history.survey import Survey
-
-N = TypeVar("N", int, float)
-
-COUNTED = 6
-"""The first fields of a weight, which are tokens; the others are bytes and pieces."""
 
 ALIKE = (1.0, 1.0, 1.0, 1.0)
 """The ratios under which a token is a token: nothing is rounded then, and sums of weights are sums of tokens."""
@@ -49,21 +44,16 @@ class Tally:
         del self._units[same + 1 :]
         del self._sizes[same:]
 
+    def count(self) -> None:
+        """Count what came."""
+        self.sums  # noqa: B018 - asking brings it up to date
+
     @property
     def estimates(self) -> list[float]:
         """The tokens of each item, not rounded."""
         missing = self._about.items[len(self._estimates) :]
         if missing:
-            prose, code, json, cjk = self.ratios
-            self._estimates += [
-                prose * weight.prose
-                + code * weight.code
-                + json * weight.json
-                + cjk * weight.cjk
-                + weight.fixed
-                + weight.overhead
-                for weight in map(attrgetter("weight"), missing)
-            ]
+            self._estimates += _estimates(self.ratios, map(attrgetter("weight"), missing))
         return self._estimates
 
     @property
@@ -84,9 +74,10 @@ class Tally:
         known = len(self._sums)
         if known <= len(self._about.items):
             if self._exact:
-                # A kind that never came adds nothing.
-                columns = [column[known:] for column in self._about.sums[:COUNTED] if any(column)]
-                self._sums += _together(columns, len(self._about.items) + 1 - known)
+                self._sums += [
+                    weight.prose + weight.code + weight.json + weight.cjk + weight.fixed + weight.overhead
+                    for weight in self._about.sums[known:]
+                ]
             else:
                 add_up(self._sums, self.each[known - 1 :])
         return self._sums
@@ -102,17 +93,10 @@ class Tally:
             if self._exact:
                 self._units.extend(map(self.sums.__getitem__, ends[1:]))
             else:
-                add_up(self._units, list(map(math.ceil, self._between(ends))))
+                reached = list(map(about.sums.__getitem__, ends))
+                weights = map(sub, reached[1:], reached)
+                add_up(self._units, list(map(math.ceil, _estimates(self.ratios, weights))))
         return self._units
-
-    def _between(self, ends: Sequence[int]) -> list[float]:
-        """What the items between each two positions are, counted together and not rounded."""
-        parts: list[list[float]] = []
-        for column, ratio in zip(self._about.sums[:COUNTED], (*self.ratios, 1, 1), strict=True):
-            if any(column):
-                reached = list(map(column.__getitem__, ends))
-                parts.append(list(map(mul, repeat(ratio), map(sub, reached[1:], reached))))
-        return _together(parts, len(ends) - 1)
 
     @property
     def sizes(self) -> list[float]:
@@ -143,14 +127,18 @@ def ratios_of(calibration: Calibration) -> tuple[float, float, float, float]:
     return (calibration.prose, calibration.code, calibration.json, calibration.cjk)
 
 
-def _together(columns: Sequence[list[N]], count: int) -> list[N]:
-    """Columns added up, row by row, in their order."""
-    if not columns:
-        return [0] * count
-    found = columns[0]
-    for column in columns[1:]:
-        found = list(map(add, found, column))
-    return found
+def _estimates(ratios: tuple[float, float, float, float], weights: Iterable[Weight]) -> list[float]:
+    """What `Calibration.estimate` gives, for many."""
+    prose, code, json, cjk = ratios
+    return [
+        prose * weight.prose
+        + code * weight.code
+        + json * weight.json
+        + cjk * weight.cjk
+        + weight.fixed
+        + weight.overhead
+        for weight in weights
+    ]
 
 
 def _total(values: list[float]) -> float:

@@ -65,19 +65,24 @@ class Bounds:
         bound = self._bound
         rows = zip(map(_CALLS, added), map(_RESULTS, added), map(_LEADS, added), strict=True)
         for index, (asked, answered, leads) in enumerate(rows, self._count):
-            # Reasoning that is a message of its own belongs to the message after it.
-            reach = index - 1 if bound else index
+            reach = index
             for id in answered:
-                reach = min(reach, calls.get(id, index))
-            for id in asked:
-                calls[id] = index
+                if (call := calls.get(id, index)) < reach:
+                    reach = call
+            if asked:
+                for id in asked:
+                    calls[id] = index
+            if bound and reach == index:
+                # Reasoning that is a message of its own belongs to the message after it.
+                reach -= 1
             bound = leads
             if reach == index:
                 starts.append(index)
-                continue
-            while starts[-1] > reach:
-                starts.pop()
-            same = min(same, len(starts) - 1)
+            else:
+                while starts[-1] > reach:
+                    starts.pop()
+                if same >= len(starts):
+                    same = len(starts) - 1
         self._bound = bound
         self._count += len(added)
         return same

@@ -162,17 +162,14 @@ class View:
     def position(self, seq: int) -> int | None:
         """Where the item that shows message `seq` stands; `None` when it is hidden."""
         index = bisect_left(self.items, seq, key=lambda item: item.last)
-        if index < len(self.items) and self.items[index].first <= seq:
-            item = self.items[index]
-            return None if item.fold else index
-        return None
+        found = self.items[index : index + 1]
+        return index if found and found[0].first <= seq and not found[0].fold else None
 
     def cover(self, seq: int) -> Item | None:
         """The item that shows message `seq`, or the one that stands in for it."""
         index = bisect_left(self.items, seq, key=lambda item: item.last)
-        if index < len(self.items) and self.items[index].first <= seq:
-            return self.items[index]
-        return None
+        found = self.items[index : index + 1]
+        return found[0] if found and found[0].first <= seq else None
 
     def whole(self, item: Item) -> Message:
         """The message of an item without any cuts."""
@@ -204,13 +201,7 @@ class View:
         self.items.append(item)
         self.weight = self.weight + item.weight
         if not len(self.items) % AT_ONCE:
-            self._look()
-
-    def _look(self) -> None:
-        """Find out what plans ask of what came, so that none has to do it for a whole history."""
-        from windowsill.history.survey import keep_up  # noqa: PLC0415 - a survey is made of what this module gives
-
-        keep_up(self)
+            _look_at(self)
 
     def is_uprooted(self, item: Item, terms: bytes = b"") -> bool:
         """Whether what stands before a message is no longer what it was when the message was said.
@@ -235,11 +226,8 @@ class View:
         """The items that cover exactly the messages `first` to `last`."""
         start = bisect_left(self.items, first, key=lambda item: item.last)
         stop = max(start, bisect_right(self.items, last, key=lambda item: item.last))
-        if (
-            start == stop
-            or self.items[start].first < first
-            or (stop < len(self.items) and self.items[stop].first <= last)
-        ):
+        beyond = self.items[stop : stop + 1]
+        if start == stop or self.items[start].first < first or (beyond and beyond[0].first <= last):
             raise FoldError(
                 f"messages {first} to {last} are not a run of whole items of the view",
                 remedy="fold whole visible items, inner folds included",
@@ -287,7 +275,7 @@ class View:
         self.items, self.weight, self.at, self.thread = other.items, other.weight, other.at, other.thread
         self.changes = other.changes
         self.edits += 1
-        self._look()
+        _look_at(self)
 
     def after(self, spans: Iterable[Span]) -> Weight:
         """What the view would weigh with these spans applied."""
@@ -322,6 +310,13 @@ AT_ONCE = 64
 
 TASK_IS_WITHIN = 50
 """How many items from the start the task is looked for: programs may speak first, but not for a whole session."""
+
+
+def _look_at(view: View) -> None:
+    """Find out what plans ask of what came, so that no plan has to do it for a whole history."""
+    from windowsill.history.survey import keep_up  # noqa: PLC0415 - a survey is made of what this module gives
+
+    keep_up(view)
 
 
 _NOTHING = Weight()

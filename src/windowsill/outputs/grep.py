@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from windowsill.errors import InputError
+from windowsill.outputs.found import MORE_COLUMNS, Found, Hit, Search
 from windowsill.outputs.limits import Limits
-from windowsill.outputs.lines import Line, lines, stretch
+from windowsill.outputs.lines import Line, Split, line_from, lines, splitting, stretch
+from windowsill.outputs.long_lines import surely_found
 from windowsill.outputs.output import Output, is_binary
 from windowsill.outputs.patterns import compiled
 from windowsill.outputs.reading import check_from_one, check_offset, counted
-from windowsill.outputs.searching import COUNTED, MORE_COLUMNS, Found, Hit, Search, find
+from windowsill.outputs.searching import COUNTED, find
 
 MOST_CONTEXT = 100
 """Lines of context on one side: who needs more reads at the line itself."""
@@ -29,7 +31,7 @@ _PLACES_ROOM = 200
 _WIDEST = 4
 """Bytes of the longest UTF-8 character."""
 
-_NOTE_ROOM = 320
+_NOTE_ROOM = 420
 """Bytes kept free for the notes at the end of an answer."""
 
 
@@ -53,11 +55,20 @@ def grep(output: Output, query: Query, limits: Limits, timer: Callable[[], float
     pattern = compiled(query.pattern, ignore_case=query.ignore_case, fixed=query.fixed)
     end = timer() + seconds
     search = Search(
-        pattern=pattern, first=query.offset, limit=query.limit, width=limits.line, late=lambda: timer() >= end
+        pattern=pattern,
+        first=query.offset,
+        limit=query.limit,
+        width=limits.line,
+        room=limits.bytes,
+        late=lambda: timer() >= end,
     )
     found = find(output, search)
     rows, shown = _rows(output, found.hits, query, limits)
-    return "\n".join((*rows, *_notes(output, found, shown, query)))
+    notes = _notes(output, found, shown, query)
+    if found.unsure is not None:
+        most = surely_found(pattern) // 1024
+        notes.append(f"[line {found.unsure:,} is very long: a match of more than {most} KiB in it may be missed]")
+    return "\n".join((*rows, *notes))
 
 
 def _check(query: Query) -> None:
@@ -74,11 +85,12 @@ def _rows(output: Output, hits: Sequence[Hit], query: Query, limits: Limits) -> 
     rows: list[str] = []
     room = limits.bytes - _NOTE_ROOM
     shown = 0
+    split = splitting(output)
     for group in _groups(hits, query):
         if rows and (query.before or query.after):
             rows.append("--")
             room -= _weight("--")
-        for row, matches in _group_rows(output, group, query, limits):
+        for row, matches in _group_rows(output, group, query, limits, split):
             room -= _weight(row)
             if room < 0:
                 return (rows, shown) if shown else ([_alone(output, hits[0], limits)], 1)
@@ -103,11 +115,17 @@ def _groups(hits: Sequence[Hit], query: Query) -> Iterator[list[Hit]]:
         yield group
 
 
-def _group_rows(output: Output, group: Sequence[Hit], query: Query, limits: Limits) -> Iterator[tuple[str, bool]]:
+def _group_rows(
+    output: Output, group: Sequence[Hit], query: Query, limits: Limits, split: Split
+) -> Iterator[tuple[str, bool]]:
     """Each line to show, and whether it matches."""
+    hit = group[0]
+    if hit.text is not None and not (query.before or query.after):
+        yield _matching_row(output, hit, line_from(hit.line, hit.text, 1, limits.line), limits.line), True
+        return
     matching = {hit.line: hit for hit in group}
     first, last = max(1, group[0].line - query.before), min(output.lines, group[-1].line + query.after)
-    for line in lines(output, first, last, width=limits.line):
+    for line in lines(output, first, last, width=limits.line, split=split):
         if line.number in matching:
             yield _matching_row(output, matching[line.number], line, limits.line), True
         else:
@@ -123,7 +141,10 @@ def _alone(output: Output, hit: Hit, limits: Limits) -> str:
 def _matching_row(output: Output, hit: Hit, line: Line, width: int) -> str:
     if not hit.columns or line.length <= width:
         return f"{hit.line}:{line.text}{_cut_note(line)}"
-    part = stretch(output, hit.line, max(1, hit.columns[0] - width // _LEAD), width)
+    column = max(1, hit.columns[0] - width // _LEAD)
+    part = (
+        stretch(output, hit.line, column, width) if hit.text is None else line_from(hit.line, hit.text, column, width)
+    )
     lead = "..." if part.column > 1 else ""
     trail = "..." if part.left else ""
     return f"{hit.line}:{lead}{part.text}{trail} [{_places(hit, line.length)}]"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
 
@@ -25,8 +27,18 @@ class Line(msgspec.Struct, frozen=True):
         return max(0, self.length - (self.column - 1) - len(self.text))
 
 
-def lines(output: Output, first: int, last: int, *, width: int) -> Iterator[Line]:
+Split: TypeAlias = Callable[[int], list[bytes]]
+"""The lines of a part, without their ends."""
+
+
+def splitting(output: Output) -> Split:
+    """Splits parts into lines; the last one stays at hand, for who asks for lines here and there but in order."""
+    return lru_cache(maxsize=1)(lambda number: output.data(number).removesuffix(b"\n").split(b"\n"))
+
+
+def lines(output: Output, first: int, last: int, *, width: int, split: Split | None = None) -> Iterator[Line]:
     """Lines `first` to `last`, each at most `width` characters from its beginning."""
+    split = split or splitting(output)
     number = part_of(output, first)
     while number < len(output.parts) and output.parts[number].line <= last:
         part = output.parts[number]
@@ -34,9 +46,9 @@ def lines(output: Output, first: int, last: int, *, width: int) -> Iterator[Line
         if final > number:
             yield stretch(output, part.line, 1, width)
         else:
-            held = _split(output.data(number))
+            held = split(number)
             for place in range(max(0, first - part.line), min(len(held), last - part.line + 1)):
-                yield _line(part.line + place, held[place], 1, width)
+                yield line_from(part.line + place, held[place], 1, width)
         number = final + 1
 
 
@@ -46,7 +58,7 @@ def stretch(output: Output, number: int, column: int, width: int) -> Line:
     part = output.parts[begin]
     final = last_piece(output, begin)
     if final == begin:
-        return _line(number, _split(output.data(begin))[number - part.line], column, width)
+        return line_from(number, splitting(output)(begin)[number - part.line], column, width)
     text, place = "", part_of(output, number, column)
     start = output.parts[place].column
     while place <= final and start + len(text) < column + width:
@@ -57,12 +69,8 @@ def stretch(output: Output, number: int, column: int, width: int) -> Line:
     return Line(number, text[skipped : skipped + width][: max(0, length - column + 1)], column, length)
 
 
-def _split(data: bytes) -> list[bytes]:
-    """The lines of a part without their ends."""
-    return data.removesuffix(b"\n").split(b"\n")
-
-
-def _line(number: int, data: bytes, column: int, width: int) -> Line:
+def line_from(number: int, data: bytes, column: int, width: int) -> Line:
+    """A line from a column on, given its bytes."""
     text = _shown(data.removesuffix(b"\r"))
     return Line(number, text[column - 1 : column - 1 + width], column, len(text))
 

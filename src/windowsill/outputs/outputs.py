@@ -55,6 +55,8 @@ class Outputs:
         self._clock = clock
         self._timer = timer
         self._new_token = new_token
+        # A part is checked once: who searches an output again waits for nothing but the search.
+        self._checked: set[str] = set()
         self._writings: WeakSet[Writing] = WeakSet()
 
     def start(self) -> Writing:
@@ -87,7 +89,7 @@ class Outputs:
     def open(self, ref: str) -> Output:
         """The output with this ref; `NotFoundError` when this session has none."""
         if is_kept(ref):
-            kept = find_kept(self._store, self._session, ref)
+            kept = find_kept(self._store, self._session, ref, self._checked)
             if kept is not None:
                 return kept
         place = place_of(ref)
@@ -160,7 +162,7 @@ class Outputs:
                 ref=ref,
             )
         result = results[number - 1]
-        kept = find_kept(self._store, self._session, result.ref.id) if result.ref else None
+        kept = find_kept(self._store, self._session, result.ref.id, self._checked) if result.ref else None
         return kept or Held(ref, encoded(text_of(result)), result.content)
 
     def _results(self, entry: Entry, ref: str) -> tuple[ToolResult, ...]:

@@ -6,6 +6,7 @@ import re
 from typing import Protocol
 
 from windowsill.errors import InputError
+from windowsill.outputs.expression import Expression, Match
 from windowsill.outputs.literal import Literal
 
 MOST_CHARACTERS = 1_000
@@ -30,25 +31,22 @@ _LINE_ENDS = {"A": "^", "z": "$", "Z": "$"}
 _NOT_BY_LINE = re.compile(r"\(\?[A-Za-z]*-[A-Za-z]*m")
 
 
-class Match(Protocol):
-    """Where a pattern was found."""
-
-    def start(self) -> int:
-        """The first byte."""
-
-    def end(self) -> int:
-        """One past the last byte."""
-
-
 class Pattern(Protocol):
-    """A compiled pattern, which never matches a line end."""
+    """A compiled pattern, which never matches a line end. Several threads may use it."""
 
     @property
     def programsize(self) -> int:
         """The steps it was compiled to."""
 
+    @property
+    def longest(self) -> int | None:
+        """Bytes that no match exceeds; `None` when a match can be of any length."""
+
     def search(self, text: bytes, pos: int, endpos: int) -> Match | None:
         """The first match between two places; anchors and word boundaries see what is around them."""
+
+    def matching_lines(self, text: bytes, pos: int, endpos: int) -> int:
+        """How many lines match, between two places at which lines begin."""
 
 
 def compiled(pattern: str, *, ignore_case: bool, fixed: bool) -> Pattern:
@@ -63,7 +61,7 @@ def compiled(pattern: str, *, ignore_case: bool, fixed: bool) -> Pattern:
         raise _refused(pattern, "it turns (?m) off", "lines are searched one by one: leave that flag out")
     if not ignore_case and (fixed or not _SPECIAL.search(pattern)):
         return _literal(pattern)
-    return _checked(pattern, _compile(pattern, ignore_case=ignore_case, fixed=fixed))
+    return _compile(pattern, ignore_case=ignore_case, fixed=fixed)
 
 
 def _literal(pattern: str) -> Pattern:
@@ -78,11 +76,13 @@ def _compile(pattern: str, *, ignore_case: bool, fixed: bool) -> Pattern:
 
     options = re2.Options()
     options.never_nl = True
+    # Nobody asks for groups, and finding them takes longer than the match.
+    options.never_capture = True
     options.log_errors = False
     options.case_sensitive = not ignore_case
     text = re2.escape(pattern) if fixed else _QUOTED_OR_ESCAPED.sub(_by_line, pattern)
     try:
-        made: Pattern = re2.compile(f"(?m){text}", options)
+        made = re2.compile(f"(?m){text}", options)
     except re2.error as error:
         reason = error.args[0] if error.args else b""
         raise _explained(
@@ -90,18 +90,17 @@ def _compile(pattern: str, *, ignore_case: bool, fixed: bool) -> Pattern:
         ) from None
     except UnicodeEncodeError:
         raise _no_text(pattern) from None
-    return made
-
-
-def _checked(pattern: str, made: Pattern) -> Pattern:
     if made.programsize > MOST_STEPS:
         raise _refused(pattern, "it is too large once compiled", "shorten it, or use smaller repetitions")
-    return made
+    return Expression(pattern, made, re2.compile(f"(?m)(?:{text}).*", options))
 
 
 def _by_line(found: re.Match[str]) -> str:
     """The ends of the text are the ends of the line: an output is searched in parts whose ends mean nothing."""
-    return _LINE_ENDS.get(found[1] or "", found[0])
+    if found[1] is None:
+        # Closed where the pattern left it open, so that more can follow.
+        return found[0] if found[0].endswith(r"\E") else found[0] + r"\E"
+    return _LINE_ENDS.get(found[1], found[0])
 
 
 def _explained(pattern: str, reason: str) -> InputError:

@@ -4,106 +4,79 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from itertools import islice
+from contextlib import closing, nullcontext
+from threading import Lock
 
-import msgspec
-
-from windowsill.outputs.cutting import PART_BYTES
+from windowsill.outputs.expression import Match
+from windowsill.outputs.found import MORE_COLUMNS, Found, Hit, Search
+from windowsill.outputs.long_lines import SMALL_STEPS, SMALL_STRETCH, in_long_line
 from windowsill.outputs.output import Output, last_piece, part_of
-from windowsill.outputs.patterns import Match, Pattern
+from windowsill.outputs.patterns import Pattern
 
 COUNTED = 100_000
 """Matching lines after which counting ends: nobody reads so many, and a pattern that common tells nothing more."""
 
-MORE_COLUMNS = 10
-"""How many further matches of one long line are told."""
+WINDOW = 256 * 1024
+"""How much is searched between two looks at the clock, and at how much was counted."""
 
-OVERLAP = 64 * 1024
-"""The longest match that is surely found in a line which is longer than a part."""
+LONG_TEXT = 64 * 1024
+"""Bytes above which a line is not carried along: it is read again, and only where it is shown."""
 
-SMALL_STEPS = 200
-"""Patterns up to this size run as automata; a larger one may fall back to a simulation, 1,000 times slower."""
-
-SMALL_STRETCH = 32 * 1024
-"""How much a large pattern searches between two looks at the clock."""
+ROW = 3
+"""Bytes that showing a line takes besides its text: a digit, a colon and a line end."""
 
 MOST_WORKERS = 4
 """Threads of one search: past a few, they wait for the store."""
 
-TOGETHER = 8
-"""Stretches one thread searches in a row: 4 MiB, against which handing them over weighs little."""
-
-FEW_PARTS = 8
+FEW_PARTS = 4
 """Outputs of so few parts are searched faster than threads start."""
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """A line that matches; where it is long, the characters at which it does."""
-
-    line: int
-    columns: tuple[int, ...] = ()
+CROWDED = 64
+"""Matches of one window from which on threads take turns: passing the interpreter around would cost more than that."""
 
 
-class Found(msgspec.Struct):
-    """What a search, or a stretch of one, came to."""
+class Progress:
+    """What the threads of one search know of each other."""
 
-    count: int = 0
-    hits: list[Hit] = msgspec.field(default_factory=list)
-    late_at: int | None = None
-    """The line from which time did not suffice; `None` when it did."""
-    more: bool = False
-    """Whether counting ended before the output did."""
-
-
-class Search(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for, and how much to tell of it."""
-
-    pattern: Pattern
-    first: int
-    """The line to begin at."""
-    limit: int
-    """How many lines to tell."""
-    width: int
-    """Characters of a line above which the places of its matches are told too."""
-    late: Callable[[], bool]
-    """Whether time is over."""
+    def __init__(self, limit: int) -> None:
+        self.wanted = limit
+        """How many lines are still to be told, at most: parts before this one may tell them all."""
+        self.turn = Lock()
 
 
 def find(output: Output, search: Search) -> Found:
     """The matching lines: the first `limit` of them, and how many there are, up to `COUNTED`."""
     found = Found()
-    with closing(_results(output, search)) as results:
+    progress = Progress(search.limit)
+    with closing(_results(output, search, progress)) as results:
         for result in results:
-            _add(found, result, search)
+            found.count += result.count
+            found.hits += result.hits[: progress.wanted]
+            progress.wanted = search.limit - len(found.hits)
+            found.late_at = result.late_at
+            found.unsure = result.unsure if found.unsure is None else found.unsure
             found.more = found.count > COUNTED
             if found.more or found.late_at is not None:
                 break
     return found
 
 
-def _add(found: Found, result: Found, search: Search) -> None:
-    """Put together what was found in one stretch and in the next."""
-    found.count += result.count
-    found.hits += result.hits[: search.limit - len(found.hits)]
-    found.late_at = result.late_at
-
-
-def _results(output: Output, search: Search) -> Generator[Found, None, None]:
+def _results(output: Output, search: Search, progress: Progress) -> Generator[Found, None, None]:
     """What was found in each stretch, in order."""
     stretches = _stretches(output, search.first)
     workers = min(MOST_WORKERS, os.cpu_count() or 1)
     if workers == 1 or len(output.parts) <= FEW_PARTS:
         for first, final in stretches:
-            yield _search(output, search, first, final)
+            yield _search(output, search, progress, first, final)
         return
     with ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[Found]] = deque()
         try:
-            while several := list(islice(stretches, TOGETHER)):
-                waiting.append(pool.submit(_search_several, output, search, several))
+            for first, final in stretches:
+                waiting.append(pool.submit(_search, output, search, progress, first, final))
                 # Twice as many as work: none waits for the next stretch, and few are in memory.
                 if len(waiting) >= 2 * workers:
                     yield waiting.popleft().result()
@@ -112,15 +85,6 @@ def _results(output: Output, search: Search) -> Generator[Found, None, None]:
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def _search_several(output: Output, search: Search, stretches: Sequence[tuple[int, int]]) -> Found:
-    found = Found()
-    for first, final in stretches:
-        _add(found, _search(output, search, first, final), search)
-        if found.late_at is not None:
-            break
-    return found
 
 
 def _stretches(output: Output, line: int) -> Iterator[tuple[int, int]]:
@@ -132,56 +96,70 @@ def _stretches(output: Output, line: int) -> Iterator[tuple[int, int]]:
         number = final + 1
 
 
-def _search(output: Output, search: Search, first: int, final: int) -> Found:
+def _search(output: Output, search: Search, progress: Progress, first: int, final: int) -> Found:
     if search.late():
         return Found(late_at=max(search.first, output.parts[first].line))
     if final > first:
-        return _in_long_line(output, search, first, final)
+        return in_long_line(output, search, first, final)
     data = output.data(first)
     # So that `$` stands before either line end.
     lines = data.replace(b"\r\n", b"\n") if output.parts[first].returns else data
-    return _in_lines(lines, output.parts[first].line, search)
+    return _in_lines(lines, output.parts[first].line, search, progress)
 
 
-def _in_lines(data: bytes, line: int, search: Search) -> Found:
+def _in_lines(data: bytes, line: int, search: Search, progress: Progress) -> Found:
     """Search a part of whole lines."""
     found = Found()
     place = 0
     while line < search.first and place < len(data):
         place = data.find(b"\n", place) + 1 or len(data)
         line += 1
-    counted = place
+    counted, room, crowded = place, search.room, False
     for begin, end in _windows(data, place, search.pattern):
+        if found.count > COUNTED:
+            break
         if search.late():
             found.late_at = line + data.count(b"\n", counted, begin)
             break
         place = begin
-        while place < end and (match := search.pattern.search(data, place, end)) is not None:
+        while place < end and len(found.hits) < progress.wanted and room > 0:
+            match = search.pattern.search(data, place, end)
             # An empty match after the last line end is in no line of this stretch.
-            if match.start() == end and data.endswith(b"\n", 0, end):
+            if match is None or (match.start() == end and data.endswith(b"\n", 0, end)):
+                place = end
                 break
             start = data.rfind(b"\n", 0, match.start()) + 1
             stop = data.find(b"\n", match.start())
             stop = len(data) if stop < 0 else stop
+            line += data.count(b"\n", counted, start)
+            counted = start
+            found.hits.append(_hit(data, line, match, (start, stop), search))
             found.count += 1
-            if len(found.hits) < search.limit:
-                line += data.count(b"\n", counted, start)
-                counted = start
-                columns = _columns(data, match, start, stop, search) if stop - start > search.width else ()
-                found.hits.append(Hit(line, columns))
+            room -= min(stop - start, search.width) + ROW
             place = stop + 1
+        if place < end:
+            with progress.turn if crowded else nullcontext():
+                more = search.pattern.matching_lines(data, place, end)
+            crowded = more > CROWDED
+            found.count += more
     return found
 
 
 def _windows(data: bytes, begin: int, pattern: Pattern) -> Iterator[tuple[int, int]]:
     """Stretches that end at line ends, small ones for a pattern that may be slow."""
-    size = PART_BYTES if pattern.programsize <= SMALL_STEPS else SMALL_STRETCH
+    size = WINDOW if pattern.programsize <= SMALL_STEPS else SMALL_STRETCH
     while begin < len(data):
         end = len(data)
         if end - begin > size:
             end = data.rfind(b"\n", begin, begin + size) + 1 or data.find(b"\n", begin + size) + 1 or end
         yield begin, end
         begin = end
+
+
+def _hit(data: bytes, line: int, match: Match, borders: tuple[int, int], search: Search) -> Hit:
+    start, stop = borders
+    columns = _columns(data, match, start, stop, search) if stop - start > search.width else ()
+    return Hit(line, columns, data[start:stop] if stop - start <= LONG_TEXT else None)
 
 
 def _columns(data: bytes, match: Match, start: int, stop: int, search: Search) -> tuple[int, ...]:
@@ -193,61 +171,3 @@ def _columns(data: bytes, match: Match, start: int, stop: int, search: Search) -
         onwards = max(more.end(), more.start() + 1)
         more = search.pattern.search(data, onwards, stop) if onwards < stop else None
     return tuple(found)
-
-
-def _in_long_line(output: Output, search: Search, first: int, final: int) -> Found:
-    """Search a line of many parts, each together with the end of the one before."""
-    line = output.parts[first].line
-    columns: list[int] = []
-    tail, column, done = b"", 1, 0
-    for number in range(first, final + 1):
-        data = tail + output.data(number)
-        if number == final:
-            data = data.removesuffix(b"\n").removesuffix(b"\r")
-        # Neither the beginning of a tail nor the end of a part that goes on is an end of the line: one byte beyond
-        # each stays outside the search, which looks at it only to know that.
-        end = len(data) if number == final else len(data) - 1
-        place = max(done, 0 if column == 1 else 1)
-        for begin, stop in _overlapping(place, end, search.pattern):
-            if search.late():
-                # The next line, not this one again: who goes on there must get further.
-                return _long(line, columns, late_at=line + 1)
-            place = max(place, begin)
-            while len(columns) <= MORE_COLUMNS and place <= stop:
-                match = search.pattern.search(data, place, stop)
-                if match is None:
-                    break
-                columns.append(column + len(data[: match.start()].decode(errors="replace")))
-                place = max(match.end(), match.start() + 1)
-        if len(columns) > MORE_COLUMNS:
-            break
-        keep = _tail_start(data)
-        column += len(data[:keep].decode(errors="replace"))
-        done = max(0, place - keep)
-        tail = data[keep:]
-    return _long(line, columns)
-
-
-def _overlapping(begin: int, end: int, pattern: Pattern) -> Iterator[tuple[int, int]]:
-    """Stretches of one line, each reaching back into the one before by half its size."""
-    if pattern.programsize <= SMALL_STEPS:
-        yield begin, end
-        return
-    while True:
-        yield begin, min(end, begin + SMALL_STRETCH)
-        if begin + SMALL_STRETCH >= end:
-            return
-        begin += SMALL_STRETCH // 2
-
-
-def _tail_start(data: bytes) -> int:
-    """Where the tail to carry over begins: at a character, and one that was searched together with what follows it."""
-    start = max(0, len(data) - OVERLAP)
-    while start and start < len(data) and 0x80 <= data[start] < 0xC0:  # noqa: PLR2004 - UTF-8's continuation bytes
-        start -= 1
-    return start
-
-
-def _long(line: int, columns: list[int], *, late_at: int | None = None) -> Found:
-    hits = [Hit(line, tuple(columns))] if columns else []
-    return Found(len(hits), hits, late_at)

@@ -27,8 +27,8 @@ from windowsill.store import Store
 if TYPE_CHECKING:
     from typing import Self
 
-BATCH = 4
-"""Parts written in one transaction: 2 MiB keep the write lock for milliseconds, and share the wait for the disk."""
+BATCH = 1
+"""Parts written in one transaction: 2 MiB keep the write lock for milliseconds."""
 
 HEARTBEAT = 15 * 60.0
 """Seconds between two signs that a slow writing goes on: several fit into the time until it counts as abandoned."""

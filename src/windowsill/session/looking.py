@@ -81,9 +81,10 @@ class Looking:
     @cached_property
     def archive(self) -> Archive:
         """Search over everything ever said in this session, and in those its `scope` includes."""
-        from windowsill.archive import Archive
+        from windowsill.archive import Archive, WordLlama
 
-        return Archive(self._store, self.id, scope=self.settings.scope, count=self._count)
+        embedder = WordLlama() if self.settings.embedder else None
+        return Archive(self._store, self.id, scope=self.settings.scope, embedder=embedder, count=self._count)
 
     def _count(self, text: str) -> int:
         scale = self._ledger.scale

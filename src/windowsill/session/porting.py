@@ -1,14 +1,16 @@
 """Moves a whole session between stores as lines of JSON: nothing is left out, and every hash is checked on arrival.
 
 The first line is the head (id, settings, number of entries), then come the entries in order. A blob that a call refers
-to (a system prompt, tools) stands before that call.
+to (a system prompt, tools) stands before that call, and a kept output, piece by piece, before the first message that
+refers to it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -17,11 +19,18 @@ from windowsill.errors import DamagedError, FormatError, InputError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
 from windowsill.history.history import Call
 from windowsill.session.journal import CHUNK
+from windowsill.session.porting_outputs import Arriving, Piece, kept_refs, pieces_of, refs_of
 from windowsill.store import Store
 from windowsill.store.rules import no_session
 
-VERSION = 1
+if TYPE_CHECKING:
+    from typing import Self
+
+VERSION = 2
 """Of the lines themselves; it goes up when an older Windowsill could not read them."""
+
+WITHOUT_OUTPUTS = 1
+"""The version of an export that carries no kept output: an older Windowsill reads it too."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,12 +55,14 @@ class _Line(msgspec.Struct):
     """Tells lines apart."""
 
     blob: str | None = None
+    output: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode
 _line = msgspec.json.Decoder(_Line)
 _entry = msgspec.json.Decoder(Entry)
 _blob = msgspec.json.Decoder(Blob)
+_piece = msgspec.json.Decoder(Piece)
 _head = msgspec.json.Decoder(Head)
 _call = msgspec.msgpack.Decoder(Call)
 
@@ -68,7 +79,10 @@ def is_export(line: bytes) -> bool:
 
 
 def export_session(store: Store, id: str) -> Iterator[bytes]:
-    """The lines of a session, without line ends; `DamagedError` where the store no longer has what was written."""
+    """The lines of a session, without line ends; `DamagedError` where the store no longer has what was written.
+
+    Kept outputs come along as far as the store has them; those that no message refers to do not.
+    """
     info = store.info(id)
     if info is None:
         raise no_session(id)
@@ -76,10 +90,11 @@ def export_session(store: Store, id: str) -> Iterator[bytes]:
 
 
 def _lines(store: Store, id: str, version: int, created: float, settings: bytes) -> Iterator[bytes]:
+    waiting = kept_refs(store, id, version)
     yield _encode(
         Head(
             windowsill="session",
-            version=VERSION,
+            version=VERSION if waiting else WITHOUT_OUTPUTS,
             id=id,
             created=created,
             entries=version,
@@ -95,6 +110,10 @@ def _lines(store: Store, id: str, version: int, created: float, settings: bytes)
         for entry in entries:
             if entry.kind == "call":
                 yield from _blobs_of(store, id, entry, written)
+            elif entry.kind == "message" and waiting:
+                for ref in sorted(waiting.intersection(refs_of(entry))):
+                    waiting.remove(ref)
+                    yield from map(_encode, pieces_of(store, id, ref))
             yield _encode(entry)
 
 
@@ -116,12 +135,22 @@ def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) 
     """
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     head = _read_head(next(numbered, None))
+    with _Target(store, id or head.id, head) as target:
+        _take(target, head, numbered)
+    return target.id
+
+
+def _take(target: _Target, head: Head, numbered: Iterable[tuple[int, bytes]]) -> None:
     entries: list[Entry] = []
     blobs: dict[str, bytes] = {}
     hashes = {ROOT: ROOT_HASH}
     last = 1
     for last, line in numbered:
         found = _read(line, last)
+        if isinstance(found, Piece):
+            target.outputs.take(found, last)
+            continue
+        target.end_output(last)
         if isinstance(found, Blob):
             blobs[found.blob] = found.data
             continue
@@ -130,18 +159,52 @@ def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) 
         entries.append(found)
     if len(entries) != head.entries:
         raise DamagedError(f"line {last}: it ends after {len(entries)} of {head.entries} entries", remedy=_REMEDY)
-    return _write(store, id or head.id, head, entries, blobs)
+    target.end_output(last)
+    target.write(entries, blobs)
 
 
-def _write(store: Store, id: str, head: Head, entries: list[Entry], blobs: dict[str, bytes]) -> str:
-    if not store.create(id, at=head.created, settings=bytes(head.settings)):
-        raise taken(id)
-    try:
-        store.append(id, ROOT, entries, blobs=blobs.items())
-    except BaseException:
-        store.delete(id)
-        raise
-    return id
+class _Target:
+    """The session an import writes to: not there before something is written, and gone again if that fails."""
+
+    def __init__(self, store: Store, id: str, head: Head) -> None:
+        self.id = id
+        self._store = store
+        self._head = head
+        self._arriving: Arriving | None = None
+        self._created = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._created:
+            self._store.delete(self.id)
+
+    @property
+    def outputs(self) -> Arriving:
+        """Where kept outputs go; they are too large to wait until everything was checked."""
+        if self._arriving is None:
+            self._create()
+            self._arriving = Arriving(self._store, self.id)
+        return self._arriving
+
+    def end_output(self, line: int) -> None:
+        """What comes next belongs to no output."""
+        if self._arriving is not None:
+            self._arriving.end(line)
+
+    def write(self, entries: list[Entry], blobs: dict[str, bytes]) -> None:
+        """Write what was checked."""
+        self._create()
+        self._store.append(self.id, ROOT, entries, blobs=blobs.items())
+
+    def _create(self) -> None:
+        if not self._created:
+            if not self._store.create(self.id, at=self._head.created, settings=bytes(self._head.settings)):
+                raise taken(self.id)
+            self._created = True
 
 
 def taken(id: str) -> InputError:
@@ -165,13 +228,18 @@ def _read_head(first: tuple[int, bytes] | None) -> Head:
     return head
 
 
-def _read(line: bytes, number: int) -> Entry | Blob:
+def _read(line: bytes, number: int) -> Entry | Blob | Piece:
     try:
-        if _line.decode(line).blob is None:
+        kind = _line.decode(line)
+        if kind.output is not None:
+            return _piece.decode(line)
+        if kind.blob is None:
             return _entry.decode(line)
         blob = _blob.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedError(f"line {number}: neither an entry nor a blob ({error})", remedy=_REMEDY) from None
+        raise DamagedError(
+            f"line {number}: neither an entry nor a blob nor an output ({error})", remedy=_REMEDY
+        ) from None
     # A blob's id is the beginning of its hash.
     if not blob.blob or not hashlib.sha256(blob.data).hexdigest().startswith(blob.blob):
         raise DamagedError(f"line {number}: blob {blob.blob!r} is not what was written", remedy=_REMEDY)

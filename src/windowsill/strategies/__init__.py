@@ -14,7 +14,18 @@ from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 
-__all__ = ["Asking", "Delegating", "Eager", "Plan", "Strategy", "Substituting", "get", "names", "settings_of"]
+__all__ = [
+    "Asking",
+    "Delegating",
+    "Eager",
+    "Following",
+    "Plan",
+    "Strategy",
+    "Substituting",
+    "get",
+    "names",
+    "settings_of",
+]
 
 DEFAULT = "sliding-window"
 
@@ -74,6 +85,14 @@ class Eager(Protocol):
 
     def due(self, view: View, budget: Budget) -> bool:
         """Whether it wants to plan now."""
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A strategy that reads what messages say, and would rather do so while they are in memory than all at once."""
+
+    def follow(self, view: View) -> None:
+        """Take in what was added to the view; called before each request, when its messages are in memory."""
 
 
 @runtime_checkable

@@ -22,6 +22,8 @@ from windowsill.strategies.words import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_M
 
 Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]
 
+Words: TypeAlias = tuple[tuple[str, ...], str]
+
 
 class Content(msgspec.Struct, frozen=True):
     """What the words of a message are worth, and which of them."""
@@ -131,6 +133,10 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             notes=(f"importance: {level}, {total:,} tokens", *_told(view, selector, chosen.kept)),
         )
 
+    def follow(self, view: View) -> None:
+        """Read what was added: a plan then reads no history."""
+        self._follow(view)
+
     def level(self, total: int, budget: Budget) -> Level:
         """How much a request of this size calls for."""
         if total > budget.limit:
@@ -148,16 +154,20 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def _best(self, view: View) -> list[float]:
         """What the best message of each unit is worth: what does not change with its place is added up once."""
         known = survey(view)
-        lasting = self._memory.recall(view, lambda item: self._lasting(item, view.read(item)))
-        peaks = self._peaks.setdefault(known, Peaks())
-        peaks.follow(known, lasting)
-        found = peaks.best(self.recency / max(1, len(view.items) - 1))
+        found = self._follow(view).best(self.recency / max(1, len(view.items) - 1))
         if max(found, default=0.0) > 1.0:
             found = [min(1.0, value) for value in found]
         for index in known.important:
             unit = known.unit_at(index)
             found[unit] = max(found[unit], self.marked)
         return found
+
+    def _follow(self, view: View) -> Peaks:
+        known = survey(view)
+        lasting = self._memory.follow(view, lambda item: self._lasting(item, view.read(item)))
+        peaks = self._peaks.setdefault(known, Peaks())
+        peaks.follow(known, lasting)
+        return peaks
 
     @cached_property
     def _peaks(self) -> WeakKeyDictionary[Survey, Peaks]:
@@ -185,12 +195,14 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def worth_of(self, item: Item, message: Message) -> Content:
         """What the content of a message counts, from 0 to 1."""
-        said = "\n".join(_words(message.blocks))
+        said = _said(message.blocks)
         text = plain("\n".join((self._searched(said), *item.tools)) if item.tools else self._searched(said))
-        keywords, tool_marks, frame_marks, approvals = self._lists[text.isascii()]
+        keywords, tool_marks, frame_marks, approvals, others = self._lists[text.isascii()]
         points: dict[str, float] = {}
         if word := _first(keywords, text):
             points[f"keyword {word!r}"] = self.keyword
+        else:
+            approvals = others
         if item.results or _first(tool_marks, text):
             points["tool result"] = self.tool
         if word := _first(frame_marks, text):
@@ -204,12 +216,17 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return Content(min(1.0, value), tuple(points))
 
     @cached_property
-    def _lists(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """The lists as they are looked for, and those of their words that can stand in a text without other letters."""
-        whole = tuple(
-            tuple(map(plain, words)) for words in (self.keywords, self.tool_marks, self.frame_marks, self.approvals)
-        )
-        return whole, tuple(tuple(word for word in words if word.isascii()) for words in whole)
+    def _lists(self) -> tuple[tuple[Words, ...], ...]:
+        """The lists as they are looked for, and those of their words that can stand in a text without other letters.
+
+        The last are the approvals where no keyword is said, without those that are keywords.
+        """
+        said = (self.keywords, self.tool_marks, self.frame_marks, self.approvals)
+        keywords, tool_marks, frame_marks, approvals = (tuple(map(plain, words)) for words in said)
+        others = tuple(word for word in approvals if word not in keywords)
+        whole = (keywords, tool_marks, frame_marks, approvals, others)
+        plainer = (tuple(filter(str.isascii, words)) for words in whole)
+        return tuple(map(_begun, whole)), tuple(map(_begun, plainer))
 
     def _searched(self, said: str) -> str:
         if not self.look or len(said) <= self.look:
@@ -249,12 +266,28 @@ def _speaker(item: Item) -> str:
     return "user" if item.own else "other"
 
 
-def _first(words: tuple[str, ...], text: str) -> str:
+def _begun(words: tuple[str, ...]) -> Words:
+    """Words, and the letter that all of them begin with: a text without it is looked through once."""
+    letters = {word[0] for word in words}
+    return words, letters.pop() if len(letters) == 1 else ""
+
+
+def _first(words: Words, text: str) -> str:
     """The first of these words that is said."""
-    for word in words:
-        if word in text:
-            return word
+    listed, letter = words
+    if letter in text:
+        for word in listed:
+            if word in text:
+                return word
     return ""
+
+
+def _said(blocks: tuple[Block, ...]) -> str:
+    """The same as `_words` in one text, without a list where there is but one."""
+    only = blocks[0] if len(blocks) == 1 else None
+    if isinstance(only, Text):
+        return only.text
+    return _said(only.content) if isinstance(only, ToolResult) else "\n".join(_words(blocks))
 
 
 def _words(blocks: tuple[Block, ...]) -> list[str]:

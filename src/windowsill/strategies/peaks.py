@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import compress, count
+from operator import gt
 
 from windowsill.history.survey import Survey
 
@@ -24,20 +25,26 @@ class Peaks:
     def follow(self, known: Survey, worth: Sequence[float]) -> None:
         """Take in what was added; `worth` is what each message is worth wherever it stands."""
         starts = known.starts
-        # The last unit may have grown since.
-        same = max(0, len(self._starts) - 1)
-        if self._starts != starts[: len(self._starts)]:
-            same = 0
-        del self._last[same:], self._worth[same:]
+        # The last unit may have grown since, and several may have become one: a position that is no start any more
+        # never becomes one again, so those before one that still is are as they were.
+        same = min(len(self._starts), len(starts))
+        while same and self._starts[same - 1] != starts[same - 1]:
+            same -= 1
+        same = max(0, same - 1)
+        del self._starts[same:], self._last[same:], self._worth[same:]
         while self._more and self._more[-1][0] >= same:
             self._more.pop()
-        for number, (start, stop) in enumerate(pairwise([*starts[same:], len(known.items)]), same):
-            inside = worth[start:stop]
-            self._last.append(stop - 1)
-            self._worth.append(inside[-1])
-            if max(inside) > inside[-1]:
-                self._more += [(number, place, worth[place]) for place in _rising(inside, start)]
-        self._starts = starts.copy()
+        begun = starts[same:]
+        ends = [*begun[1:], len(known.items)] if begun else []
+        last = [end - 1 for end in ends]
+        least = list(map(worth.__getitem__, last))
+        most = map(max, map(worth.__getitem__, map(slice, begun, ends)))
+        for place in compress(count(), map(gt, most, least)):
+            found = _rising(worth[begun[place] : ends[place]], begun[place])
+            self._more += [(same + place, position, worth[position]) for position in found]
+        self._last += last
+        self._worth += least
+        self._starts += begun
 
     def best(self, step: float) -> list[float]:
         """What the best message of each unit is worth when each place counts `step` more than the one before."""

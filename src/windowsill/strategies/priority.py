@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -109,6 +110,11 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         proposal = selector.proposal(chosen.stretches, strategy=self.name, reason=reason)
         return Plan(proposals=(proposal,) if proposal else (), middle=middle, notes=notes)
 
+    def follow(self, view: View) -> None:
+        """Read what was added: a plan then reads no history."""
+        words, least = self._task_words(view)
+        self._memory.follow(view, self._finder(view, words, least), (words, least))
+
     def score(self, view: View) -> list[Score]:
         """What each visible message is worth, in order, with its reasons and its class."""
         names = (
@@ -144,14 +150,15 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def _values(self, view: View) -> list[float]:
         """The scores alone: what does not change with the place of a message is added up once."""
         words, least = self._task_words(view)
-        found = self._memory.recall(
-            view, lambda item: float(sum(self._lasting(item, view.read(item), words, least))), (words, least)
-        )
+        found = self._memory.recall(view, self._finder(view, words, least), (words, least))
         for age in range(min(self.recency, len(found))):
             found[-1 - age] += self.recency - age
         for index in survey(view).important:
             found[index] += self.important
         return found
+
+    def _finder(self, view: View, words: tuple[str, ...], least: float) -> Callable[[Item], float]:
+        return lambda item: float(sum(self._lasting(item, view.read(item), words, least)))
 
     @cached_property
     def _memory(self) -> Memory[float]:
@@ -168,7 +175,7 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return (
             {"user": self.user, "assistant": self.assistant, "system": 0}[item.role],
             self.tools if item.calls or item.results else 0,
-            self.relevant if text and sum(word in text for word in words) > least else 0,
+            self.relevant if text and _are_said(words, text, least) else 0,
             self.decision if text and any(phrase in text for phrase in self._phrases) else 0,
             self.condensed if item.fold or item.cuts else 0,
         )
@@ -180,6 +187,18 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         task = view.task()
         words = terms_of(view.read(view.items[task]).text) if task is not None else ()
         return words, self.overlap * len(words)
+
+
+def _are_said(words: tuple[str, ...], text: str, least: float) -> bool:
+    """Whether more than so many of these words are in a text; no more are looked for than that takes."""
+    found = 0
+    for place, word in enumerate(words):
+        if found + len(words) - place <= least:
+            return False
+        found += word in text
+        if found > least:
+            return True
+    return False
 
 
 def _told(selector: Selector, kept: bytearray, goal: int, after: int, critical: int) -> tuple[str, ...]:

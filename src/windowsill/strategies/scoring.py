@@ -60,21 +60,31 @@ class Memory(Generic[T]):
         self._views[view] = (under, known)
         return known
 
-    def recall(self, view: View, find: Callable[[Item], T], under: Hashable = None) -> list[T]:
-        """For each item what `find` says of it; asked once for each as long as `under` stays the same."""
+    def follow(self, view: View, find: Callable[[Item], T], under: Hashable = None) -> list[T]:
+        """For each item what `find` says of it; asked once for each as long as `under` stays the same.
+
+        The list is the one that is kept: `recall` gives one that may be changed.
+        """
         known = self.of(view, under)
         place = survey(view)
         before, column = self._columns.get(place, (under, []))
         if before != under:
             column = []
-        for item in view.items[len(column) :]:
-            key = key_of(item)
-            value = known.get(key)
-            if value is None:
-                value = known[key] = find(item)
-            column.append(value)
+        missing = view.items[len(column) :]
+        # After a fold this is done for every item: most have their number for a key.
+        keys = [key_of(item) if item.fold or item.cuts else item.seq for item in missing]
+        values = list(map(known.get, keys))
+        if None in values:
+            for item, key in zip(missing, keys, strict=True):
+                if key not in known:
+                    known[key] = find(item)
+        column.extend(map(known.__getitem__, keys))
         self._columns[place] = (under, column)
-        return column.copy()
+        return column
+
+    def recall(self, view: View, find: Callable[[Item], T], under: Hashable = None) -> list[T]:
+        """The same in a list of its own."""
+        return self.follow(view, find, under).copy()
 
 
 def key_of(item: Item) -> Hashable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,12 @@ BYTES_PER_TOKEN = 4
 LEAST_ANSWER = 250
 """Tokens of an answer in the smallest window: less would show nothing."""
 
+PASSED_OVER = 100
+"""How many of the tools' own calls and answers a search may meet before it has fewer passages than were asked for."""
+
+ECHOES = frozenset({given.SEARCH, given.READ_MESSAGE, given.STATUS})
+"""Tools whose answers only repeat what the history holds; an output that is read may stand nowhere else in it."""
+
 ANSWER_SHARE = 8
 """One answer takes at most this part of the window: reading back must not push out what is worked on."""
 
@@ -57,6 +63,11 @@ class Toolbox:
             given.STATUS: self._status,
         }
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Toolbox:
+        # SDKs copy what a call is configured with, the functions in it too; they are of this session all the same.
+        del memo
+        return self
+
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The definitions, as `compose(tools=...)` takes them."""
@@ -77,15 +88,31 @@ class Toolbox:
         except WindowsillError as error:
             return Answer(f"Error: {error}", is_error=True)
 
-    def answer(self, calls: Iterable[ToolUse]) -> Message | None:
-        """The message with the results of those calls that are of these tools; `None` when none is."""
+    def answer(self, calls: Iterable[ToolUse] | None = None) -> Message | None:
+        """The message with the results of those calls that are of these tools; `None` when none is.
+
+        Without `calls`, they are those of the last reply that have no result yet.
+        """
         results = tuple(
             ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
-            for call in calls
+            for call in (self._waiting() if calls is None else calls)
             if call.name in self._doors
             for found in [self.call(call.name, call.arguments)]
         )
         return Message(role="user", blocks=results) if results else None
+
+    def _waiting(self) -> list[ToolUse]:
+        """The calls of the last reply that nobody answered; a reply may be several messages."""
+        items = self._session.items()
+        stop = len(items)
+        while stop and items[stop - 1].role != "assistant":
+            stop -= 1
+        start = stop
+        while start and items[start - 1].role == "assistant":
+            start -= 1
+        answered = {id for item in items[stop:] for id in item.results}
+        calls = [call for item in items[start:stop] if item.calls for call in self._session.message(item.id).calls]
+        return [call for call in calls if call.id not in answered]
 
     # The same as plain functions, which SDKs that take functions for tools can be given.
 
@@ -155,10 +182,19 @@ class Toolbox:
     def _search(self, wanted: given.SearchHistory) -> str:
         if not wanted.query.strip():
             raise InputError("the query is empty", remedy="pass words, names or a question")
-        found = self._session.archive.retrieve(wanted.query, wanted.k, budget=self._most)
-        if not found:
-            return "Nothing was found. Try other words, or fewer."
-        return "\n\n".join(f"{_source(each)}\n{each.text}" for each in found)
+        found = self._session.archive.retrieve(wanted.query, wanted.k + PASSED_OVER)
+        # The call that asks is in the history already, and nothing matches a question as well as itself.
+        told = [f"{_source(each)}\n{each.text}" for each in found if not _is_echo(each)][: wanted.k]
+        return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
+
+    def _fitting(self, texts: Iterable[str]) -> Iterator[str]:
+        """Those that an answer has room for, the first first."""
+        left = self._most * BYTES_PER_TOKEN
+        for text in texts:
+            size = len(text.encode(errors="replace"))
+            if size <= left:
+                left -= size
+                yield text
 
     def _read_message(self, wanted: given.ReadHistory) -> str:
         try:
@@ -168,7 +204,12 @@ class Toolbox:
                 f"there is no message {wanted.message_id!r}", remedy="history_search shows the ids of messages"
             ) from None
         head = f"[{message.id}] {message.role}, {_when(message.at)}"
-        whole = Held(message.id, encoded(told(message)))
+        text = told(message)
+        if len(message.blocks) == 1 and message.results:
+            # Lines are counted as a search counts them, from the first of the output itself.
+            title, _, text = text.partition("\n")
+            head = f"{head} {title}"
+        whole = Held(message.id, encoded(text))
         return f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
 
     def _status(self, wanted: given.ContextStatus) -> str:
@@ -191,6 +232,10 @@ def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         takes = ", ".join(kind.__struct_fields__) or "no arguments"
         raise InputError(f"{name} cannot be called so: {error}", remedy=f"it takes {takes}") from None
+
+
+def _is_echo(found: Found) -> bool:
+    return found.tool in ECHOES or (found.tool in given.KINDS and found.role == "assistant")
 
 
 def _source(found: Found) -> str:

@@ -79,6 +79,9 @@ SELECT key, at, role, tool, speaker, seq FROM passage WHERE key IN (SELECT value
 SELECT key, seq, id, role, source, tool, speaker, at, first, last, sources, coalesce(text, words)
 FROM passage WHERE key IN (SELECT value FROM json_each(?));
 
+-- name: verbatim_passages
+SELECT key FROM passage WHERE key IN (SELECT value FROM json_each(?1)) AND instr(coalesce(text, words), ?2) > 0;
+
 -- name: newest_passage
 SELECT at FROM passage WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1;
 

@@ -1,0 +1,65 @@
+"""A process that is killed while it keeps an output loses nothing else, and leaves nothing that stays."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kept_outputs import Clock
+from store_journal import child_env
+from windowsill.outputs import Outputs
+from windowsill.store.sqlite import SQLiteStore
+
+pytestmark = pytest.mark.integration
+
+LINE = b"a line of an ordinary log\n"
+CHILD = """
+import sys
+from windowsill.outputs import Outputs
+from windowsill.store.sqlite import SQLiteStore
+
+outputs = Outputs(SQLiteStore(sys.argv[1]), "s")
+print(outputs.keep(["an earlier one"]).id, flush=True)
+
+def pieces():
+    for number in range(64):
+        yield LINE * 10_000
+        print(number, flush=True)
+
+LINE = b"a line of an ordinary log\\n"
+outputs.keep(pieces())
+"""
+
+
+@pytest.mark.parametrize("piece", [0, 20, 60])
+def test_a_writing_that_is_killed(tmp_path: Path, piece: int):
+    """Earlier outputs are whole, the same content can be kept again, and what was left behind is collected."""
+    path = tmp_path / "sessions.db"
+    store = SQLiteStore(path)
+    store.create("s", at=1.0)
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path)], env=child_env(), stdout=subprocess.PIPE, text=True
+    ) as child:
+        earlier = child.stdout.readline().strip()
+        while child.stdout.readline().strip() != str(piece):
+            pass
+        child.send_signal(signal.SIGKILL)
+    clock = Clock()
+    outputs = Outputs(store, "s", clock=clock)
+    outputs.verify(earlier)
+    assert store.check() == []
+    assert len(store.blob_ids("s", "output/index/")) == 1
+
+    ref = outputs.keep(LINE * 10_000 for _ in range(64))
+    outputs.verify(ref.id)
+    left = len(store.blob_ids("s", "output/part/"))
+    clock.now += 1e9
+    outputs.collect({earlier, ref.id})
+    outputs.verify(earlier)
+    outputs.verify(ref.id)
+    remaining = len(store.blob_ids("s", "output/part/"))
+    assert remaining == 1 + len(outputs.open(ref.id).parts)
+    assert (remaining < left) == (piece > 0)
+    store.close()
