@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from sessions import TASK, opened, talk
 from windowsill.history.marker import gather, gather_between
-from windowsill.history.survey import between, survey
+from windowsill.history.survey import Survey, between, survey
 from windowsill.history.units import units
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.history.view import AT_ONCE, Item, View, sum_weights
+from windowsill.store.memory import MemoryStore
 from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit
@@ -43,7 +44,7 @@ def items(draw):
 def columns(known):
     """All that a survey tells of a view."""
     found = {name: getattr(known, name) for name in ("own", "folds", "pinned", "important", "answers", "names")}
-    found |= {name: getattr(known, name) for name in ("answered", "again", "tools", "called", "messages")}
+    found |= {name: getattr(known, name) for name in ("answered", "again", "tools", "called", "messages", "renamed")}
     return found | {"starts": known.starts, "weights": [known.weight(0, end) for end in range(len(known.items) + 1)]}
 
 
@@ -72,6 +73,77 @@ def test_any_stretch_weighs_what_its_items_weigh(listed, data):
     start = data.draw(st.integers(0, len(listed)))
     stop = data.draw(st.integers(start, len(listed)))
     assert survey(View(listed)).weight(start, stop) == sum_weights(item.weight for item in listed[start:stop])
+
+
+def many():
+    """Enough to be looked at in several goes, with a late result and an id that comes again for another tool."""
+    for number in range(1, 3 * AT_ONCE, 2):
+        id = "late" if number in (1, 2 * AT_ONCE + 1) else f"c{number}"
+        tool = "run" if number > AT_ONCE else "read"
+        weight = Weight(prose=number, overhead=1)
+        yield Item(number, number, number, f"m{number}", "assistant", weight, calls=(id,), tools=(tool,))
+        answer = "late" if number in (AT_ONCE + 1, 2 * AT_ONCE + 1) else f"c{number}"
+        yield Item(number + 1, number + 1, number + 1, f"m{number + 1}", "user", weight, results=(answer,))
+
+
+def test_what_comes_is_looked_at_as_it_comes():
+    """No plan pays for a history that was added without one."""
+    view, listed = View(), list(many())
+    for item in listed:
+        view.add(item)
+    grown = view.surveyed
+    assert grown.items == listed
+    assert survey(view) is grown
+    assert columns(grown) == columns(survey(View(listed)))
+
+
+@pytest.mark.parametrize("at_once", [1, 6])
+def test_ids_that_come_again_are_told_apart(at_once):
+    """A tool is that of the latest call, a result is first found where it first stood; however many come at once."""
+    said = [("a", "read"), ("b", "read"), ("a", "run")]
+    listed = []
+    for number, (id, tool) in enumerate(said):
+        listed.append(Item(2 * number, 0, 0, "m", "assistant", Weight(), calls=(id,), tools=(tool,)))
+        listed.append(Item(2 * number + 1, 0, 0, "m", "user", Weight(), results=(id,)))
+    known = Survey(View())
+    for start in range(0, len(listed), at_once):
+        known.take(listed[start : start + at_once])
+    assert (known.names, known.renamed) == ({"a": "run", "b": "read"}, 1)
+    assert (known.answered, known.again) == ({"a": 1, "b": 3}, {"a": [5]})
+    assert known.answers == [1, 3, 5]
+
+
+def test_a_change_that_is_followed_by_many_messages_is_seen():
+    """Looking at what comes is not looking at what was there."""
+    view, listed = View(), list(many())
+    for number, item in enumerate(listed):
+        view.add(item)
+        if number == AT_ONCE:
+            listed[1] = view.items[1] = msgspec.structs.replace(view.items[1], own=True)
+    assert survey(view).own == [1]
+    assert columns(survey(view)) == columns(survey(View(listed)))
+
+
+def test_a_copy_that_goes_its_own_way_leaves_the_survey_alone():
+    """A trial of what would be, on a copy of the view."""
+    view = View(list(many())[: AT_ONCE - 1])
+    known, other = survey(view), copy.copy(view)
+    other.items = list(view.items)
+    other.add(Item(999, 999, 999, "m999", "user", Weight()))
+    assert len(known.items) == AT_ONCE - 1
+    assert len(other.surveyed.items) == AT_ONCE
+
+
+def test_a_session_that_folded_or_was_opened_has_been_looked_at():
+    """The first plan after it finds what it asks for."""
+    store = MemoryStore()
+    session = opened(store)
+    talk(session, 6)
+    session.fold(session.items()[1].id, session.items()[4].id)
+    view = session.view
+    assert view.surveyed.items == view.items
+    again = opened(store).view
+    assert again.surveyed.items == again.items == view.items
 
 
 def test_a_change_in_the_middle_is_seen():

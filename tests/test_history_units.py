@@ -11,8 +11,8 @@ from windowsill.tokens import Weight
 pytestmark = pytest.mark.unit
 
 
-def item(role, *, calls=(), results=()):
-    return Item(seq=1, first=1, last=1, id="m1", role=role, weight=Weight(), calls=calls, results=results)
+def item(role, *, calls=(), results=(), leads=False):
+    return Item(seq=1, first=1, last=1, id="m1", role=role, weight=Weight(), calls=calls, results=results, leads=leads)
 
 
 def shape(items):
@@ -30,6 +30,13 @@ def test_parallel_calls_and_their_results_are_one_unit():
     ]
     assert shape(items) == [(0, 1, False), (1, 4, False), (4, 5, False)]
     assert cut_points(items) == [0, 1, 4]
+
+
+def test_reasoning_belongs_to_the_message_after_it():
+    """Where it is a message of its own; two in a row, and a call with its result, travel together."""
+    thought, call = item("assistant", leads=True), item("assistant", calls=("a",))
+    items = [item("user"), thought, thought, call, item("user", results=("a",)), item("assistant")]
+    assert shape(items) == [(0, 1, False), (1, 5, False), (5, 6, False)]
 
 
 def test_a_late_result_binds_everything_in_between():

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.integration
 LINE = b"a line of an ordinary log\n"
 CHILD = """
 import sys
+from itertools import count
 from windowsill.outputs import Outputs
 from windowsill.store.sqlite import SQLiteStore
 
@@ -24,7 +26,7 @@ outputs = Outputs(SQLiteStore(sys.argv[1]), "s")
 print(outputs.keep(["an earlier one"]).id, flush=True)
 
 def pieces():
-    for number in range(64):
+    for number in count():
         yield LINE * 10_000
         print(number, flush=True)
 
@@ -33,7 +35,7 @@ outputs.keep(pieces())
 """
 
 
-@pytest.mark.parametrize("piece", [0, 20, 60])
+@pytest.mark.parametrize("piece", [20, 60])
 def test_a_writing_that_is_killed(tmp_path: Path, piece: int):
     """Earlier outputs are whole, the same content can be kept again, and what was left behind is collected."""
     path = tmp_path / "sessions.db"
@@ -47,6 +49,8 @@ def test_a_writing_that_is_killed(tmp_path: Path, piece: int):
             pass
         child.send_signal(signal.SIGKILL)
     clock = Clock()
+    # The killed process looked at the real one.
+    clock.now = time.time()
     outputs = Outputs(store, "s", clock=clock)
     outputs.verify(earlier)
     assert store.check() == []
@@ -55,11 +59,10 @@ def test_a_writing_that_is_killed(tmp_path: Path, piece: int):
     ref = outputs.keep(LINE * 10_000 for _ in range(64))
     outputs.verify(ref.id)
     left = len(store.blob_ids("s", "output/part/"))
-    clock.now += 1e9
+    clock.now += 2 * 3600
     outputs.collect({earlier, ref.id})
     outputs.verify(earlier)
     outputs.verify(ref.id)
     remaining = len(store.blob_ids("s", "output/part/"))
-    assert remaining == 1 + len(outputs.open(ref.id).parts)
-    assert (remaining < left) == (piece > 0)
+    assert remaining == 1 + len(outputs.open(ref.id).parts) < left
     store.close()

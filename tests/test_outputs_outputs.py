@@ -230,7 +230,7 @@ def test_a_part_is_checked_once_and_by_verify_always(store: Store):
     store.drop_blobs("s", [blob])
     store.put_blobs("s", [(blob, b"abd\n")])
     assert kept.grep(ref.id, "abc") == "[no line matches, of 1 line]"
-    with pytest.raises(DamagedError):
+    with pytest.raises(DamagedError, match="lines 1-1 is not what was written"):
         kept.verify(ref.id)
     with pytest.raises(DamagedError):
         outputs(store).grep(ref.id, "abc")

@@ -51,6 +51,18 @@ def test_the_ends_of_the_text_are_those_of_the_line(pattern: str, times: int):
     assert finds(pattern, "a\nb") == bool(times)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [("x*", 4), ("^$", 1), ("b*$", 4), (r"\b", 3), ("a|b", 3), (r"\Qb", 2), ("a.*", 2), ("[b", 0), ("b", 2)],
+)
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_lines_are_counted_once(pattern: str, count: int, end: str):
+    """However often a line matches, were it by nothing at its end; nothing after the last line end counts."""
+    data = f"ab\n\ncd a\nb{end}".encode()
+    made = compiled(pattern, ignore_case=False, fixed=pattern == "[b")
+    assert made.matching_lines(data, 0, len(data)) == count
+
+
 def test_fixed_text_has_no_special_characters():
     """With `fixed`, every character means itself, with and without regard to case."""
     assert finds("a.b", "axb")

@@ -109,7 +109,7 @@ def test_time_is_looked_at_within_a_part(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "unsure"), [("a.*b", 2), ("a[^b]{0,9}b", None), ("xyz", None), ("^c.*", None), (r"a\{2,}b", 2)]
+    ("pattern", "unsure"), [("a.*b", 2), ("ax{0,9}b", None), ("xyz", None), ("^c.*", None), (r"a\{2,}b", 2)]
 )
 def test_a_match_that_may_be_missed_is_told(monkeypatch, pattern: str, unsure: int | None):
     """In a line longer than a part a match longer than the overlap can be missed, where one can be so long."""

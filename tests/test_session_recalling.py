@@ -122,7 +122,7 @@ def test_a_failing_archive_costs_no_turn(monkeypatch):
     def fail(*_, **__):
         raise StoreError("the disk is full", remedy="make room")
 
-    monkeypatch.setattr(type(session.archive), "retrieve", fail)
+    monkeypatch.setattr(type(session.archive), "mentions", fail)
     payload = session.compose_sync()
     assert problems(payload) == []
     assert any("recall failed: the disk is full" in note for note in payload.report.notes)

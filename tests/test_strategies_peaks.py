@@ -36,3 +36,16 @@ def test_the_best_of_each_unit_as_the_view_grows(steps, cut, each):
             max(place * each + worth[place] for place in range(ends[n], ends[n + 1])) for n in range(len(known.starts))
         ]
         assert peaks.best(each) == best
+
+
+def test_units_that_became_one_before_others_came():
+    """As many units as before, but not the same ones."""
+    listed = [item(number, id) for number, id in enumerate(["a", "", "", "", "a", "", ""])]
+    view, peaks = View(listed[:4]), Peaks()
+    worth = [0.1, 0.2, 0.3, 0.4, 0.1, 0.5, 0.6]
+    peaks.follow(survey(view), worth)
+    for added in listed[4:]:
+        view.add(added)
+    assert survey(view).starts == [0, 5, 6]
+    peaks.follow(survey(view), worth)
+    assert peaks.best(0.0) == [0.4, 0.5, 0.6]

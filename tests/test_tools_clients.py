@@ -2,11 +2,15 @@
 
 import asyncio
 import functools
+import itertools
 import json
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 
 import anthropic
+import httpx2
+import msgspec
+import openai
 import pytest
 from anthropic import beta_async_tool, beta_tool
 from google import genai
@@ -15,7 +19,6 @@ import windowsill
 from conversations import result, text_block, use
 from windowsill import Session, formats
 from windowsill.messages import Message, Text, ToolResult
-from windowsill.session.tools import TOOLS
 from windowsill.testing import Answer, Call, Server
 from wrapped_clients import SPEAKERS, Anthropic, Chat, Gemini, Responses, done
 
@@ -65,7 +68,10 @@ def said(format, *messages):
 
 
 def plain(message):
-    return Message(role=message.role, blocks=message.blocks)
+    blocks = [
+        msgspec.structs.replace(each, name="read") if isinstance(each, ToolResult) else each for each in message.blocks
+    ]
+    return Message(role=message.role, blocks=tuple(blocks))
 
 
 def past(format):
@@ -133,6 +139,12 @@ def serve(speaker, session, server, run, *, later=False, **wrapping):
     return asyncio.run(served())
 
 
+def last_calls(session):
+    """The calls of the last reply, which may be several messages."""
+    last = itertools.takewhile(lambda message: message.role == "assistant", reversed(list(session.messages())))
+    return [call for message in reversed(list(last)) for call in message.calls]
+
+
 # A wrapped client, and its own loop
 
 
@@ -142,7 +154,7 @@ def serve(speaker, session, server, run, *, later=False, **wrapping):
 def test_a_model_reads_back_what_was_trimmed(name, stream, at_once):
     """Each client resends its list, with the tools' answers in its own format, until the model has what it wants."""
     kind, later = SPEAKERS[name]
-    format = next(format for format, each in PLAIN.items() if type(kind) is each or each in type(kind).__mro__[1:2])
+    format = name.removesuffix("-async").replace("chat", "openai")
     session = small(kind)
     speaker = offering(format, session)
     reader = Reader(at_once=at_once)
@@ -151,9 +163,12 @@ def test_a_model_reads_back_what_was_trimmed(name, stream, at_once):
         ask = functools.partial(speaker.ask, later=later) if format == "gemini" else speaker.ask
         messages = past(format)
         reply = await ask(client, messages, stream=stream)
-        while calls := [call for call in list(session.messages())[-1].calls if call.name in TOOLS]:
+        while calls := last_calls(session):
             messages += speaker.said(reply)
-            each = [speaker.results([call], session.tools.call(call.name, call.arguments).text, picture=False) for call in calls]
+            each = [
+                speaker.results([call], session.tools.call(call.name, call.arguments).text, picture=False)
+                for call in calls
+            ]
             messages += [message for results in each for message in results]
             reply = await ask(client, messages, stream=stream)
         return speaker.text(reply)
@@ -228,11 +243,6 @@ def test_calls_of_other_tools_beside_ours_are_answered_by_their_owner(format, ou
     assert "the fourth file" in last
 
 
-def last_calls(session):
-    """The calls of the last reply, which may be one message each."""
-    return [call for message in session.messages() for call in message.calls][-2:]
-
-
 # SDKs that take functions
 
 
@@ -254,7 +264,7 @@ def later_tool(function):
 @pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_anthropics_tool_runner_takes_the_functions(later, stream):
-    """Its schemas come from their signatures, and it runs them until the model is done."""
+    """Its schemas come from their signatures; with its whole list in each request, it runs them until all is done."""
     speaker, reader = Anthropic(), Reader()
     session = small(speaker)
     tools = [later_tool(each) if later else beta_tool(each) for each in session.tools.functions]
@@ -268,6 +278,27 @@ def test_anthropics_tool_runner_takes_the_functions(later, stream):
         assert serve(speaker, session, server, run, later=later) == "done"
     check(server, session, reader)
     assert len(server.seen) == 6
+
+
+@pytest.mark.xfail(reason="`thread` is passed on: the provider would put its own copy before the composed history")
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+def test_anthropics_tool_runner_may_leave_the_history_to_a_thread(later):
+    """Its default: a `continue` has only what is new, without system prompt and tools; the whole is composed here."""
+    speaker, reader = Anthropic(), Reader()
+    session = small(speaker)
+    tools = [later_tool(each) if later else beta_tool(each) for each in session.tools.functions]
+    fields = {"model": speaker.model, "max_tokens": 256, "system": "Be brief.", "messages": past("anthropic")}
+
+    async def run(client):
+        runner = client.beta.messages.tool_runner(tools=[*tools, *speaker.tools], **fields)
+        return (await done(runner.until_done())).content[0].text
+
+    with Server(reader) as server:
+        assert serve(speaker, session, server, run, later=later) == "done"
+    assert [each.body.get("thread") for each in server.seen] == [None] * 6
+    assert [each.body.get("system") for each in server.seen] == [server.seen[0].body["system"]] * 6
+    assert [len(each.body.get("tools", ())) for each in server.seen] == [6] * 6
+    check(server, session, reader)
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one-by-one", "parallel"])
@@ -286,3 +317,249 @@ def test_googles_automatic_function_calling_takes_the_functions(later, stream, a
         assert serve(speaker, session, server, run, later=later) == "done"
     check(server, session, reader)
     assert len(server.seen) == (2 if at_once else 6)
+
+
+def test_googles_chats_take_the_functions():
+    """A chat keeps its own list of what was called and answered."""
+    speaker, reader = Gemini(), Reader()
+    session = small(speaker)
+    config = genai.types.GenerateContentConfig(tools=[*session.tools.functions, read])
+
+    async def run(client):
+        chat = client.chats.create(model=speaker.model, config=config, history=past("gemini")[:-1])
+        first = chat.send_message("What is in it?").text
+        return first, chat.send_message("Sure?").text
+
+    with Server(reader) as server:
+        assert serve(speaker, session, server, run) == ("done", "done")
+    check(server, session, reader)
+    assert [message.text for message in session.messages()][-3:] == ["done", "Sure?", "done"]
+
+
+def test_functions_have_the_parameters_of_the_definitions():
+    """Names, order, defaults and what is required agree, as each SDK reads them."""
+    session = small(Anthropic())
+    for function, definition in zip(session.tools.functions, session.tools.definitions("anthropic"), strict=True):
+        for made in (beta_tool(function).to_dict()["input_schema"], googles_schema(function)):
+            stated = definition["input_schema"]
+            assert function.__name__ == definition["name"]
+            assert described(made) == described(stated)
+            assert made.get("required", []) == stated["required"]
+
+
+def googles_schema(function):
+    """What google-genai declares a function with."""
+    option = {"callable": function, "api_option": "GEMINI_API"}
+    declared = genai.types.FunctionDeclaration.from_callable_with_api_option(**option).parameters
+    return declared.model_dump(mode="json", exclude_none=True) if declared is not None else {"properties": {}}
+
+
+def described(schema):
+    return [(name, each["type"].lower(), each.get("default")) for name, each in schema["properties"].items()]
+
+
+def test_an_argument_that_is_null_was_not_given():
+    """Clients and models fill in what they leave out."""
+    tools = small(Anthropic()).tools
+    assert not tools.call("context_status", "null").is_error
+    assert not tools.call("history_search", {"query": "value", "k": None}).is_error
+    assert "missing required field `query`" in tools.call("history_search", {"query": None}).text
+
+
+# Recall
+
+
+NAME = "frobnicate_ledger"
+DEFINITION = f"def {NAME}(entries, total_cents):"
+HIDDEN = f"import os\n\n{DEFINITION}\n    checked_sum = sum(entries)\n    return checked_sum == total_cents"
+OTHER = "class ParcelRegistry:\n    shelf_limit = 40\n    opened_shelves = 3\n    closed_shelves = 9"
+MENTION = f"Now I change `{NAME}` in the ledger module."
+RECALLED = b"[Recalled]"
+
+
+def forgetful(speaker, **settings):
+    """A session that hides what is old, and brings back what a step mentions."""
+    settings = {"recall": 300, "budget": 1_500, **settings}
+    return Session.open("s", model=speaker.model, tokenizer="o200k_base", store=":memory:", **settings)
+
+
+def long_past(format):
+    """The list of a client that read a file and then so much more that the file is hidden."""
+    start = [asks("Mend the login page."), *turn(0, HIDDEN), *turn(21, OTHER)]
+    steps = [message for number in range(1, 21) for message in turn(number, f"line {number} " + "word " * 40)]
+    return said(format, *start, *steps, says("Read."), asks("Mend it now."))
+
+
+def turn(number, output):
+    calls = {"role": "assistant", "content": [text_block("looking"), use(f"c{number}")]}
+    return [calls, {"role": "user", "content": [result(f"c{number}", output)]}]
+
+
+def changing(*more):
+    """A model that mentions what is hidden, makes two calls, and then says what it is told to."""
+    calls = (Call("read", {"path": "a.py"}), Call("read", {"path": "b.py"}))
+    answers = iter([Answer(text=MENTION, calls=calls), *more])
+    return lambda _: next(answers, Answer(text="ok"))
+
+
+async def failing(speaker, client, messages):
+    """A call that the provider does not take this time."""
+    with pytest.raises((anthropic.APIStatusError, openai.APIStatusError, genai.errors.APIError)):
+        await speaker.ask(client, messages, stream=False)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole-list", "new-only"])
+@pytest.mark.parametrize("format", PLAIN)
+def test_hidden_lines_come_back_once_behind_the_results(format, whole):
+    """A call that fails and is made again is the same request; what was recalled is no edit of the client's list."""
+    speaker = PLAIN[format]()
+    session = forgetful(speaker)
+
+    async def run(client):
+        sent = long_past(format)
+        reply = await speaker.ask(client, sent, stream=False)
+        for news in (
+            lambda: speaker.results(last_calls(session), "fine", picture=False),
+            lambda: [speaker.user("Go on.")],
+        ):
+            told = news()
+            sent = [*sent, *speaker.said(reply), *told] if whole else told
+            server.fail(529, "overloaded")
+            await failing(speaker, client, sent)
+            reply = await speaker.ask(client, sent, stream=False)
+
+    with Server(changing()) as server:
+        serve(speaker, session, server, run)
+    assert server.refused == []
+    first, failed, again, failed_later, last = [each.raw for each in server.seen]
+    assert [raw.count(RECALLED) for raw in (first, failed, again, failed_later, last)] == [0, 1, 1, 1, 1]
+    assert (failed, failed_later) == (again, last)
+    assert DEFINITION in last.decode()
+    assert again.rindex(b"fine") < again.index(RECALLED)
+    assert len(session.branches) == 1
+    assert [message.text for message in session.messages()][-3:] == ["ok", "Go on.", "ok"]
+    assert session.verify() == []
+
+
+def test_a_retry_brings_back_no_more_than_the_call_before_it():
+    """More lines match than there is room for: the call that is made again does not get the next of them."""
+    speaker = Anthropic()
+    session = forgetful(speaker, recall=150)
+    lines = "\n".join(f"{NAME}(number_{number}, account_{number}) is checked here" for number in range(100, 120))
+    first, *rest = long_past("anthropic")
+    asked = f"Now `number_103`, `number_109` and `number_115` of `{NAME}`."
+
+    async def run(client):
+        sent = [first, *said("anthropic", *turn(22, lines)), *rest, says("Read."), asks("Go on.")]
+        await speaker.ask(client, sent, stream=False)
+        sent += [says(asked), asks("Go on.")]
+        server.fail(529, "overloaded")
+        await failing(speaker, client, sent)
+        await speaker.ask(client, sent, stream=False)
+
+    with Server(lambda _: Answer(text=asked)) as server:
+        serve(speaker, session, server, run)
+    _, failed, again = [each.raw for each in server.seen]
+    assert failed.count(RECALLED) == 1
+    assert again == failed
+
+
+def test_a_response_id_goes_on_behind_what_was_recalled():
+    """A client of OpenAI's Responses that names the response before sends only the results."""
+    speaker = Responses()
+    session = forgetful(speaker)
+    fields = {"model": speaker.model, "tools": speaker.tools}
+
+    async def run(client):
+        reply = client.responses.create(input=long_past("responses"), **fields)
+        results = speaker.results(last_calls(session), "fine", picture=False)
+        reply = client.responses.create(input=results, previous_response_id=reply.id, **fields)
+        client.responses.create(input="Go on.", previous_response_id=reply.id, **fields)
+
+    with Server(changing()) as server:
+        serve(speaker, session, server, run)
+    assert [each.raw.count(RECALLED) for each in server.seen] == [0, 1, 1]
+    assert server.refused == []
+    assert len(session.branches) == 1
+
+
+def test_a_client_that_drops_its_oldest_messages_is_followed_behind_what_was_recalled():
+    """The end of its list is the end of the conversation, though a message of ours stands in between."""
+    speaker = Anthropic()
+    session = forgetful(speaker)
+
+    async def run(client):
+        sent = long_past("anthropic")
+        reply = await speaker.ask(client, sent, stream=False)
+        sent += [*speaker.said(reply), *speaker.results(last_calls(session), "fine", picture=False)]
+        reply = await speaker.ask(client, sent, stream=False)
+        await speaker.ask(client, [*sent[-6:], *speaker.said(reply), speaker.user("Go on.")], stream=False)
+
+    with Server(changing()) as server:
+        serve(speaker, session, server, run)
+    assert [each.raw.count(RECALLED) for each in server.seen] == [0, 1, 1]
+    assert server.refused == []
+    assert len(session.branches) == 1
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole-list", "new-only"])
+def test_an_answer_that_broke_off_behind_what_was_recalled_is_asked_for_again(whole):
+    """The half answer is left on a branch of its own, and the lines are in the new request once."""
+    speaker = Anthropic()
+    session = forgetful(speaker)
+
+    async def run(client):
+        sent = long_past("anthropic")
+        reply = await speaker.ask(client, sent, stream=False)
+        results = speaker.results(last_calls(session), "fine", picture=False)
+        sent = [*sent, *speaker.said(reply), *results] if whole else results
+        server.break_off_after = 3
+        with suppress(anthropic.APIError, httpx2.HTTPError):
+            await speaker.ask(client, sent, stream=True)
+        server.break_off_after = None
+        return speaker.text(await speaker.ask(client, sent, stream=True))
+
+    with Server(changing(Answer(text="half an answer is not enough"), Answer(text="ok"))) as server:
+        assert serve(speaker, session, server, run) == "ok"
+    assert server.refused == []
+    assert [each.raw.count(RECALLED) for each in server.seen] == [0, 1, 1]
+    assert session.verify() == []
+
+
+@pytest.mark.parametrize("format", PLAIN)
+def test_context_for_the_step_and_recall_go_together(format):
+    """`dynamic` is recorded first; the names that the step mentions are looked for all the same."""
+    speaker = PLAIN[format]()
+    session = forgetful(speaker, format=format)
+    session.extend(long_past(format))
+    session.compose_sync(dynamic="The goal is green.")
+    session.extend(said(format, says(MENTION), asks("Go on.")))
+    payload = session.compose_sync(dynamic="The goal is blue.")
+    assert windowsill.validate({"model": speaker.model, "max_tokens": 9, **payload.to()}, format) == []
+    assert payload.body().count(RECALLED) == 1
+    assert payload.body().count(b"The goal is blue.") == 1
+    assert session.compose_sync(dynamic="The goal is red.").body().count(RECALLED) == 1
+
+
+def test_words_of_the_user_behind_what_was_recalled_are_a_new_step():
+    """Nobody answered, and the user asks for something else: that is looked for as well."""
+    session = forgetful(Anthropic())
+    session.extend(long_past("anthropic"))
+    session.compose_sync()
+    session.extend([says(MENTION), asks("Go on.")])
+    assert session.compose_sync().body().count(RECALLED) == 1
+    session.add(asks("Or rather `ParcelRegistry`."))
+    body = session.compose_sync().body()
+    assert body.count(RECALLED) == 2
+    assert b"shelf_limit = 40" in body
+
+
+@pytest.mark.xfail(reason="`compose(dynamic=)` looks only at the last message, which is the recalled one by then")
+def test_the_same_context_for_the_step_is_recorded_once_before_what_was_recalled():
+    """Composing the same step again gives the same request."""
+    session = forgetful(Anthropic())
+    session.extend(long_past("anthropic"))
+    session.compose_sync()
+    session.extend([says(MENTION), asks("Go on.")])
+    first = session.compose_sync(dynamic="The goal is blue.").body()
+    assert session.compose_sync(dynamic="The goal is blue.").body() == first

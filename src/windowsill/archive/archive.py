@@ -11,7 +11,7 @@ import msgspec
 from windowsill import formats
 from windowsill.archive.catching_up import catch_up
 from windowsill.archive.embedders import Embedder
-from windowsill.archive.filling import fill
+from windowsill.archive.filling import fill, found_at
 from windowsill.archive.found import Filters, Found
 from windowsill.archive.index import Index, Progress
 from windowsill.archive.passages import Passage, of_message
@@ -19,6 +19,7 @@ from windowsill.archive.place import InMemory, place_of
 from windowsill.archive.ranking import Ranking
 from windowsill.archive.scope import Scope, check_scope, visible
 from windowsill.archive.searching import search
+from windowsill.archive.words import query
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.path import Range, on_path, path_to
 from windowsill.messages import Message
@@ -123,6 +124,15 @@ class Archive:
         found = fill(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=self._ranking.alike)
         found = self._placed(found)
         return sorted(found, key=lambda each: (each.at, each.session, each.seq or 0, each.lines)) if by_time else found
+
+    def mentions(self, words: Iterable[str], k: int, *, within: Sequence[tuple[int, int]] | None = None) -> list[Found]:
+        """The passages in which most of these words stand, best first; neither neighbours nor circumstances weigh.
+
+        For a program that looks through them itself: it is several times faster than `retrieve`.
+        """
+        scope = self._ready(None)
+        matched = self._index.match(query(" ".join(words)), scope, Filters(within=within), k)
+        return found_at(self._index, dict(matched), scope)
 
     def catch_up(self) -> None:
         """Index what was added since the last time; every question does so by itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -55,6 +55,15 @@ def fill(
     return [
         msgspec.structs.replace(found, also=tuple(dict.fromkeys(also[place]))) if place in also else found
         for place, found in taken.items()
+    ]
+
+
+def found_at(index: Index, scores: Mapping[int, float], scope: Sequence[Progress]) -> list[Found]:
+    """These passages, by falling score."""
+    sessions = {each.key: each.id for each in scope}
+    return [
+        _found(passage, sessions[session_key(key)], score=scores[key], neighbour=False)
+        for key, passage in _passages(index, best_first(scores))
     ]
 
 

@@ -47,7 +47,8 @@ def materials(view: View, proposal: Proposal, load: Callable[[Sequence[Item]], N
         load(items)
         found.append(
             Material(
-                messages=tuple(view.read(item) for item in items),
+                # A writer sees what a mask hid: once the message is gone, its summary is all that is left in view.
+                messages=tuple(view.whole(item) if item.cuts else view.read(item) for item in items),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
                 ledger=merged([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),

@@ -9,7 +9,7 @@ import msgspec
 from windowsill.errors import InputError
 from windowsill.outputs.found import MORE_COLUMNS, Found, Hit, Search
 from windowsill.outputs.limits import Limits
-from windowsill.outputs.lines import Line, Split, line_from, lines, splitting, stretch
+from windowsill.outputs.lines import Cursor, Line, line_from, lines, stretch
 from windowsill.outputs.long_lines import surely_found
 from windowsill.outputs.output import Output, is_binary
 from windowsill.outputs.patterns import compiled
@@ -85,12 +85,12 @@ def _rows(output: Output, hits: Sequence[Hit], query: Query, limits: Limits) -> 
     rows: list[str] = []
     room = limits.bytes - _NOTE_ROOM
     shown = 0
-    split = splitting(output)
+    cursor = Cursor(output)
     for group in _groups(hits, query):
         if rows and (query.before or query.after):
             rows.append("--")
             room -= _weight("--")
-        for row, matches in _group_rows(output, group, query, limits, split):
+        for row, matches in _group_rows(output, group, query, limits, cursor):
             room -= _weight(row)
             if room < 0:
                 return (rows, shown) if shown else ([_alone(output, hits[0], limits)], 1)
@@ -116,7 +116,7 @@ def _groups(hits: Sequence[Hit], query: Query) -> Iterator[list[Hit]]:
 
 
 def _group_rows(
-    output: Output, group: Sequence[Hit], query: Query, limits: Limits, split: Split
+    output: Output, group: Sequence[Hit], query: Query, limits: Limits, cursor: Cursor
 ) -> Iterator[tuple[str, bool]]:
     """Each line to show, and whether it matches."""
     hit = group[0]
@@ -125,7 +125,7 @@ def _group_rows(
         return
     matching = {hit.line: hit for hit in group}
     first, last = max(1, group[0].line - query.before), min(output.lines, group[-1].line + query.after)
-    for line in lines(output, first, last, width=limits.line, split=split):
+    for line in lines(output, first, last, width=limits.line, cursor=cursor):
         if line.number in matching:
             yield _matching_row(output, matching[line.number], line, limits.line), True
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import TypeAlias
+from collections.abc import Iterator
 
 import msgspec
 
 from windowsill.outputs.output import Output, last_piece, part_of
+
+_BLOCK = 16 * 1024
+"""How much is counted at once on the way to a line, rather than looked for line by line."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -27,18 +28,31 @@ class Line(msgspec.Struct, frozen=True):
         return max(0, self.length - (self.column - 1) - len(self.text))
 
 
-Split: TypeAlias = Callable[[int], list[bytes]]
-"""The lines of a part, without their ends."""
+class Cursor:
+    """Finds lines of an output; forwards inside a part it goes on from where it is."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._number = -1
+        self._data = b""
+        self._passed = self._place = 0
+
+    def rows(self, number: int, skip: int, count: int) -> list[bytes]:
+        """`count` lines of a part after the first `skip`, as far as it has them, without their line feeds."""
+        if number != self._number:
+            self._data, self._number = self._output.data(number), number
+            self._passed = self._place = 0
+        if skip < self._passed:
+            self._passed = self._place = 0
+        self._place = _after(self._data, self._place, skip - self._passed)
+        self._passed = skip
+        found = self._data[self._place : _after(self._data, self._place, count)]
+        return found.removesuffix(b"\n").split(b"\n") if found else []
 
 
-def splitting(output: Output) -> Split:
-    """Splits parts into lines; the last one stays at hand, for who asks for lines here and there but in order."""
-    return lru_cache(maxsize=1)(lambda number: output.data(number).removesuffix(b"\n").split(b"\n"))
-
-
-def lines(output: Output, first: int, last: int, *, width: int, split: Split | None = None) -> Iterator[Line]:
+def lines(output: Output, first: int, last: int, *, width: int, cursor: Cursor | None = None) -> Iterator[Line]:
     """Lines `first` to `last`, each at most `width` characters from its beginning."""
-    split = split or splitting(output)
+    cursor = cursor or Cursor(output)
     number = part_of(output, first)
     while number < len(output.parts) and output.parts[number].line <= last:
         part = output.parts[number]
@@ -46,9 +60,9 @@ def lines(output: Output, first: int, last: int, *, width: int, split: Split | N
         if final > number:
             yield stretch(output, part.line, 1, width)
         else:
-            held = split(number)
-            for place in range(max(0, first - part.line), min(len(held), last - part.line + 1)):
-                yield line_from(part.line + place, held[place], 1, width)
+            skip = max(0, first - part.line)
+            for place, row in enumerate(cursor.rows(number, skip, last - part.line - skip + 1), part.line + skip):
+                yield line_from(place, row, 1, width)
         number = final + 1
 
 
@@ -58,7 +72,7 @@ def stretch(output: Output, number: int, column: int, width: int) -> Line:
     part = output.parts[begin]
     final = last_piece(output, begin)
     if final == begin:
-        return line_from(number, splitting(output)(begin)[number - part.line], column, width)
+        return line_from(number, Cursor(output).rows(begin, number - part.line, 1)[0], column, width)
     text, place = "", part_of(output, number, column)
     start = output.parts[place].column
     while place <= final and start + len(text) < column + width:
@@ -67,6 +81,19 @@ def stretch(output: Output, number: int, column: int, width: int) -> Line:
     length = output.parts[final].column - 1 + len(_shown(_without_end(output.data(final))))
     skipped = column - start
     return Line(number, text[skipped : skipped + width][: max(0, length - column + 1)], column, length)
+
+
+def _after(data: bytes, place: int, count: int) -> int:
+    """Where the text after so many line feeds begins; its end when there are fewer."""
+    while count and place < len(data):
+        found = data.count(b"\n", place, place + _BLOCK)
+        if found >= count:
+            for _ in range(count):
+                place = data.find(b"\n", place) + 1
+            return place
+        count -= found
+        place += _BLOCK
+    return min(place, len(data))
 
 
 def line_from(number: int, data: bytes, column: int, width: int) -> Line:

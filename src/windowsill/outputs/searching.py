@@ -44,6 +44,7 @@ class Progress:
     def __init__(self, limit: int) -> None:
         self.wanted = limit
         """How many lines are still to be told, at most: parts before this one may tell them all."""
+        self.crowded = False
         self.turn = Lock()
 
 
@@ -114,7 +115,7 @@ def _in_lines(data: bytes, line: int, search: Search, progress: Progress) -> Fou
     while line < search.first and place < len(data):
         place = data.find(b"\n", place) + 1 or len(data)
         line += 1
-    counted, room, crowded = place, search.room, False
+    counted, room = place, search.room
     for begin, end in _windows(data, place, search.pattern):
         if found.count > COUNTED:
             break
@@ -138,9 +139,9 @@ def _in_lines(data: bytes, line: int, search: Search, progress: Progress) -> Fou
             room -= min(stop - start, search.width) + ROW
             place = stop + 1
         if place < end:
-            with progress.turn if crowded else nullcontext():
+            with progress.turn if progress.crowded else nullcontext():
                 more = search.pattern.matching_lines(data, place, end)
-            crowded = more > CROWDED
+            progress.crowded = more > CROWDED
             found.count += more
     return found
 

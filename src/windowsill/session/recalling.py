@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from windowsill.archive import Archive, Found
+from windowsill.archive.passages import OURS, RECALLED
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_message
 from windowsill.writers.frame import recalled
@@ -70,24 +71,34 @@ class Recalling:
 
     def __init__(self, archive: Callable[[], Archive]) -> None:
         self._archive = archive
+        self._texts: dict[object, str] = {}
 
     def recall(self, view: View, room: int) -> Recall | None:
         """What of the hidden messages the step at hand mentions, in at most `room` tokens; `None` when nothing."""
         hidden = [(item.first, item.last) for item in view.items if item.fold or item.cuts]
-        if not hidden or _is_ours(view, view.items[-1]):
+        if not hidden or _was_recalled(view):
             # A request that is composed again for the same step is the same request.
             return None
         cues = names(view)
         if not cues:
             return None
-        found = self._archive().retrieve(" ".join(cues), MOST_PASSAGES, within=hidden)
-        chosen = choose(found, cues, shown_by(view), room)
+        found = self._archive().mentions(cues, MOST_PASSAGES, within=hidden)
+        chosen = choose(found, cues, self._shown_by(view), room)
         if not chosen:
             return None
         text = recalled(_told(chosen))
         sources = list(dict.fromkeys(line.id for line in chosen))
-        message = text_message("user", text, metadata={"windowsill": "recalled", "sources": sources})
+        message = text_message("user", text, metadata={OURS: RECALLED, "sources": sources})
         return Recall(message, len(chosen))
+
+    def _shown_by(self, view: View) -> Callable[[str], bool]:
+        """Tells whether a text stands somewhere in view."""
+        known, self._texts = self._texts, {}
+        for item in view.items:
+            key = (item.seq, item.span, item.cuts)
+            self._texts[key] = known.get(key) or told(view.read(item))
+        shown = "\n".join(self._texts.values())
+        return lambda line: line in shown
 
 
 def names(view: View) -> dict[str, float]:
@@ -108,21 +119,31 @@ def names(view: View) -> dict[str, float]:
 
 
 def _step(items: Sequence[Item]) -> Sequence[Item]:
-    """The last answer of the model and everything after it."""
-    for index in range(len(items) - 1, -1, -1):
-        if items[index].role == "assistant" and not items[index].fold:
-            return items[index:]
-    return items
+    """The last answer of the model, which may be several messages, and everything after it."""
+    start = len(items)
+    while start and not _is_said(items[start - 1]):
+        start -= 1
+    while start and _is_said(items[start - 1]):
+        start -= 1
+    return items[start:]
+
+
+def _is_said(item: Item) -> bool:
+    return item.role == "assistant" and not item.fold
 
 
 def _is_ours(view: View, item: Item) -> bool:
-    return item.role == "user" and not item.own and not item.results and "windowsill" in view.read(item).metadata
+    return item.role == "user" and not item.own and not item.results and OURS in view.read(item).metadata
 
 
-def shown_by(view: View) -> Callable[[str], bool]:
-    """Tells whether a text stands somewhere in view."""
-    texts = [told(view.read(item)) for item in view.items]
-    return lambda line: any(line in text for text in reversed(texts))
+def _was_recalled(view: View) -> bool:
+    """Whether nobody has said anything since the last recall; context for the step may have been added."""
+    for item in reversed(view.items):
+        if not _is_ours(view, item):
+            return False
+        if view.read(item).metadata[OURS] == RECALLED:
+            return True
+    return False
 
 
 def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[str], bool], room: int) -> list[Line]:

@@ -16,7 +16,7 @@ from windowsill import strategies
 from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Delegating, Eager, Plan, Strategy
+from windowsill.strategies import Delegating, Eager, Following, Plan, Strategy
 from windowsill.strategies.turns import freed_by
 
 JOINT = "+"
@@ -55,6 +55,12 @@ class Pipeline:
     def due(self, view: View, budget: Budget) -> bool:
         """Whether a stage has something to do although the high mark is not passed."""
         return any(_is_due(stage, view, budget) for stage in self.stages)
+
+    def follow(self, view: View) -> None:
+        """Let the stages that read messages read what was added."""
+        for stage in self.stages:
+            if isinstance(stage, Following):
+                stage.follow(view)
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """What the first stage proposes that frees enough; below the high mark only stages that are due are asked."""

@@ -227,7 +227,9 @@ def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
     kind = given.KINDS[name]
     try:
         values = msgspec.json.decode(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
-        # Models write numbers and switches as text now and then.
+        if values is None or isinstance(values, dict):
+            values = {key: value for key, value in (values or {}).items() if value is not None}
+        # Models write numbers and switches as text now and then, and null for what they leave out.
         return msgspec.convert(values, kind, strict=False)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         takes = ", ".join(kind.__struct_fields__) or "no arguments"
