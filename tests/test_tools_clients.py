@@ -280,7 +280,6 @@ def test_anthropics_tool_runner_takes_the_functions(later, stream):
     assert len(server.seen) == 6
 
 
-@pytest.mark.xfail(reason="`thread` is passed on: the provider would put its own copy before the composed history")
 @pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
 def test_anthropics_tool_runner_may_leave_the_history_to_a_thread(later):
     """Its default: a `continue` has only what is new, without system prompt and tools; the whole is composed here."""
@@ -554,7 +553,6 @@ def test_words_of_the_user_behind_what_was_recalled_are_a_new_step():
     assert b"shelf_limit = 40" in body
 
 
-@pytest.mark.xfail(reason="`compose(dynamic=)` looks only at the last message, which is the recalled one by then")
 def test_the_same_context_for_the_step_is_recorded_once_before_what_was_recalled():
     """Composing the same step again gives the same request."""
     session = forgetful(Anthropic())

@@ -12,6 +12,7 @@ from windowsill.archive.splitting import pieces
 from windowsill.archive.words import plain
 from windowsill.history.entries import Entry, reader
 from windowsill.history.folds import Fold, Run, unpack_stand_in
+from windowsill.history.own_tools import ECHOES, OWN_TOOLS
 from windowsill.messages import Block, Document, Message, Text, ToolResult, ToolUse
 
 Source: TypeAlias = Literal["message", "summary", "fact", "stored"]
@@ -97,10 +98,14 @@ def sections(message: Message, speaker: str | None, tool_of: Callable[[str], str
         yield _clean(f"{speaker}: {words}" if speaker else words), message.role, None
     for block in message.blocks:
         if isinstance(block, ToolUse):
-            yield _clean("\n".join((block.name, *_leaves(block.input)))), message.role, block.name
+            # Nothing matches a question as well as the call that asks it.
+            if block.name not in OWN_TOOLS:
+                yield _clean("\n".join((block.name, *_leaves(block.input)))), message.role, block.name
         elif isinstance(block, ToolResult):
-            text = "\n".join([text for each in block.content if (text := _words(each))])
-            yield _clean(text), "tool", block.name or tool_of(block.tool_use_id)
+            tool = block.name or tool_of(block.tool_use_id)
+            if tool not in ECHOES:
+                text = "\n".join([text for each in block.content if (text := _words(each))])
+                yield _clean(text), "tool", tool
 
 
 def _words(block: Block) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import msgspec
 
 from windowsill.formats import Format
+from windowsill.history.own_tools import READ_TOOL
 from windowsill.history.repair import Repair, repair
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Message, Reasoning, Text, Tool, ToolResult
 from windowsill.models import Demands
-from windowsill.outputs.wording import READ_TOOL, unreferred
+from windowsill.outputs.wording import unreferred
 
 CHAT = "openai"
 """The format in which reasoning stands unsigned beside the message, where some models refuse it."""

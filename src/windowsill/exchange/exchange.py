@@ -15,7 +15,7 @@ from windowsill.messages import Message, Request
 from windowsill.models import wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.session import Session
-from windowsill.session.resuming import PREVIOUS, Resumed
+from windowsill.session.resuming import PREVIOUS, THREAD, Resumed
 from windowsill.session.threads import RESPONSE
 
 OVERFLOW_STATUSES = (400, 413, 422)
@@ -131,7 +131,7 @@ class Exchange:
         """Add an answer. A failure is told, not raised: it must not cost the caller the answer itself."""
         assert self._resumed is not None
         try:
-            if self._format == "responses":
+            if self._format == "responses" or (self._read is not None and THREAD in self._read.rest):
                 # Requests may refer to a response by its id alone.
                 metadata = {**metadata, RESPONSE: msgspec.json.decode(body, type=_Identified).id}
             self._session.add(

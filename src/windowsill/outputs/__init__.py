@@ -18,19 +18,15 @@ if TYPE_CHECKING:
     from windowsill.outputs.views import Shown as Shown
     from windowsill.outputs.views import middle as middle
     from windowsill.outputs.views import shown as shown
-    from windowsill.outputs.wording import GREP_TOOL as GREP_TOOL
-    from windowsill.outputs.wording import READ_TOOL as READ_TOOL
     from windowsill.outputs.wording import trimmed as trimmed
     from windowsill.outputs.writing import Writing as Writing
 
 _HOMES = {
     "Collected": "collecting",
-    "GREP_TOOL": "wording",
     "Limits": "limits",
     "Output": "output",
     "Outputs": "outputs",
     "Part": "output",
-    "READ_TOOL": "wording",
     "Seen": "repeats",
     "Shown": "views",
     "Writing": "writing",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-READ_TOOL = "tool_output_cache"
-GREP_TOOL = "tool_output_cache_grep"
-
+from windowsill.history.own_tools import READ_TOOL
 
 TRIMMED = "[tool output trimmed"
 """How a line begins that stands for an output."""

@@ -20,7 +20,7 @@ from windowsill.history.view import Item, View
 from windowsill.logs import log
 from windowsill.session.desk import Desk
 from windowsill.session.ledger import Ledger
-from windowsill.strategies import Eager, Strategy
+from windowsill.strategies import Eager, Following, Strategy
 from windowsill.strategies.sliding_window import free_units
 from windowsill.writers import Shared
 
@@ -90,6 +90,8 @@ class Fitting:
                 overtaken = error
                 continue
             self._ledger.journal.load(view)
+            if isinstance(wanted.strategy, Following):
+                wanted.strategy.follow(view)
             done.rendered = wanted.render(view)
             if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
                 done.statistics = self._counted(done, before, emergency=emergency)

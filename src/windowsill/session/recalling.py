@@ -170,12 +170,14 @@ def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[s
             and _stripped(line) not in known
             and not is_shown(_stripped(line))
         ]
-        weight = sum(len(line.text) // CHARACTERS_PER_TOKEN + 2 for line in near)
-        if used + weight > room:
-            continue
-        used += weight
-        chosen |= {line.place: line for line in near}
-        known |= {_stripped(line) for line in near}
+        # Where there is no room for what stands around it, the line itself may still fit.
+        for some in (near, [lines[index]]):
+            weight = sum(len(line.text) // CHARACTERS_PER_TOKEN + 2 for line in some)
+            if used + weight <= room:
+                used += weight
+                chosen |= {line.place: line for line in some}
+                known |= {_stripped(line) for line in some}
+                break
     return [chosen[place] for place in sorted(chosen)] if used >= LEAST else []
 
 

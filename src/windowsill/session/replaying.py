@@ -17,19 +17,26 @@ from windowsill.session.ledger import Ledger
 def request_of(ledger: Ledger, call: Call) -> bytes:
     """The body of the request that was composed then: same view, same parts, same bytes."""
     format = formats.get(call.format, call.demands)
-    system = _part(ledger, call, "system")
-    tools = _part(ledger, call, "tools")
+    system, tools = parts_of(ledger, call)
     rest = _part(ledger, call, "rest")
-    definitions = msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else ()
     view = ledger.dress(ledger.journal.at(call.at).view)
     return build_body(
         format,
-        Rendering(format, call.demands, refs=shows_refs(definitions)).render(view, call.terms),
-        system=msgspec.json.decode(system, type=Message) if system is not None else None,
-        tools=definitions,
+        Rendering(format, call.demands, refs=shows_refs(tools)).render(view, call.terms),
+        system=system,
+        tools=tools,
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},
         model=call.model,
         breakpoints=Breakpoints(**call.breakpoints),
+    )
+
+
+def parts_of(ledger: Ledger, call: Call) -> tuple[Message | None, tuple[Tool, ...]]:
+    """The system prompt and the tools that a request had."""
+    system, tools = _part(ledger, call, "system"), _part(ledger, call, "tools")
+    return (
+        msgspec.json.decode(system, type=Message) if system is not None else None,
+        msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
     )
 
 

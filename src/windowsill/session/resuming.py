@@ -12,12 +12,14 @@ from windowsill.errors import NotFoundError
 from windowsill.formats.streaming.stream import PARTIAL
 from windowsill.history.chain import START, said
 from windowsill.history.entries import ROOT
+from windowsill.history.history import call_meta
 from windowsill.history.view import message_meta
-from windowsill.messages import Message, Request
+from windowsill.messages import Message, Request, Tool
 from windowsill.session import undo
 from windowsill.session.adding import again_after_conflicts, write
 from windowsill.session.composing import Composer, Sent
 from windowsill.session.ledger import Ledger
+from windowsill.session.replaying import parts_of
 from windowsill.session.threads import Threads
 
 MOST_ENDS = 4
@@ -25,6 +27,13 @@ MOST_ENDS = 4
 
 PREVIOUS = "previous_response_id"
 """The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
+
+
+FARTHEST_CALL = 64
+"""Entries before an answer in which the record of its request stands: it is written in the same commit."""
+
+THREAD = "thread"
+"""Anthropic's field for the same; see `PREVIOUS`."""
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -54,18 +63,30 @@ class Resumption:
         composer.see(model or request.model)
         system, messages = without_system(request)
         rest = dict(request.rest)
-        before = rest.pop(PREVIOUS, None)
-        after = _response_id(before)
+        before, thread = rest.pop(PREVIOUS, None), _thread(rest.pop(THREAD, None))
+        after = thread.previous_message_id or _response_id(before)
         self.take(messages, resends=resends, after=after)
+        tools: Sequence[Tool] = request.tools
+        if thread.previous_message_id is not None:
+            # The provider would take both from the request that began its thread, and refuses them in a later one.
+            system, tools = self._parts_behind(thread.previous_message_id)
         longest = longest_answer(request)
         payload = composer.compose(
-            composer.fix(system, request.tools, rest, request.format),
+            composer.fix(system, tools, rest, request.format),
             format=request.format,
             # A limit as large as the window is no wish to leave the prompt no room.
             max_output=longest if longest is not None and longest < composer.lens.model.window else None,
             model_name=request.model,
         )
         return Resumed(payload, self._ledger.view.items[-1].id, composer.last)
+
+    def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
+        """The system prompt and tools of the request that a response answered."""
+        end = self._threads.response(response) or ROOT
+        calls = self._ledger.store.read(
+            self._ledger.session, max(1, end - FARTHEST_CALL), end, kinds=("call",), bodies=False
+        )
+        return parts_of(self._ledger, call_meta(calls[-1].meta)) if calls else (None, ())
 
     def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
         """Go to where these messages continue, and add those that are new.
@@ -85,7 +106,7 @@ class Resumption:
             if base is None:
                 raise NotFoundError(
                     f"session {self._ledger.session!r} holds no response {after!r}",
-                    remedy="send the whole conversation once, without `previous_response_id`",
+                    remedy="send the whole conversation once, without the id of a response",
                 )
             self._follow(messages, self._thread_at(base), base)
         elif resends if resends is not None else answers or self._sends_all(messages):
@@ -184,6 +205,18 @@ def longest_answer(request: Request) -> int | None:
     stated = formats.shared_fields(request.rest).get("max_tokens")
     value = msgspec.json.decode(stated) if stated is not None else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+class _Thread(msgspec.Struct):
+    previous_message_id: str | None = None
+
+
+def _thread(raw: msgspec.Raw | None) -> _Thread:
+    """What a request says of a thread at the provider."""
+    try:
+        return msgspec.json.decode(raw or b"{}", type=_Thread | None) or _Thread()
+    except msgspec.ValidationError as error:
+        raise NotFoundError(f"{THREAD} names no message: {error}", remedy="give the id of a response") from None
 
 
 def _response_id(raw: msgspec.Raw | None) -> str | None:

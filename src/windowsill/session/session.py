@@ -353,10 +353,15 @@ class Session(Changing):
             return self._composer.compose(fixed, format=name, max_output=max_output, model_name=model, anchored=True)
 
     def _add_dynamic(self, text: str) -> None:
-        last = self._ledger.view.items[-1] if self._ledger.view.items else None
-        shown = self._ledger.view.read(last) if last is not None else None
-        if shown is None or shown.text != text or shown.metadata.get("windowsill") != "dynamic":
-            self.add(text, metadata={"windowsill": "dynamic"})
+        view = self._ledger.view
+        for item in reversed(view.items):
+            shown = view.read(item)
+            # What was recalled for the step stands behind its context.
+            if shown.metadata.get("windowsill") != "recalled":
+                if shown.text == text and shown.metadata.get("windowsill") == "dynamic":
+                    return
+                break
+        self.add(text, metadata={"windowsill": "dynamic"})
 
     @cached_property
     def tools(self) -> Toolbox:

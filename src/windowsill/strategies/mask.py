@@ -52,6 +52,10 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             return Plan(middle=old, notes=notes)
         return Plan(proposals=chosen.proposals(self.name, f"{total:,} tokens passed {budget.high:,}"), middle=old)
 
+    def follow(self, view: View) -> None:
+        """Look at what came since, so that the plan that masks has little left to do."""
+        self._maskers.of(view).follow(self.keep)
+
     @cached_property
     def _maskers(self) -> Maskers:
         return Maskers(self.exempt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -182,13 +183,24 @@ class Masker:
         if end < self._looked:
             self._forget()
             row = self._row
-        while self._looked < end and row.sums[-1] < wanted:
-            row.put(self._found(self.view.items[large[self._looked]]))
-            self._looked += 1
+        self._look(end, wanted)
         chosen = row.until(wanted)
         if chosen.saved >= wanted or end == len(large):
             return chosen
         return self._and_among(large[end:], wanted, latest, chosen)
+
+    def follow(self, keep: int) -> None:
+        """Look at all that could be masked now, so that a plan finds it done."""
+        answered = self.known.answered
+        until = min((answered[id] for id in self.latest(keep)), default=len(self.view.items))
+        self._look(bisect_left(self._judge(), until), math.inf)
+
+    def _look(self, end: int, wanted: float) -> None:
+        """Go on until `end`, or until so much can be saved."""
+        large, row = self._large, self._row
+        while self._looked < end and row.sums[-1] < wanted:
+            row.put(self._found(self.view.items[large[self._looked]]))
+            self._looked += 1
 
     def _and_among(self, places: Sequence[int], wanted: int, latest: frozenset[str], chosen: Chosen) -> Chosen:
         """More of them, from where some have to stay."""

@@ -7,13 +7,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from windowsill.history.own_tools import GREP_TOOL, MESSAGE_TOOL, READ_TOOL, SEARCH_TOOL, STATUS_TOOL
 from windowsill.messages import Tool
-from windowsill.outputs.wording import GREP_TOOL as GREP
-from windowsill.outputs.wording import READ_TOOL as READ
-
-SEARCH = "history_search"
-READ_MESSAGE = "history_read"
-STATUS = "context_status"
 
 MOST_FOUND = 50
 """The most passages that one search gives: more is a reading of the history, not a search."""
@@ -72,11 +67,11 @@ class ContextStatus(_Arguments, frozen=True, kw_only=True):
 
 
 KINDS: dict[str, type[_Arguments]] = {
-    READ: ReadOutput,
-    GREP: GrepOutput,
-    SEARCH: SearchHistory,
-    READ_MESSAGE: ReadHistory,
-    STATUS: ContextStatus,
+    READ_TOOL: ReadOutput,
+    GREP_TOOL: GrepOutput,
+    SEARCH_TOOL: SearchHistory,
+    MESSAGE_TOOL: ReadHistory,
+    STATUS_TOOL: ContextStatus,
 }
 
 TOOLS: tuple[str, ...] = tuple(KINDS)

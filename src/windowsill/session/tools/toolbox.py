@@ -11,14 +11,13 @@ import msgspec
 
 from windowsill import formats
 from windowsill.errors import InputError, NotFoundError, WindowsillError
+from windowsill.history.own_tools import GREP_TOOL, MESSAGE_TOOL, READ_TOOL, SEARCH_TOOL, STATUS_TOOL
 from windowsill.messages import Message, Text, Tool, ToolResult, ToolUse
 from windowsill.outputs.cutting import encoded
 from windowsill.outputs.grep import Query, grep
 from windowsill.outputs.limits import Limits
 from windowsill.outputs.output import Held
 from windowsill.outputs.reading import read
-from windowsill.outputs.wording import GREP_TOOL as GREP
-from windowsill.outputs.wording import READ_TOOL as READ
 from windowsill.session.tools import arguments as given
 from windowsill.session.tools.status import status
 from windowsill.writers.transcript import told
@@ -32,12 +31,6 @@ BYTES_PER_TOKEN = 4
 
 LEAST_ANSWER = 250
 """Tokens of an answer in the smallest window: less would show nothing."""
-
-PASSED_OVER = 100
-"""How many of the tools' own calls and answers a search may meet before it has fewer passages than were asked for."""
-
-ECHOES = frozenset({given.SEARCH, given.READ_MESSAGE, given.STATUS})
-"""Tools whose answers only repeat what the history holds; an output that is read may stand nowhere else in it."""
 
 ANSWER_SHARE = 8
 """One answer takes at most this part of the window: reading back must not push out what is worked on."""
@@ -56,11 +49,11 @@ class Toolbox:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._doors: dict[str, Callable[[Any], str]] = {
-            READ: self._read_output,
-            GREP: self._grep_output,
-            given.SEARCH: self._search,
-            given.READ_MESSAGE: self._read_message,
-            given.STATUS: self._status,
+            READ_TOOL: self._read_output,
+            GREP_TOOL: self._grep_output,
+            SEARCH_TOOL: self._search,
+            MESSAGE_TOOL: self._read_message,
+            STATUS_TOOL: self._status,
         }
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Toolbox:
@@ -118,7 +111,7 @@ class Toolbox:
 
     def tool_output_cache(self, ref_id: str, offset: int = 1, limit: int = 200, column: int = 1) -> str:
         """Show lines of a tool output that was trimmed or cut, with their numbers. Nothing of it is lost."""
-        return self.call(READ, {"ref_id": ref_id, "offset": offset, "limit": limit, "column": column}).text
+        return self.call(READ_TOOL, {"ref_id": ref_id, "offset": offset, "limit": limit, "column": column}).text
 
     def tool_output_cache_grep(
         self,
@@ -132,19 +125,19 @@ class Toolbox:
     ) -> str:
         """Search a tool output that was trimmed or cut; matching lines come with their numbers."""
         values = {"ref_id": ref_id, "pattern": pattern, "context": context, "ignore_case": ignore_case}
-        return self.call(GREP, {**values, "fixed": fixed, "limit": limit, "offset": offset}).text
+        return self.call(GREP_TOOL, {**values, "fixed": fixed, "limit": limit, "offset": offset}).text
 
     def history_search(self, query: str, k: int = 5) -> str:
         """Search everything that was ever said or shown in this session, hidden from view or not."""
-        return self.call(given.SEARCH, {"query": query, "k": k}).text
+        return self.call(SEARCH_TOOL, {"query": query, "k": k}).text
 
     def history_read(self, message_id: str, offset: int = 1, limit: int = 200) -> str:
         """Show one message of the history whole, by its id, hidden from view or not."""
-        return self.call(given.READ_MESSAGE, {"message_id": message_id, "offset": offset, "limit": limit}).text
+        return self.call(MESSAGE_TOOL, {"message_id": message_id, "offset": offset, "limit": limit}).text
 
     def context_status(self) -> str:
         """Tell how full the context window is and what was folded away to fit it."""
-        return self.call(given.STATUS).text
+        return self.call(STATUS_TOOL).text
 
     @property
     def functions(self) -> list[Callable[..., str]]:
@@ -182,9 +175,8 @@ class Toolbox:
     def _search(self, wanted: given.SearchHistory) -> str:
         if not wanted.query.strip():
             raise InputError("the query is empty", remedy="pass words, names or a question")
-        found = self._session.archive.retrieve(wanted.query, wanted.k + PASSED_OVER)
-        # The call that asks is in the history already, and nothing matches a question as well as itself.
-        told = [f"{_source(each)}\n{each.text}" for each in found if not _is_echo(each)][: wanted.k]
+        found = self._session.archive.retrieve(wanted.query, wanted.k)
+        told = [f"{_source(each)}\n{each.text}" for each in found]
         return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
 
     def _fitting(self, texts: Iterable[str]) -> Iterator[str]:
@@ -234,10 +226,6 @@ def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         takes = ", ".join(kind.__struct_fields__) or "no arguments"
         raise InputError(f"{name} cannot be called so: {error}", remedy=f"it takes {takes}") from None
-
-
-def _is_echo(found: Found) -> bool:
-    return found.tool in ECHOES or (found.tool in given.KINDS and found.role == "assistant")
 
 
 def _source(found: Found) -> str:
