@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from conversations import PNG, result, text_block, use
 from sessions import TASK, kept, opened, problems
-from windowsill import Budget, SettingError
+from windowsill import Budget, InputError, Session, SettingError
+from windowsill.outputs import expand
+from windowsill.store.memory import MemoryStore
 from windowsill.strategies.outputs import Outputs
 
 pytestmark = pytest.mark.unit
@@ -144,3 +146,61 @@ def test_a_value_out_of_range_is_refused(setting):
     """With the setting, the value and the range."""
     with pytest.raises(SettingError, match=setting.split("=")[0]):
         opened(strategy=f"outputs:{setting}")
+
+
+FILE = "\n".join(f"    value_{number} = compute(number={number}, total=total)" for number in range(60))
+
+
+def test_lines_that_stand_in_view_become_a_pointer_to_them():
+    """A file that is read again with a change shows the change, and where the rest stands; the whole is kept."""
+    changed = FILE.replace("value_30 =", "value_thirty =")
+    session = working(FILE, changed, strategy="outputs:repeats=true")
+    first, second = sent(session)
+    assert first == FILE
+    assert second.splitlines() == [
+        "[lines 1-30 as in o3 lines 1-30]",
+        "    value_thirty = compute(number=30, total=total)",
+        "[lines 32-60 as in o3 lines 32-60]",
+    ]
+    assert session.tools.tool_output_cache("o5", offset=45, limit=1).startswith("    45\t    value_44 = ")
+    assert sent(session, tools=False)[1].splitlines()[0] == "[lines 1-30 were shown before]"
+
+
+def test_pointers_lead_to_what_was_shown():
+    """Expanded with the outputs they name, they give what the tool gave."""
+    texts = [FILE, "new\n" + FILE, FILE[:900] + "\nother\n" + FILE[900:], FILE]
+    session = working(*texts, strategy="outputs:repeats=true")
+    whole = {f"o{3 + 2 * number}": text for number, text in enumerate(texts)}
+    assert [expand(text, whole) for text in sent(session)] == texts
+
+
+def test_a_kept_output_that_says_nothing_of_refs_is_sent_as_it_came():
+    """The bytes of a message whose output is kept elsewhere are not touched where no tool is offered."""
+    session = working()
+    ref = session.outputs.keep(["a\n", "b\n"])
+    session.add({"role": "assistant", "content": [use("k")]})
+    session.add({"role": "user", "content": [result("k", "a\nb")]}, outputs={"k": ref})
+    assert session.message("m3").results[0].ref == ref
+    assert session.view.read(session.items()[-1]).raw in session.compose_sync().body()
+    assert session.tools.tool_output_cache("o3") == session.tools.tool_output_cache(ref.id) == "     1\ta\n     2\tb"
+
+
+def test_outputs_of_calls_that_are_not_in_the_message_are_refused():
+    """A ref for a call without a result here would be lost without a word."""
+    session = working()
+    session.add({"role": "assistant", "content": [use("k")]})
+    with pytest.raises(InputError, match="there is no result of call 'x'"):
+        session.add({"role": "user", "content": [result("k", "a")]}, outputs={"x": session.outputs.keep(["a"])})
+
+
+def test_only_outputs_that_no_message_refers_to_are_collected():
+    """O6: whatever a message of any branch refers to stays, also after a rewind and a fold."""
+    clock = iter(range(0, 10**9, 10_000))
+    session = Session.open("s", model="claude-sonnet-4-5", store=MemoryStore(), clock=lambda: float(next(clock)))
+    session.add("go")
+    kept, stray = session.outputs.keep(["needed\n"]), session.outputs.keep(["stray\n"])
+    session.add({"role": "assistant", "content": [use("k")]})
+    session.add({"role": "user", "content": [result("k", "needed")]}, outputs={"k": kept})
+    session.rewind("m1")
+    assert session.collect_outputs().outputs == (stray.id,)
+    assert session.outputs.read(kept.id) == "     1\tneeded"

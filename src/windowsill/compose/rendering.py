@@ -196,12 +196,12 @@ def without_refs(message: Message) -> Message:
 def _without_ref(block: Block) -> Block:
     if not isinstance(block, ToolResult) or block.ref is None:
         return block
-    content = tuple(
-        msgspec.structs.replace(inner, text=unreferred(inner.text, block.ref.id), raw=None)
-        if isinstance(inner, Text) and block.ref.id in inner.text
-        else inner
-        for inner in block.content
-    )
+    texts = {place: inner.text for place, inner in enumerate(block.content) if isinstance(inner, Text)}
+    told = {place: unreferred(text, block.ref.id) for place, text in texts.items()}
+    if told == texts:
+        # What says nothing of refs is sent as it came.
+        return block
+    content = tuple(Text(text=told[place]) if place in told else inner for place, inner in enumerate(block.content))
     return msgspec.structs.replace(block, content=content, raw=None)
 
 

@@ -42,6 +42,11 @@ def _pointing(what: str, ref: str | None, place: str, verb: str) -> str:
 
 
 def unreferred(text: str, ref: str) -> str:
-    """A text in which notes about an output no longer say how to read it on."""
+    """A text in which notes about an output no longer say how to read it on, and pointers not where to look."""
     name = re.escape(ref)
-    return re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
+    told = re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
+    return _POINTER.sub(r"\1 were shown before]", told)
+
+
+_POINTER = re.compile(r"^(\[lines \d+-\d+) as in o[\d.]+ lines \d+-\d+\]$", re.MULTILINE)
+"""What `outputs.repeats` puts in the place of lines that were shown before."""

@@ -20,6 +20,8 @@ from windowsill.history.view import Item, View
 from windowsill.messages import OutputRef, Text, ToolResult
 from windowsill.outputs.limits import Limits
 from windowsill.outputs.refs import ref_at
+from windowsill.outputs.repeats import Seen
+from windowsill.outputs.said import text_of
 from windowsill.outputs.views import Shown, count_lines, middle, shown
 from windowsill.strategies import Plan
 from windowsill.strategies.masking import EXEMPT, Maskers
@@ -28,6 +30,9 @@ from windowsill.strategies.sliding_window import LARGEST_KEEP
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000
 """The budget of all outputs together: a quarter of the window, in tokens not below and not above these."""
+
+SHORTEST_REPEAT = 200
+"""Bytes of a message below which no pointer is worth its place."""
 
 LARGEST_ENDS = 100_000
 """The most lines that head and tail may have."""
@@ -53,6 +58,9 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """and bytes of an output."""
     view: Literal["start", "ends"] = "start"
     """What is shown of an output above the limits: its beginning, or its first and last lines."""
+    repeats: bool = False
+    """Whether lines that an earlier output in view shows already are replaced by a pointer to them, where that is
+    shorter; only worth it for agents that read the same files again and again, and are offered the tools."""
     head: int = 50
     """First lines that `ends` shows,"""
     tail: int = 50
@@ -110,20 +118,29 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What is to be shown of outputs above the limits; one that is within them is looked at once."""
         known, looked = survey(view), self._looked.of(view)
         cuts: list[tuple[Part, StandIn]] = []
-        for place in known.answers:
-            item = view.items[place]
+        new = [item for place in known.answers if key_of(item := view.items[place]) not in looked]
+        seen = self._seen(view, known) if self.repeats and new else None
+        for item in new:
             key = key_of(item)
-            if key in looked:
-                continue
             # What was cut or is pinned stays as it is, and a message as short as a line has no line above the limit.
-            is_short = item.weight.bytes <= self.line
-            found = [] if item.cuts or item.pinned or is_short else self._cut(view, item, known)
+            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats else self.line)
+            found = [] if item.cuts or item.pinned or is_short else self._cut(view, item, known, seen)
             cuts += found
             if not found:
                 looked[key] = True
         return cuts
 
-    def _cut(self, view: View, item: Item, known: Survey) -> list[tuple[Part, StandIn]]:
+    def _seen(self, view: View, known: Survey) -> Seen:
+        """The outputs that stand in view as they came, for later ones to point to."""
+        looked, seen = self._looked.of(view), Seen()
+        for place in known.answers:
+            item = view.items[place]
+            if not item.cuts and key_of(item) in looked:
+                for number, result in enumerate(view.read(item).results, 1):
+                    seen.add(ref_at(item.seq, number, of=len(item.results)), text_of(result))
+        return seen
+
+    def _cut(self, view: View, item: Item, known: Survey, seen: Seen | None) -> list[tuple[Part, StandIn]]:
         cuts: list[tuple[Part, StandIn]] = []
         number = 0
         masker = self._maskers.of(view)
@@ -133,22 +150,27 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             number += 1
             if masker.is_exempt(known.names.get(block.tool_use_id) or block.name or ""):
                 continue
-            less = self._less(block, ref_at(item.seq, number, of=len(item.results)))
+            ref = ref_at(item.seq, number, of=len(item.results))
+            less = self._less(block, ref, seen)
             if less is not None:
                 cuts.append((replace_block(view, item, place, block, less), less))
+            elif seen is not None:
+                seen.add(ref, text_of(block))
         return cuts
 
-    def _less(self, block: ToolResult, ref: str) -> ToolResult | None:
+    def _less(self, block: ToolResult, ref: str, seen: Seen | None) -> ToolResult | None:
         """The result with no more text than the limits allow; `None` when it is within them."""
         texts = [inner.text for inner in block.content if isinstance(inner, Text)]
         whole = "\n".join(texts)
-        view = self._shown(whole, ref)
-        if view is None:
+        pointing = seen.collapse(whole) if seen is not None else None
+        view = self._shown(pointing or whole, ref)
+        if view is None and pointing is None:
             return None
+        text = view.text if view is not None else pointing or whole
         # Pictures and documents have limits of their own, and stay.
         rest = tuple(inner for inner in block.content if not isinstance(inner, Text))
         about = OutputRef(id=ref, bytes=len(whole.encode(errors="replace")), lines=count_lines(whole))
-        return msgspec.structs.replace(block, raw=None, content=(Text(text=view.text), *rest), ref=about)
+        return msgspec.structs.replace(block, raw=None, content=(Text(text=text), *rest), ref=about)
 
     def _shown(self, text: str, ref: str) -> Shown | None:
         limits = Limits(line=self.line, bytes=self.bytes)
