@@ -87,8 +87,8 @@ def fill(session, tokens, start=0):
     return start
 
 
-def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_next_request():
-    """Nothing waits: the request goes as it is, and the fold comes with a later one."""
+def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
+    """Nothing waits, and nothing is hidden while there is room: the text is there when it is needed."""
     writer = Slow()
     assert isinstance(writer, ModelWriter)
     session = made(writer)
@@ -99,10 +99,11 @@ def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_next_request():
     assert session.compose_sync().report.folds == ()
     writer.go.set()
     finished(session)
+    assert session.compose_sync().report.folds == ()
+    fill(session, 2_500, start=at + 20)
     fold = session.compose_sync().report.folds[0]
     assert (fold.strategy, fold.kind) == ("condensing", "condense")
     assert "Everything was looked at." in str(session.compose_sync().to())
-    assert len(writer.asked) == 1
     assert session.verify() == []
 
 
@@ -114,7 +115,7 @@ def test_what_is_written_is_of_the_history_as_it_was():
     session.compose_sync()
     assert writer.begun.wait(5)
     hidden = writer.asked[0].messages[-1].id
-    fill(session, 2_200, start=at)
+    fill(session, 2_500, start=at)
     last = session.items()[-3].id
     writer.go.set()
     finished(session)
@@ -497,23 +498,36 @@ def test_nonsense_that_is_only_wanted_early_costs_no_turn(fold):
     assert writer.asked == []
 
 
+def test_a_text_that_is_held_is_not_asked_for_again():
+    """While there is room nothing is hidden, and nobody is paid a second time."""
+    writer = Slow()
+    writer.go.set()
+    session = made(writer)
+    at = fill(session, 1_900)
+    for number in range(5):
+        assert session.compose_sync().report.folds == ()
+        finished(session)
+        talk(session, 1, start=at + number)
+    assert len(writer.asked) == 1
+
+
 def test_texts_of_no_use_are_asked_for_twice_and_then_no_more():
-    """Neither the model nor code has anything to say: nothing is hidden while there is room, nobody is paid again."""
+    """Neither the model nor code has anything to say: that is told, and a marker stands where room was needed."""
     writer = Slow("")
     writer.go.set()
     session = made(writer)
     session._composer.fitting.desk._background.writer._offline = Silent()
-    at = fill(session, 1_900)
-    notes = []
-    for _ in range(5):
+    at = fill(session, 2_450)
+    notes, folds = [], 0
+    for number in range(4):
         payload = session.compose_sync()
         notes += payload.report.notes
-        assert payload.report.folds == ()
+        folds += len(payload.report.folds)
         if session._composer.fitting.desk._background.job is not None:
             finished(session)
-        talk(session, 1, start=at)
-        at += 1
+        talk(session, 1, start=at + number)
     assert len(writer.asked) == 2
+    assert folds == 1
     assert "condensing: silent wrote nothing; a marker stands there" in notes
 
 
@@ -549,13 +563,14 @@ def test_a_pin_that_comes_while_it_is_written_holds():
     """What was to be hidden is pinned by then: it stays, and that is said."""
     writer = Slow()
     session = made(writer)
-    fill(session, 1_900)
+    at = fill(session, 1_900)
     session.compose_sync()
     assert writer.begun.wait(5)
     pinned = writer.asked[0].messages[3].id
     session.pin(pinned)
     writer.go.set()
     finished(session)
+    fill(session, 2_500, start=at)
     payload = session.compose_sync()
     assert session.explain(pinned).visible
     assert any("no longer fits" in note for note in payload.report.notes)

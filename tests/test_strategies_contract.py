@@ -13,7 +13,12 @@ from windowsill.store.memory import MemoryStore
 pytestmark = pytest.mark.contract
 
 BUDGET = 1_500
-PIPELINES = ("mask+condense", "outputs:repeats=true,budget=600+condense", "mask+importance+condense", "mask:keep=1+priority+summarize")
+PIPELINES = (
+    "mask+condense",
+    "outputs:repeats=true,budget=600+condense",
+    "mask+importance+condense",
+    "mask:keep=1+priority+summarize",
+)
 ALL = (*sorted(strategies.BUILT_IN), *PIPELINES)
 
 

@@ -131,9 +131,12 @@ class Desk:
         ]
         self._background.start(sound, found)
 
-    def ready(self, view: View) -> Filled | None:
-        """What was prepared, if it still fits the history. A new request begins with this, and may wait anew."""
+    def begin(self) -> None:
+        """A new request begins, and may wait anew."""
         self._left_to_wait = self._wait
+
+    def ready(self, view: View) -> Filled | None:
+        """What was prepared, if it still fits the history."""
         taken = self._background.take() if self._background is not None else None
         if taken is None:
             return None

@@ -74,7 +74,11 @@ class Fitting:
         before = (len(view.items), view.tokens())
         done = Fitted(folds=[], notes=[])
         emergency = budget.fixed + view.tokens() > budget.limit
-        self._use_what_is_ready(done)
+        self.desk.begin()
+        if _acts(view, wanted):
+            # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
+            self._use_what_is_ready(done)
+        done.notes += self.desk.untold()
         self.prepare(wanted)
         overtaken: FoldError | None = None
         extra = 0
@@ -128,10 +132,9 @@ class Fitting:
         self._nothing_to_do = known if len(done.folds) == folds else None
 
     def _use_what_is_ready(self, done: Fitted) -> None:
-        """Fold what was written in the background since the last request."""
+        """Fold what was written in the background."""
         filled = self.desk.ready(self._ledger.view)
         if filled is None:
-            done.notes += self.desk.untold()
             return
         try:
             done.folds.append(self._fold(checked(self._ledger.view, filled.proposal)))
@@ -204,3 +207,10 @@ class Fitting:
             parts=parts,
             remedy="raise the budget",
         )
+
+
+def _acts(view: View, wanted: Wanted) -> bool:
+    """Whether something is to be hidden now."""
+    budget, strategy = wanted.budget, wanted.strategy
+    too_long = budget.fixed + view.tokens() > budget.high
+    return too_long or (isinstance(strategy, Eager) and strategy.due(view, budget))
