@@ -96,6 +96,14 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(window, tokens):
     assert Outputs()._room(Budget(limit=window, high=window, low=window, window=window)) == tokens
 
 
+def test_the_high_mark_can_be_left_to_the_next_strategy():
+    """Past the high mark outputs within their own budget are trimmed, or left for what follows in a pipeline."""
+    view = working(*["words of it\n" * 300] * 12, window=30_000).view
+    tight = Budget(limit=20_000, high=10_000, low=5_000, window=30_000)
+    assert Outputs().plan(view, tight).proposals
+    assert not Outputs(at_high=False).plan(view, tight).proposals
+
+
 def test_what_was_trimmed_stays_so_until_it_is_undone():
     """O9: sticky, and undone exactly."""
     session = working(*["words of it\n" * 1_000] * 10)

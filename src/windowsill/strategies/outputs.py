@@ -48,6 +48,9 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The tokens of all outputs in the request together; without it a quarter of the window, 20,000 to 60,000."""
     low: float = 0.7
     """The share of that budget that is left after trimming, so that it is seldom needed."""
+    at_high: bool = True
+    """Whether outputs are also trimmed when the whole request passes the high mark; false leaves that to the next
+    strategy of a pipeline."""
     keep: int = 3
     """The latest outputs that are never trimmed; those the model has not answered to yet stay as well."""
     exempt: tuple[str, ...] = EXEMPT
@@ -95,7 +98,8 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         latest = masker.latest(self.keep)
         room, used = self._room(budget), self._used(view)
         total = budget.fixed + view.tokens()
-        wanted = max(used - int(room * self.low) if used > room else 0, budget.to_hide(total))
+        too_much = budget.to_hide(total) if self.at_high else 0
+        wanted = max(used - int(room * self.low) if used > room else 0, too_much)
         if wanted <= 0:
             return Plan()
         reason = (
