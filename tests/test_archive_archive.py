@@ -8,6 +8,7 @@ from archives import DAY, asked, said
 from conversations import result, use
 from windowsill import Session
 from windowsill.archive import Archive, Ranking
+from windowsill.archive.place import place_of
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.messages import text_message
 from windowsill.store.memory import MemoryStore
@@ -334,3 +335,23 @@ def test_nothing_outside_the_scope_is_ever_found(sessions, scope, sessions_asked
         if place == 0 or scope == "all" or (own.get(scope) and {"user": user, "project": project}[scope] == own[scope])
     }
     assert found == (allowed if sessions_asked is None else allowed & set(sessions_asked))
+
+
+def test_words_in_this_order_are_found_among_many_that_have_them(store):
+    """A literal stands first however many other passages are made of its words."""
+    others = [f"status status git git {number}" for number in range(30)]
+    said(*others, "a long text in which somebody runs git status " + "and more " * 50, *others, store=store)
+    with Archive(store, "s", ranking=Ranking(candidates=10)) as archive:
+        assert "runs git status" in archive.retrieve("git status", 1)[0].text
+
+
+def test_a_deleted_session_leaves_nothing_in_memory():
+    """An index that is not the store's own follows what the store deletes."""
+    store = said("the secret zebra", id="gone", store=said("hello"))
+    with Archive(store, "s", scope="all") as archive:
+        assert len(archive.retrieve("zebra")) == 1
+        store.delete("gone")
+        archive.retrieve("hello")
+        with place_of(store).reading() as db:
+            assert db.execute("SELECT id FROM session").fetchall() == [("s",)]
+            assert db.execute("SELECT count(*) FROM passage WHERE words LIKE '%zebra%'").fetchone() == (0,)

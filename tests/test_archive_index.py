@@ -1,5 +1,8 @@
 import multiprocessing
+import os
+import signal
 import sqlite3
+import subprocess
 import sys
 import threading
 
@@ -10,7 +13,9 @@ from windowsill.archive import Archive
 from windowsill.archive import catching_up as batches
 from windowsill.archive.index import Index
 from windowsill.archive.place import place_of
+from windowsill.errors import DamagedError, StoreError
 from windowsill.store.sqlite import SQLiteStore
+from windowsill.store.sqlite.connections import Connections
 
 pytestmark = pytest.mark.integration
 
@@ -131,3 +136,147 @@ def test_a_session_that_goes_while_it_is_indexed_stays_gone(store):
     assert index.add(before, 1, batches.passages_between(store, "s", 1, 1)) is None
     index.close()
     assert rows(store, "SELECT count(*) FROM passage") == [(0,)]
+
+
+def _catch_up_and_die(path: str) -> None:
+    adding = Index.add
+
+    def once(self, before, seq, passages):
+        if before.seq:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return adding(self, before, seq, passages)
+
+    Index.add = once
+    batches.BATCH = 4
+    asked(SQLiteStore(path), "walnut")
+
+
+def test_a_process_killed_while_it_indexes_leaves_a_sound_index(store):
+    """What it had finished counts, the rest is indexed by whoever asks next, and nothing twice."""
+    said(*(f"walnut {'abcdefghij'[place]}" for place in range(10)), store=store)
+    process = multiprocessing.get_context("spawn").Process(target=_catch_up_and_die, args=(str(store.path),))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert rows(store, "SELECT count(*) FROM passage") == [(4,)]
+    assert len(set(asked(store, "walnut", 50))) == 10
+    assert rows(store, "SELECT count(*) FROM passage") == [(10,)]
+
+
+def _write(path: str) -> None:
+    store = SQLiteStore(path)
+    for place in range(20):
+        said(f"almond {place}", store=store, at=2_000.0 + 60 * place)
+    store.close()
+
+
+def test_questions_while_another_process_writes_find_what_is_there(store):
+    """Nobody fails, nothing is found twice, and in the end everything is found."""
+    said("almond tree", store=store)
+    writer = multiprocessing.get_context("spawn").Process(target=_write, args=(str(store.path),))
+    writer.start()
+    failed: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            while writer.is_alive():
+                found = asked(store, "almond", 100)
+                assert len(found) == len(set(found))
+        except Exception as error:  # noqa: BLE001 - whatever a thread raises fails the test
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in (*threads, writer):
+        each.join()
+    assert (failed, writer.exitcode) == ([], 0)
+    assert len(asked(store, "almond", 100)) == 21
+
+
+def test_what_is_indexed_is_found_while_somebody_else_holds_the_database(store):
+    """A question that has nothing to catch up with writes nothing."""
+    said("one chestnut", store=store)
+    assert asked(store, "chestnut") == ["one chestnut"]
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert asked(store, "chestnut") == ["one chestnut"]
+    other.execute("ROLLBACK")
+    other.close()
+
+
+def test_what_cannot_be_indexed_now_says_why(store):
+    """Nothing is left out in silence: the error names the cause, and the next question finds everything."""
+    said("one chestnut", store=store)
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    archive = Archive(store, "s")
+    archive._index.place = Connections(store.path, busy_seconds=0.1)
+    with pytest.raises(StoreError, match="locked"):
+        archive.retrieve("chestnut")
+    other.execute("ROLLBACK")
+    other.close()
+    assert [found.text for found in archive.retrieve("chestnut")] == ["one chestnut"]
+    archive.close()
+
+
+def damaged(store, damage: str) -> Archive:
+    said("one chestnut", store=store)
+    with Archive(store, "s") as archive:
+        archive.store(["another chestnut"])
+        archive.catch_up()
+    db = sqlite3.connect(store.path, isolation_level=None)
+    db.execute(damage)
+    db.close()
+    return Archive(store, "s")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM passage_words_data WHERE id > 10",
+        "UPDATE passage_words_data SET block = zeroblob(8) WHERE id > 10",
+        "UPDATE passage_words_data SET block = x'ff' WHERE id = 10",
+        "DELETE FROM passage_words_docsize",
+    ],
+)
+def test_a_damaged_index_can_be_made_again(store, damage):
+    """The journal is whole, and what was stored by hand is there too."""
+    with damaged(store, damage) as archive:
+        archive.rebuild()
+        assert {found.text for found in archive.retrieve("chestnut")} == {"one chestnut", "another chestnut"}
+
+
+def test_damage_that_shows_names_its_remedy(store):
+    """Nobody has to look for a backup because of an index."""
+    with (
+        damaged(store, "DELETE FROM passage_words_data WHERE id > 10") as archive,
+        pytest.raises(DamagedError, match=r"archive\.rebuild\(\)"),
+    ):
+        archive.retrieve("chestnut")
+
+
+_MEASURED = """
+import sys
+from windowsill.archive import Archive
+from windowsill.store.sqlite import SQLiteStore
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+archive = Archive(SQLiteStore(sys.argv[1]), "s")
+archive.retrieve("nothing", sessions=[])
+before = peak()
+archive.catch_up()
+print((peak() - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")
+def test_large_outputs_take_no_more_memory_than_small_ones(store):
+    """However many megabytes a session holds, a few of them are in memory at once."""
+    line = "".join(f"{number} " for number in range(20))
+    said(*(f"{place} {line}\n" * 32_000 for place in range(24)), store=store, tokenizer="bytes/4")
+    run = subprocess.run([sys.executable, "-c", _MEASURED, str(store.path)], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 64

@@ -1,5 +1,6 @@
 import pytest
 
+from windowsill.archive import splitting
 from windowsill.archive.passages import OMITTED, of_message
 from windowsill.messages import Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
 
@@ -29,9 +30,9 @@ def test_words_calls_and_results_are_passages_of_their_own():
 
 
 def test_what_is_not_words_is_left_out():
-    """Reasoning with its signature, pictures and encoded data are not searched."""
+    """The proof of reasoning, pictures and encoded data are not searched."""
     data = "QUJD" * 200
-    blocks = (Reasoning(text="hm", signature="sig"), Image(data=data), Text(text=f"see {data} there"))
+    blocks = (Reasoning(data=data, signature="sig"), Image(data=data), Text(text=f"see {data} there"))
     assert texts(*blocks) == [("assistant", None, f"see {OMITTED} there")]
 
 
@@ -59,3 +60,24 @@ def test_arguments_that_are_no_object_are_searched_as_they_are():
 def test_an_empty_message_has_no_passages():
     """There is nothing to find in it."""
     assert texts(Text(text="  "), ToolResult(tool_use_id="x")) == []
+
+
+def test_what_the_model_thought_is_searched():
+    """A name that stood only in reasoning is within reach once the reasoning is gone."""
+    blocks = (Reasoning(text="try git stash", signature="sig"), Text(text="Done."))
+    assert texts(*blocks) == [("assistant", None, "try git stash"), ("assistant", None, "Done.")]
+
+
+def test_of_an_enormous_output_both_ends_are_searched(monkeypatch):
+    """What lies between them is left to a search of the output itself, and lines keep their numbers."""
+    monkeypatch.setattr(splitting, "END", 2_000)
+    output = "\n".join(f"row {number}" for number in range(1, 5_001))
+    found = of_message(
+        Message(role="user", blocks=(ToolResult(tool_use_id="c1", content=(Text(text=output),)),), id="m"),
+        seq=1,
+        tool_of=lambda _: None,
+    )
+    lines = {each.first: each.text.split("\n")[0] for each in found}
+    assert all(text == f"row {first}" for first, text in lines.items())
+    assert (found[0].first, found[-1].last) == (1, 5_000)
+    assert sum(len(each.text) for each in found) < 5_000

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowsill.archive import splitting
 from windowsill.archive.splitting import OVERLAP_BYTES, PIECE_BYTES, pieces
 
 pytestmark = pytest.mark.unit
@@ -38,6 +39,20 @@ def test_a_single_giant_line_is_cut_too():
     found = pieces("word " * 10_000)
     assert {(piece.first, piece.last) for piece in found} == {(1, 1)}
     assert all(piece.text.endswith(" ") for piece in found)
+
+
+def test_a_word_at_a_cut_of_a_giant_line_stands_whole_in_one_piece():
+    """Whoever looks for a value finds it, wherever in the line it stands."""
+    values = [f"src/module-{number}/file {number}.py" for number in range(2_000)]
+    found = pieces(",".join(values))
+    assert all(any(value in piece.text for piece in found) for value in values)
+
+
+def test_a_line_without_an_end_keeps_its_ends(monkeypatch):
+    """A single enormous line is cut anywhere; both its ends are looked at."""
+    monkeypatch.setattr(splitting, "END", 10)
+    assert splitting.ends("a" * 20) == [(1, "a" * 20)]
+    assert splitting.ends("a" * 15 + "b" * 15) == [(1, "a" * 10), (1, "b" * 10)]
 
 
 @given(st.text(alphabet="ab東\n ", max_size=6_000))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.archive.words import MOST_TERMS, content_words, indexed, plain, query
+from windowsill.archive.words import MOST_TERMS, content_words, indexed, phrase, plain, query
 
 pytestmark = pytest.mark.unit
 
@@ -111,3 +111,30 @@ def test_ascii_text_without_humps_is_its_own_words():
 def test_content_words_keep_their_spelling():
     """What is embedded of a question is what it is about."""
     assert content_words("Where did Ann buy the Volvo?") == ["Ann", "buy", "Volvo"]
+
+
+@pytest.mark.parametrize("piece", ["a-", "x_", "aB", "東京都", "w ", '" OR ', ".", "\ufdfa"])
+def test_a_question_as_long_as_a_file_is_a_small_query(piece):
+    """Whatever it repeats, what the index is asked stays short."""
+    assert len(query(piece * (1_000_000 // len(piece)))) < 20_000
+
+
+def test_of_a_long_question_both_ends_count():
+    """What is asked stands at the beginning or at the end of a text."""
+    asked = query("firstword " + "! " * 500_000 + "lastword")
+    assert asked == '"firstword" OR "lastword"'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("git status", '"git status"'),
+        ("status", ""),
+        ("a " * 30, ""),
+        ("東京 大阪", ""),
+        ('say "x" now', '"say x now"'),
+    ],
+)
+def test_a_few_words_are_also_a_phrase(text, expected):
+    """One word is no phrase, and a long text none that anybody repeats."""
+    assert phrase(text) == expected

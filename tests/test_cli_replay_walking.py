@@ -8,6 +8,7 @@ import pytest
 from cli_calls import anthropic_turns
 from windowsill.cli.recordings import parse
 from windowsill.cli.replay.walking import Options, Walk
+from windowsill.session.tools import TOOLS
 
 pytestmark = pytest.mark.unit
 
@@ -50,3 +51,14 @@ def test_changed_message_counts_as_lost():
     place = next(place for place, entry in enumerate(entries) if entry.kind == "message")
     entries[place] = msgspec.structs.replace(entries[place], body=b'{"role":"user","content":"other"}')
     assert made.lost() == 1
+
+
+def test_a_tool_that_was_recorded_is_not_offered_twice():
+    """An agent that had the tools is replayed with them once: providers refuse a name that comes twice."""
+    mine = {"name": "history_read", "description": "mine", "input_schema": {"type": "object"}}
+    recording = {"model": "claude-opus-4-6", "max_tokens": 9, "tools": [mine], "messages": anthropic_turns(2)}
+    made = Walk(parse(json.dumps(recording).encode(), "x"), Options(window=9_000, tools=True))
+    body = json.loads(next(iter(made.turns())).body)
+    names = [tool["name"] for tool in body["tools"]]
+    assert sorted(names) == sorted(TOOLS)
+    assert body["tools"][0] == mine

@@ -7,14 +7,15 @@ import time
 
 import httpx2
 import pytest
-from anyio import run
+from anyio import create_task_group, run
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from windowsill import Session
+from windowsill import Session, open_store
 from windowsill.errors import SettingError
 from windowsill.mcp import http_app
+from windowsill.mcp.guard import in_address
 from windowsill.session.tools import TOOLS
 
 pytestmark = pytest.mark.integration
@@ -113,6 +114,105 @@ def test_a_stated_token_is_demanded(serving):
         http = httpx2.AsyncClient(headers={"Authorization": "Bearer secret"})
         async with http, Client(streamable_http_client(address, http_client=http)) as client:
             await use(client)
+
+    run(main)
+
+
+def ended(place, *more: str) -> tuple[int, str]:
+    """How a server ended that could not start."""
+    done = subprocess.run(
+        [sys.executable, *arguments(place, "--http", *more)], capture_output=True, timeout=10, text=True, check=False
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(place):
+    """The work failed: the line names the address and says what to do, and no address is promised before."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = ended(place, "--port", port)
+    assert code == 1
+    assert said.startswith(f"windowsill: cannot listen on 127.0.0.1:{port}: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
+def test_a_host_that_is_not_here_is_told_in_one_line(place, host):
+    """An address of another machine, or a name that nobody knows."""
+    code, said = ended(place, "--host", host, "--token", "secret")
+    assert code == 1
+    assert said.startswith(f"windowsill: cannot listen on {host}:8765: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.0.0.1"])
+@pytest.mark.parametrize("token", ["", "  "])
+def test_an_empty_token_is_refused(place, host, token):
+    """A variable that was not set must not open the door, on loopback neither."""
+    code, said = ended(place, "--host", host, "--token", token)
+    assert code == 2
+    assert said.startswith("windowsill: setting 'token' is ")
+    assert said.count("\n") == 1
+
+
+def test_loopback_of_ipv6_is_served(place):
+    """Its address is told as a browser takes it, and answers under it."""
+    with socket.socket(socket.AF_INET6) as free:
+        free.bind(("::1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, *arguments(place, "--http", "--host", "::1", "--port", str(port))]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        address = server.stderr.readline().strip()
+        try:
+            assert address == f"http://[::1]:{port}/mcp"
+
+            async def main() -> None:
+                async with Client(streamable_http_client(address)) as client:
+                    await use(client)
+
+            run(main)
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [("2001:db8::7", "[2001:db8::7]"), ("[::1]", "[::1]"), ("::", "[::]"), ("127.0.0.1", "127.0.0.1")]
+)
+def test_a_host_of_ipv6_stands_in_brackets(host, told):
+    """So clients send it in their Host header, by which they are let in."""
+    assert in_address(host) == told
+
+
+def test_a_session_that_was_deleted_meanwhile_is_an_answer(place):
+    """The client hears that it is gone; the server goes on."""
+
+    async def main() -> None:
+        server = StdioServerParameters(command=sys.executable, args=arguments(place))
+        async with Client(stdio_client(server)) as client:
+            await use(client)
+            open_store(place).delete("s")
+            gone = await client.call_tool("tool_output_cache", {"ref_id": "o3"})
+            assert gone.is_error
+            assert gone.content[0].text.startswith("Error: there is no tool output 'o3'")
+            assert (await client.list_tools()).tools
+
+    run(main)
+
+
+def test_calls_at_the_same_time_are_all_answered(place):
+    """A hundred of them, some with a megabyte of nonsense."""
+
+    async def main() -> None:
+        server = StdioServerParameters(command=sys.executable, args=arguments(place))
+        async with Client(stdio_client(server)) as client, create_task_group() as tasks:
+
+            async def ask(number: int) -> None:
+                ref = "o3" if number % 10 else "x" * 1_000_000
+                answer = await client.call_tool("tool_output_cache", {"ref_id": ref})
+                assert answer.is_error == (ref != "o3")
+
+            for number in range(100):
+                tasks.start_soon(ask, number)
 
     run(main)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations import result, use
+from conversations import result, text_block, use
 from sessions import TASK, kept, opened, problems, turn
 from windowsill.errors import StoreError
 from windowsill.writers.frame import RECALL
@@ -15,12 +15,12 @@ DEFINITION = "def frobnicate_ledger(entries, total_cents):"
 FILE = f"import os\n\n{DEFINITION}\n    checked_sum = sum(entries)\n    return checked_sum == total_cents"
 
 
-def working(store=None, **more):
+def working(store=None, file=FILE, **more):
     """A session in which a file was read, and so much happened since that it is hidden."""
     session = opened(store, **{"recall": 300, **more})
     session.add({"role": "user", "content": TASK})
     session.add({"role": "assistant", "content": [use("file")]})
-    session.add({"role": "user", "content": [result("file", FILE)]})
+    session.add({"role": "user", "content": [result("file", file)]})
     for number in range(20):
         for message in turn(number, words=40):
             session.add(message)
@@ -156,3 +156,61 @@ def test_nothing_that_was_added_is_altered():
     mention(session)
     session.compose_sync()
     assert kept(session)[: len(before)] == before
+
+
+def test_nothing_comes_between_a_call_and_its_result():
+    """A request that is composed while a call waits for its result leaves the place behind the call free."""
+    session = working()
+    session.add({"role": "assistant", "content": [text_block("Read `frobnicate_ledger`."), use("late")]})
+    session.compose_sync()
+    assert recalls(session) == []
+    session.add({"role": "user", "content": [result("late", "the answer")]})
+    session.compose_sync()
+    assert [len(item.results) for item in session.items()[-3:]] == [0, 1, 0]
+    assert recalls(session)[0].id == session.items()[-1].id
+
+
+def test_an_answer_that_is_begun_is_not_interrupted():
+    """What the caller lets the model go on from stays the last message."""
+    session = working()
+    session.add({"role": "assistant", "content": "Now I change `frobnicate_ledger`, which"})
+    assert session.compose_sync().messages[-1]["role"] == "assistant"
+    assert recalls(session) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("東京倉庫の在庫は三百箱です", "倉庫の数を確かめます"),
+        ("def 合計計算(項目一覧):", "`合計計算` を直します"),
+        ("ﾃﾞｰﾀﾍﾞｰｽの場所は棚の上", "データベースはどこですか"),
+        ("서울 창고의 재고는 삼백 상자", "재고를 확인"),
+        ("上海仓库的钥匙在门垫下面", "现在去上海"),
+    ],
+)
+def test_words_without_blanks_between_them_are_names(line, step):
+    """Chinese, Japanese and Korean words bring hidden lines back, short ones and full-width forms too."""
+    session = working(file=f"{line}\n{FILE}")
+    session.add({"role": "assistant", "content": step})
+    session.add({"role": "user", "content": "Go on."})
+    session.compose_sync()
+    assert [line in message.text for message in recalls(session)] == [True]
+
+
+@pytest.mark.parametrize("words", ["倉庫の在庫は三百箱です、棚の上に置いてあります。", "x"])
+def test_it_stays_within_its_size_whatever_it_is_made_of(words):
+    """A character of Japanese is a token, and where lines are from is counted too."""
+    session = opened(recall=200, budget=6_000)
+    session.add({"role": "user", "content": TASK})
+    for number in range(40):
+        session.add({"role": "assistant", "content": f"ledger_{number} {words}"})
+        session.add({"role": "user", "content": "Go on."})
+    for number in range(30):
+        for message in turn(number, words=300):
+            session.add(message)
+    session.compose_sync()
+    session.add({"role": "assistant", "content": " ".join(f"ledger_{number}" for number in range(40))})
+    session.add({"role": "user", "content": "Go on."})
+    session.compose_sync()
+    (item,) = [item for item in session.items() if item.id == recalls(session)[-1].id]
+    assert 100 <= session.view.tokens(item) <= 200 + 40

@@ -147,3 +147,71 @@ def test_what_another_process_wrote_is_seen():
     session.tools.context_status()
     Session.open("s", store=store).add("the launch code is 7421")
     assert "7421" in session.tools.history_search("launch code")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[1], ["ref_id", "o3"], b'{"ref_id": "o3"}', "\ud800", '{"ref_id":' + "[" * 100_000, 7, True]
+)
+def test_arguments_that_are_no_object_are_answered(arguments):
+    """Whatever a provider or a hostile model puts where the arguments belong, nothing is raised."""
+    answer = opened().tools.call("tool_output_cache", arguments)
+    assert answer.is_error
+    assert answer.text.startswith("Error: tool_output_cache cannot be called so: ")
+
+
+def test_arguments_of_blanks_are_none():
+    """Some servers send a blank for a call without arguments."""
+    assert not opened().tools.call("context_status", " \n").is_error
+
+
+def test_a_refusal_is_not_longer_than_an_answer():
+    """What the model passed is not given back whole: a megabyte of it would push out what is worked on."""
+    session = opened()
+    for name, arguments in (
+        ("tool_output_cache", {"ref_id": "x" * 1_000_000}),
+        ("x" * 1_000_000, {}),
+        ("history_read", {"message_id": "記" * 1_000_000}),
+    ):
+        answer = session.tools.call(name, arguments)
+        assert answer.is_error
+        assert len(answer.text.encode()) <= 4_000
+
+
+@pytest.mark.parametrize("at", [1.7e12, 1e20, -1e12])
+def test_a_time_that_no_calendar_has_is_shown_as_it_is(at):
+    """A caller who gave milliseconds can search and read the session all the same."""
+    session = opened()
+    session.add({"role": "user", "content": "the disk is full"}, at=at)
+    assert "the disk is full" in session.tools.history_search("disk full")
+    assert "the disk is full" in session.tools.history_read("m4")
+
+
+@pytest.mark.parametrize("window", [1_000, 2_000, 2_047])
+def test_the_smallest_windows_can_be_read_from(window):
+    """An answer there is short, but it is one."""
+    session = opened(window)
+    for answer in (
+        session.tools.call("tool_output_cache", {"ref_id": ref(session)}),
+        session.tools.call("tool_output_cache_grep", {"ref_id": ref(session), "pattern": "value_7"}),
+        session.tools.call("history_read", {"message_id": "m3"}),
+    ):
+        assert not answer.is_error
+        assert len(answer.text.encode()) <= 1_200
+
+
+def test_a_passage_that_is_larger_than_an_answer_is_cut():
+    """What was found is never told to be nothing."""
+    session = opened(1_000)
+    session.add(
+        {"role": "user", "content": "倉庫の在庫。" + "とても長い文章を書きます。" * 40 + "\n" + "倉庫の棚。" * 200}
+    )
+    answer = session.tools.history_search("倉庫", 1)
+    assert answer.startswith("[m4] user")
+    assert len(answer.encode()) <= 1_200
+
+
+def test_a_ref_may_be_written_as_the_conversation_shows_it():
+    """`ref=o3` with blanks or quotes around it is the ref `o3`."""
+    session = opened()
+    for written in ("ref=o3", " o3 ", '"o3"', "ref_id=o3"):
+        assert session.tools.tool_output_cache(written, limit=1).startswith("     1\t0001: value_1")

@@ -212,3 +212,26 @@ def test_only_outputs_that_no_message_refers_to_are_collected():
     session.rewind("m1")
     assert session.collect_outputs().outputs == (stray.id,)
     assert session.outputs.read(kept.id) == "     1\tneeded"
+
+
+def test_what_somebody_had_shown_again_is_not_hidden_again():
+    """After an undo the next request shows the output whole, also after reopening; others are still trimmed."""
+    store = MemoryStore()
+    session = opened(store, strategy="outputs", window=80_000, budget=80_000)
+    session.add({"role": "user", "content": TASK})
+    for number, output in enumerate([LONG, *["words of it\n" * 800] * 9]):
+        session.add({"role": "assistant", "content": [use(f"t{number}")]})
+        session.add({"role": "user", "content": [result(f"t{number}", output)]})
+    sent(session)
+    for fold in reversed(session.folds):
+        session.unfold(fold.id)
+    assert sent(session)[0] == LONG
+    again = opened(store, strategy="outputs", window=80_000, budget=80_000)
+    assert sent(again)[0] == LONG
+
+
+def test_a_giant_that_the_composer_cut_says_its_ref():
+    """In a window too small for one output, what is left of it says where the rest is read, if the tool is offered."""
+    session = working("\n".join(f"row {number}" for number in range(3_000)), window=6_000, strategy="sliding-window")
+    assert "omitted here; ref=o3]" in sent(session)[0]
+    assert "ref=" not in sent(session, tools=False)[0]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conversations import result, use
 from sessions import TASK, opened, problems, turn
 from windowsill import SettingError
 from windowsill.outputs.wording import TRIMMED
@@ -76,6 +77,25 @@ def test_old_observations_are_masked_first():
     stale = [item for item in session.items() if item.cuts]
     assert stale
     assert all(session.view.read(item).results[0].content[0].text.startswith(TRIMMED) for item in stale)
+
+
+def test_exempt_outputs_keep_no_stale_ones():
+    """M6: neither a fresh plan nor a time from a clock that was set back keeps another output past its time."""
+    session = opened(strategy="tiered:immediate=2,ttl=300", budget=1_500, low=300)
+    session.add({"role": "user", "content": TASK}, at=1.0)
+    for number in range(40):
+        for name, after in (("read", 0.0), ("TodoWrite", 1.0)):
+            id, at = f"{name}{number}", 9_000.0 * (number == 0) + 100.0 * number + after
+            session.add({"role": "assistant", "content": [use(id, name)]}, at=at)
+            session.add({"role": "user", "content": [result(id, "word " * 30)]}, at=at)
+        session.compose_sync()
+        if session.folds:
+            break
+    now = session.view.read(session.items()[-1]).at
+    old = [item for item in session.items() if item.results and now - session.view.read(item).at > 300]
+    reads = [item for item in old if item.results[0].startswith("read")]
+    assert reads
+    assert all(item.cuts for item in reads)
 
 
 @pytest.mark.parametrize("setting", ["immediate=0", "short=-1", "batch=0", "ttl=-1", "quote=2"])

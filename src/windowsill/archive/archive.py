@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 import msgspec
 
 from windowsill import formats
+from windowsill.archive.asked import MOST, check_limits, known_roles, names
 from windowsill.archive.catching_up import catch_up
 from windowsill.archive.embedders import Embedder
 from windowsill.archive.filling import fill, found_at
@@ -20,7 +21,7 @@ from windowsill.archive.ranking import Ranking
 from windowsill.archive.scope import Scope, check_scope, visible
 from windowsill.archive.searching import search
 from windowsill.archive.words import query
-from windowsill.errors import InputError, NotFoundError
+from windowsill.errors import NotFoundError
 from windowsill.history.path import Range, on_path, path_to
 from windowsill.messages import Message
 from windowsill.store import SessionInfo, Store
@@ -113,11 +114,10 @@ class Archive:
         `within` are first and last entries of the journal. `now` is what "last week" counts from; without it, the time
         of the newest message.
         """
-        if k is not None and k < 1:
-            raise InputError(f"k is {k}", remedy="ask for one passage or more")
+        check_limits(k, budget, after=after, before=before, now=now)
         most = k or (DEFAULT_K if budget is None else None)
-        scope = self._ready(sessions)
-        filters = Filters(roles=roles, tools=tools, after=after, before=before, within=within)
+        scope = self._ready(names(sessions))
+        filters = Filters(roles=known_roles(roles), tools=names(tools), after=after, before=before, within=within)
         ranked = search(
             self._index, scope, query, filters=filters, ranking=self._ranking, similar=self._similar, now=now
         )
@@ -130,8 +130,9 @@ class Archive:
 
         For a program that looks through them itself: it is several times faster than `retrieve`.
         """
+        check_limits(k)
         scope = self._ready(None)
-        matched = self._index.match(query(" ".join(words)), scope, Filters(within=within), k)
+        matched = self._index.match(query(" ".join(words)), scope, Filters(within=within), min(k, MOST))
         return found_at(self._index, dict(matched), scope)
 
     def catch_up(self) -> None:
@@ -147,7 +148,11 @@ class Archive:
         self._index.drop(wanted, seq=found[0].version, stored=True)
 
     def rebuild(self) -> None:
-        """Make the index of all sessions in scope anew from their journals; what was stored by hand stays."""
+        """Make the index of all sessions in scope anew from their journals; what was stored by hand stays.
+
+        It mends an index that is damaged, too.
+        """
+        self._index.remake_words()
         for each in self._index.progress(visible(self._store, self.session_id, self.scope)):
             self._index.drop(each.id, seq=0, stored=False)
         self.catch_up()

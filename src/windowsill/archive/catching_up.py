@@ -15,6 +15,9 @@ from windowsill.store.decoding import message_of
 BATCH = 1_000
 """Entries indexed in one transaction: enough that its commit costs little, few enough that others wait only shortly."""
 
+BATCH_BYTES = 4 << 20
+"""And bytes of their messages, so that large outputs take no more memory than small ones; a larger message is alone."""
+
 LOOK_BACK = 200
 """Entries before a batch in which the call of a result is looked for: it is nearly always the one before."""
 
@@ -24,6 +27,7 @@ _KINDS: tuple[Kind, ...] = ("message", "fold")
 def catch_up(store: Store, index: Index, sessions: Iterable[SessionInfo]) -> list[Progress]:
     """Index what the journals hold beyond what is indexed; how far each session is then."""
     known = {info.id: info for info in sessions}
+    index.keep_only(lambda name: name in known or store.info(name) is not None)
     return [_one(store, index, each, known[each.id].version) for each in index.progress(known.values())]
 
 
@@ -33,11 +37,23 @@ def _one(store: Store, index: Index, now: Progress, version: int) -> Progress:
         index.drop(now.id, seq=0, stored=True)
         now = _again(store, index, now)
     while now.seq < version:
-        last = min(now.seq + BATCH, version)
+        last = _batch_end(store, now.id, now.seq + 1, min(now.seq + BATCH, version))
         after = index.add(now, last, passages_between(store, now.id, now.seq + 1, last))
         # Another thread or process was faster: its work counts, and this one's was not written.
         now = after or _again(store, index, now)
     return now
+
+
+def _batch_end(store: Store, session: str, first: int, last: int) -> int:
+    """The last entry up to which messages are small enough to be read at once."""
+    if first == last:
+        return last
+    total = 0
+    for entry in store.read(session, first, last, kinds=("message",), bodies=False):
+        total += message_meta(entry.meta).weight.bytes
+        if total > BATCH_BYTES and entry.seq > first:
+            return entry.seq - 1
+    return last
 
 
 def _again(store: Store, index: Index, old: Progress) -> Progress:

@@ -19,8 +19,8 @@ RUN = re.compile(
 _CONTENT = re.compile("[^\u3041-\u309f]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 
-PHRASE_FROM = 3
-"""Characters from which a word is also looked for as a whole: a shorter one is a single pair anyway."""
+PHRASE_FROM, PHRASE_TO = 3, 40
+"""Characters of a word that is also looked for as a whole: a shorter one is a single pair, a longer one a text."""
 
 
 def pairs(run: str) -> list[str]:
@@ -56,6 +56,6 @@ def _word(word: str) -> Iterator[str]:
         yield f'"{word}" *'
         return
     parts = pairs(word)[:-1]
-    if len(word) >= PHRASE_FROM:
+    if PHRASE_FROM <= len(word) <= PHRASE_TO:
         yield f'"{" ".join(parts)}"'
     yield from (f'"{part}"' for part in parts)

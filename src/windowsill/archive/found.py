@@ -8,6 +8,12 @@ import msgspec
 
 from windowsill.archive.passages import Source
 
+LAST = (1 << 32) - 1
+"""No entry has a greater number."""
+
+LATEST = 1e15
+"""No message has a later time, nor an earlier one than as far before the epoch."""
+
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A passage that answers a question, with where it stands."""
@@ -55,7 +61,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 
     def parameters(self) -> tuple[str | float | None, ...]:
         """As the statements take them."""
-        return (_listed(self.roles), _listed(self.tools), self.after, self.before, _listed(self.within))
+        within = None if self.within is None else [(first, min(last, LAST)) for first, last in self.within]
+        return (_listed(self.roles), _listed(self.tools), _time(self.after), _time(self.before), _listed(within))
 
     def allow(self, role: str, tool: str | None, at: float, seq: int | None) -> bool:
         """Whether a passage may be found."""
@@ -73,3 +80,7 @@ _NONE = Filters()
 
 def _listed(values: Sequence[object] | None) -> str | None:
     return None if values is None else msgspec.json.encode(list(values)).decode()
+
+
+def _time(value: float | None) -> float | None:
+    return None if value is None else float(max(min(value, LATEST), -LATEST))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from windowsill.archive.found import Filters
 from windowsill.archive.passages import Passage
-from windowsill.archive.place import Place
+from windowsill.archive.place import Place, explained
 from windowsill.archive.words import indexed
 from windowsill.store import SessionInfo
 from windowsill.store.statements import statements
@@ -68,7 +70,7 @@ class Index:
     def add(self, before: Progress, seq: int, passages: Sequence[Passage]) -> Progress | None:
         """Add what the entries up to `seq` hold; `None` when somebody else did so first, or the session is gone."""
         words = [indexed(passage.text) for passage in passages]
-        with self.place.writing() as db:
+        with self._writing() as db:
             now = self._current(db, before.id)
             if now is None or now != before:
                 return None
@@ -79,7 +81,7 @@ class Index:
 
     def put(self, session: str, passages: Sequence[Passage]) -> bool:
         """Add passages that no journal holds; those stored under the same ids go. False when there is no session."""
-        with self.place.writing() as db:
+        with self._writing() as db:
             now = self._current(db, session)
             if now is None:
                 return False
@@ -90,7 +92,7 @@ class Index:
 
     def drop(self, session: str, *, seq: int, stored: bool) -> None:
         """Remove a session's passages, and go on from `seq`; what was stored by hand goes only if `stored`."""
-        with self.place.writing() as db:
+        with self._writing() as db:
             now = self._current(db, session)
             if now is None:
                 return
@@ -103,6 +105,18 @@ class Index:
                 db.executemany(self._sql["replace_passage_words"], again)
             self._put(db, msgspec.structs.replace(now, seq=seq, rows=0, epoch=now.epoch + 1))
 
+    def remake_words(self) -> None:
+        """Make the full-text index anew from the passages, whatever is left of it."""
+        with self._writing() as db:
+            db.execute(self._sql["remake_passage_words"])
+
+    def keep_only(self, exists: Callable[[str], bool]) -> None:
+        """Remove sessions that the store has no more, where the list of them is not the store's own."""
+        gone = [key for key, id in self._all("passage_session_ids") if not exists(id)] if self._mirrors else []
+        if gone:
+            with self._writing() as db:
+                db.executemany(self._sql["delete_session"], [(key,) for key in gone])
+
     def match(self, query: str, scope: Sequence[Progress], filters: Filters, most: int) -> list[tuple[int, float]]:
         """The best passages for a match expression, with their BM25 scores, best first."""
         if not query or not scope:
@@ -114,6 +128,14 @@ class Index:
         if len(scope) == 1:
             return self._all("match_passages", query, *wide, most)
         return self._all("match_passages_of_many", query, *wide, most, keys)
+
+    def literal(self, text: str, scope: Sequence[Progress], filters: Filters, most: int) -> list[int]:
+        """The newest passages in which a text stands letter for letter; it looks at every one of them."""
+        if not scope:
+            return []
+        keys = _json([each.key for each in scope])
+        wide = (min(each.range[0] for each in scope), max(each.range[1] for each in scope))
+        return [key for (key,) in self._all("literal_passages", *wide, text, keys, most, *filters.parameters())]
 
     def allowed(self, session: Progress, filters: Filters) -> list[int]:
         """The keys of a session's passages that the filters let through, in order."""
@@ -144,7 +166,7 @@ class Index:
 
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Keep vectors of passages that are still there."""
-        with self.place.writing() as db:
+        with self._writing() as db:
             db.executemany(self._sql["put_passage_vector"], [(key, model, data) for key, data in vectors])
 
     def vectors(self, first: int, last: int, model: str) -> list[tuple[int, bytes]]:
@@ -181,7 +203,7 @@ class Index:
         new = [info for info in known.values() if info.id not in found or found[info.id].created != info.created]
         if not new:
             return list(found.values())
-        with self.place.writing() as db:
+        with self._writing() as db:
             for info in new:
                 if info.id in found:
                     db.execute(self._sql["delete_session"], (found[info.id].key,))
@@ -189,8 +211,13 @@ class Index:
         return [Progress(*row) for row in self._all("passage_sessions", _json(list(known)))]
 
     def _all(self, statement: str, *parameters: object) -> list[Any]:
-        with self.place.reading() as db:
+        with explained(), self.place.reading() as db:
             return db.execute(self._sql[statement], parameters).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with explained(), self.place.writing() as db:
+            yield db
 
 
 def _json(values: list[Any]) -> str:

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from windowsill.archive.splitting import pieces
+from windowsill.archive.splitting import ends, pieces
 from windowsill.archive.words import plain
 from windowsill.history.entries import Entry, reader
 from windowsill.history.folds import Fold, Run, unpack_stand_in
 from windowsill.history.own_tools import ECHOES, OWN_TOOLS
-from windowsill.messages import Block, Document, Message, Text, ToolResult, ToolUse
+from windowsill.messages import Block, Document, Message, Reasoning, Text, ToolResult, ToolUse
 
 Source: TypeAlias = Literal["message", "summary", "fact", "stored"]
 
@@ -75,7 +75,8 @@ def of_message(
     return [
         Passage(seq, id, role, source, tool, speaker, at, first, last, sources, text)
         for words, role, tool in sections(message, speaker, tool_of)
-        for first, last, text in pieces(words)
+        for start, part in ends(words)
+        for first, last, text in pieces(_clean(part), start)
     ]
 
 
@@ -92,20 +93,22 @@ def of_fold(entry: Entry) -> Iterator[Passage]:
 
 
 def sections(message: Message, speaker: str | None, tool_of: Callable[[str], str | None]) -> Iterator[Section]:
-    """The words of a message, then each of its calls, then each result."""
+    """What the model thought, as far as it can be read, the words of a message, each of its calls, and each result."""
+    thought = "\n".join([block.text for block in message.blocks if isinstance(block, Reasoning) and block.text])
+    if thought:
+        yield thought, message.role, None
     words = "\n".join([text for block in message.blocks if (text := _words(block))])
     if words:
-        yield _clean(f"{speaker}: {words}" if speaker else words), message.role, None
+        yield f"{speaker}: {words}" if speaker else words, message.role, None
     for block in message.blocks:
         if isinstance(block, ToolUse):
             # Nothing matches a question as well as the call that asks it.
             if block.name not in OWN_TOOLS:
-                yield _clean("\n".join((block.name, *_leaves(block.input)))), message.role, block.name
+                yield "\n".join((block.name, *_leaves(block.input))), message.role, block.name
         elif isinstance(block, ToolResult):
             tool = block.name or tool_of(block.tool_use_id)
             if tool not in ECHOES:
-                text = "\n".join([text for each in block.content if (text := _words(each))])
-                yield _clean(text), "tool", tool
+                yield "\n".join([text for each in block.content if (text := _words(each))]), "tool", tool
 
 
 def _words(block: Block) -> str:

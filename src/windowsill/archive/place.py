@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from windowsill.errors import DamagedError
 from windowsill.store import Store
 from windowsill.store.sqlite.connections import Connections
 from windowsill.store.sqlite.faults import translated
@@ -77,3 +78,18 @@ def place_of(store: Store) -> Place:
         if store not in _in_memory:
             _in_memory[store] = InMemory()
         return _in_memory[store]
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say what helps when the index is damaged: SQLite does not tell that from damage of the journal beside it."""
+    try:
+        yield
+    except DamagedError as error:
+        if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        raise DamagedError(
+            f"the index of the archive is damaged ({error.__cause__})",
+            remedy="`archive.rebuild()` makes it again from the journal; if that fails too, put a backup of the store "
+            "in its place",
+        ) from error.__cause__

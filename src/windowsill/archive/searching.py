@@ -12,7 +12,7 @@ from windowsill.archive.found import Filters
 from windowsill.archive.index import Index, Progress, session_key
 from windowsill.archive.ranking import Facts, Ranking, fuse, neighbours, spread, weigh
 from windowsill.archive.speakers import named_in
-from windowsill.archive.words import content_words, plain, query
+from windowsill.archive.words import content_words, phrase, plain, query, shortened
 
 SHORTEST_EXACT = 3
 """Characters from which on a question is also looked for letter for letter."""
@@ -43,7 +43,9 @@ def search(
     now: float | None,
 ) -> Ranked:
     """Everything in scope that may answer a question."""
-    matched = dict(index.match(query(question), scope, filters, ranking.candidates))
+    sought = plain(question).strip()
+    question = shortened(question)
+    matched = _matched(index, scope, question, sought, filters, ranking.candidates)
     words = " ".join(content_words(question))
     meant = similar.top(words, scope, filters, ranking.candidates) if similar and words else {}
     facts = _facts(index, {*matched, *meant}, scope, filters, len(ranking.near))
@@ -66,12 +68,27 @@ def search(
         periods=spans(question, present),
         now=present,
     )
-    exact = index.verbatim(matched, sought) if len(sought := plain(question).strip()) >= SHORTEST_EXACT else set()
+    exact = index.verbatim(matched, sought) if len(sought) >= SHORTEST_EXACT else set()
     # Who asks for a path or a line means just that: it goes before everything that shares words with it.
     lifted = (
         {key: (1 + score) / 2 if key in exact else score / 2 for key, score in weighed.items()} if exact else weighed
     )
     return Ranked(lifted, frozenset({*matched, *meant}))
+
+
+def _matched(
+    index: Index, scope: Sequence[Progress], question: str, sought: str, filters: Filters, most: int
+) -> dict[int, float]:
+    """Passages that share words with a question; what has no words, such as `=>` or an emoji, as it is written."""
+    expression = query(question)
+    if not expression:
+        return dict.fromkeys(index.literal(sought, scope, filters, most), 1.0) if sought else {}
+    found = dict(index.match(expression, scope, filters, most))
+    if len(found) == most and (in_a_row := phrase(sought)):
+        # Among many passages that have its words, those that have them in this order may be further down.
+        lowest = min(found.values())
+        found |= {key: lowest for key, _ in index.match(in_a_row, scope, filters, most) if key not in found}
+    return found
 
 
 def _facts(index: Index, hits: set[int], scope: Sequence[Progress], filters: Filters, reach: int) -> dict[int, Facts]:

@@ -29,7 +29,7 @@ def mcp(session: str, place: str | None, host: str, port: int, token: str | None
 
     with opened_session(place, session) as (found, _):
         if http:
-            click.echo(f"http://{host}:{port}/mcp", err=True)
-            anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token))
+            tell = partial(click.echo, err=True)
+            anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token, ready=tell))
         else:
             anyio.run(serve_stdio, found.tools)

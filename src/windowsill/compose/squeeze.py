@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -11,10 +12,14 @@ from windowsill.compose.middle import can_be_cut, cut_block, note, weigh
 from windowsill.history.folds import FoldKind, Part, Proposal
 from windowsill.history.hiding import replace_block
 from windowsill.history.view import Item, View, sum_weights
-from windowsill.messages import Block, Document, Image, Text, ToolResult
+from windowsill.messages import Block, Document, Image, OutputRef, Text, ToolResult
+from windowsill.outputs.refs import ref_at
 from windowsill.tokens import Scale, Weight
 
 STRATEGY = "composer"
+
+_OMITTED = re.compile(r"(\[\.\.\. data truncated: [\d,]+ [^\n\]]* omitted here) \.\.\.\]")
+"""What `compose.middle` leaves where it cut."""
 
 GIANT_SHARE = 0.5
 """A single message that takes more than half of what is left for messages is cut in the middle first."""
@@ -44,7 +49,9 @@ def cut_giants(view: View, budget: Budget) -> Proposal | None:
     most = int((budget.limit - budget.fixed) * GIANT_SHARE)
     giants = [item for item in _cuttable(view) if view.tokens(item) > most]
     target = int(most * GIANT_TARGET)
-    return _cut_to(view, [(item, target) for item in giants], reason=f"one message is larger than {most:,} tokens")
+    return _cut_to(
+        view, [(item, target) for item in giants], reason=f"one message is larger than {most:,} tokens", refs=True
+    )
 
 
 def squeeze(view: View, budget: Budget) -> Proposal | None:
@@ -117,17 +124,31 @@ def _level(sizes: list[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str) -> Proposal | None:
-    """Cut each item to about so many tokens."""
+def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str, refs: bool = False) -> Proposal | None:
+    """Cut each item to about so many tokens; `refs` says where the whole of an output is read, for which there is room."""
     scale = _scale(view)
     spans: list[Part] = []
     blocks: list[Block] = []
     for item, most in caps:
         shown, whole = view.read(item).blocks, view.whole(item).blocks
         for number, shorter in _shorten(shown, whole, view.tokens(item) - max(LOWEST_CAP, most), scale):
-            spans.append(replace_block(view, item, number, shown[number], shorter))
-            blocks.append(shorter)
+            told = _referring(shorter, item, whole[: number + 1]) if refs else shorter
+            spans.append(replace_block(view, item, number, shown[number], told))
+            blocks.append(told)
     return _proposal("truncate", reason, spans, blocks)
+
+
+def _referring(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
+    """A shorter result that says under which ref the whole is read; `blocks` are those of its message up to it."""
+    if not isinstance(shorter, ToolResult):
+        return shorter
+    number = sum(isinstance(block, ToolResult) for block in blocks)
+    ref = OutputRef(id=ref_at(item.seq, number, of=len(item.results)))
+    content = tuple(
+        Text(text=_OMITTED.sub(rf"\1; ref={ref.id}]", inner.text, count=1)) if isinstance(inner, Text) else inner
+        for inner in shorter.content
+    )
+    return msgspec.structs.replace(shorter, content=content, ref=ref)
 
 
 def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale: Scale) -> Iterator[tuple[int, Block]]:

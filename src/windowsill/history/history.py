@@ -10,13 +10,12 @@ import msgspec
 
 from windowsill.history.chain import follow, gist, said
 from windowsill.history.changes import Change
-from windowsill.history.entries import ROOT_HASH, Entry, Kind, reader, seal
+from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
 from windowsill.history.folds import Fold, Proposal, Unfold, pack_stand_ins
 from windowsill.history.view import (
     Item,
     Marking,
     MessageMeta,
-    Same,
     View,
     fold_meta,
     item_of,
@@ -88,6 +87,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     sent: bool = False
     changes: tuple[Change, ...] = ()
     terms: bytes = b""
+    restored: tuple[tuple[int, int], ...] = ()
 
 
 call_meta = reader(Call)
@@ -130,7 +130,9 @@ class History:
 
     def snapshot(self) -> bytes:
         """The view, to be stored."""
-        return _pack(Snapshot(self.view.items, self.view.thread, self.sent, self.view.changes, self.terms))
+        view = self.view
+        restored = tuple(sorted(view.restored))
+        return _pack(Snapshot(view.items, view.thread, self.sent, view.changes, self.terms, restored))
 
     @staticmethod
     def from_snapshot(data: bytes, entry: Entry) -> History:
@@ -138,7 +140,7 @@ class History:
         shot = msgspec.msgpack.decode(data, type=Snapshot)
         history = History(View(shot.items, at=entry.seq, thread=shot.thread), version=entry.seq, hash=entry.hash)
         history.sent, history.terms = shot.sent, shot.terms
-        history.view.changes = shot.changes
+        history.view.changes, history.view.restored = shot.changes, frozenset(shot.restored)
         return history
 
 

@@ -14,21 +14,10 @@ import msgspec
 from windowsill.errors import FoldError, WindowsillError
 from windowsill.history.chain import START
 from windowsill.history.changes import Change, changes, made, widest
-from windowsill.history.entries import ROOT, Entry, reader
+from windowsill.history.entries import ROOT, Entry, Same, reader
 from windowsill.history.folds import Fold, Part, Run, Span, Unfold
 from windowsill.messages import Mark, Message, OutputRef, Role
 from windowsill.tokens import Scale, Weight
-
-
-class Same(msgspec.Struct, frozen=True, array_like=True):
-    """Bytes that an entry's body shares with an earlier one and does not hold a second time."""
-
-    at: int
-    """Where they belong, in bytes from the start of the whole body."""
-    length: int
-    seq: int
-    """The entry whose stored body has them."""
-    offset: int
 
 
 class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
@@ -121,6 +110,8 @@ class View:
         """Counts every change that was not an addition at the end: what a renderer's memory depends on."""
         self.changes: tuple[Change, ...] = ()
         """Edits of the past that visible messages were said before."""
+        self.restored: frozenset[tuple[int, int]] = frozenset()
+        """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time."""
         self.scale: Scale | None = None
         self.reader: Callable[[Item], Message] | None = None
         self.surveyed: object = None
@@ -273,7 +264,7 @@ class View:
     def become(self, other: View) -> None:
         """Show what another view shows, and stay the object that others hold."""
         self.items, self.weight, self.at, self.thread = other.items, other.weight, other.at, other.thread
-        self.changes = other.changes
+        self.changes, self.restored = other.changes, other.restored
         self.edits += 1
         _look_at(self)
 
@@ -382,12 +373,20 @@ def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = Non
     removed = {(each.fold, span) for each in undone.values() for span in each.spans}
     folds = {entry.seq: fold_meta(entry.meta) for entry in by_kind["fold"]}
     view.changes = changes(folds, undone)
+    view.restored = restored(
+        span for seq, fold in folds.items() for n, span in enumerate(fold.spans) if (seq, n) in removed
+    )
     # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
     for entry in by_kind["fold"]:
         for number, span in enumerate(folds[entry.seq].spans):
             if (entry.seq, number) not in removed:
                 _lay(view, entry, number, span, first, last)
     return view
+
+
+def restored(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
+    """The blocks that are shown again when these spans are removed."""
+    return frozenset((span.message, span.block) for span in spans if isinstance(span, Part))
 
 
 def _lay(view: View, entry: Entry, number: int, span: Span, first: int, last: int | None) -> None:

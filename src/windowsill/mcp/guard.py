@@ -18,6 +18,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def in_address(host: str) -> str:
+    """A host as it stands in an address and in `Host` headers: IPv6 in brackets."""
+    bare = host.strip("[]")
+    return f"[{bare}]" if ":" in bare else bare
+
+
 class TokenGuard:
     """Answers 401 to requests without `Authorization: Bearer` and the token."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from windowsill.errors import InputError, SettingError
-from windowsill.mcp.guard import TokenGuard, is_loopback
+from windowsill.errors import InputError, SettingError, WindowsillError
+from windowsill.mcp.guard import TokenGuard, in_address, is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -76,12 +78,11 @@ def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token:
     Beyond loopback a token is demanded. Only requests that name this host are answered, so that no web page can reach
     it through a name of its own.
     """
-    if not is_loopback(host) and not token:
-        raise SettingError("token", token, f"a secret, as {host} can be reached by others")
+    check_token(host, token)
     server = _build(toolbox)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    names = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(host) else [host]
+    names = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(host) else [in_address(host)]
     places = [f"{name}:{port or '*'}" for name in names]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=host not in {"0.0.0.0", "::"},  # noqa: S104 - compared, not bound to
@@ -92,9 +93,45 @@ def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token:
     return TokenGuard(app, token) if token else app
 
 
-async def serve_http(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 8765, token: str | None = None) -> None:
-    """Answer any number of clients over streamable HTTP until cancelled."""
+def check_token(host: str, token: str | None) -> None:
+    """Refuse a token that is none, and a host that others reach without one."""
+    if token is not None and not token.strip():
+        # A variable that was not set: whoever stated it wanted one.
+        raise SettingError("token", token, "a secret that is not empty")
+    if token is None and not is_loopback(host):
+        raise SettingError("token", token, f"a secret, as {host} can be reached by others")
+
+
+async def serve_http(
+    toolbox: Toolbox,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    token: str | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Answer any number of clients over streamable HTTP until cancelled; `ready` hears the address."""
     app = http_app(toolbox, host=host, port=port, token=token)
     import uvicorn
 
-    await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve()
+    sockets = _listening(host, port)
+    if ready is not None:
+        ready(f"http://{in_address(host)}:{port}{PATH}")
+    await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve(sockets)
+
+
+def _listening(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address that a host has here."""
+    listening: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
+            listening.append(socket.create_server(address, family=family))
+    except OSError as error:
+        for each in listening:
+            each.close()
+        raise WindowsillError(
+            f"cannot listen on {in_address(host)}:{port}: {(error.strerror or str(error)).lower()}",
+            remedy="give another --host or --port, or end what listens there",
+        ) from None
+    return listening

@@ -9,9 +9,8 @@ from contextlib import suppress
 
 import msgspec
 
-from windowsill.history.entries import reader
+from windowsill.history.entries import Same, reader
 from windowsill.history.history import Draft
-from windowsill.history.view import Same
 from windowsill.messages import Message, Text
 from windowsill.store import Store
 

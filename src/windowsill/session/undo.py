@@ -12,7 +12,7 @@ from windowsill.history.folds import Fold, Part, Proposal, Run, StandIn, unpack_
 from windowsill.history.history import Draft, History, rewind_meta
 from windowsill.history.path import on_path, within
 from windowsill.history.units import units
-from windowsill.history.view import View, build, fold_meta, message_meta, unfold_meta
+from windowsill.history.view import View, build, fold_meta, message_meta, restored, unfold_meta
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import Branch
 from windowsill.strategies.sliding_window import MARKER_TOKENS, fold_units
@@ -33,6 +33,7 @@ def _shown_again(ledger: Ledger, entry: Entry, fold: Fold, numbers: Sequence[int
     after = ledger.copy()
     undone = next(written for written in entries if written.kind == "unfold")
     after.view.changes = _changes_with(ledger, undone)
+    after.view.restored |= restored(fold.spans[number] for number in numbers)
     for number in numbers:
         _show(ledger, after.view, entry, fold.spans[number], undone)
     for written in entries:

@@ -8,8 +8,8 @@ import msgspec
 
 from windowsill import formats
 from windowsill.errors import DamagedError
-from windowsill.history.entries import Entry
-from windowsill.history.view import Same, message_meta
+from windowsill.history.entries import Entry, Same
+from windowsill.history.view import message_meta
 from windowsill.messages import NEUTRAL, Block, Message, OutputRef, ToolResult
 from windowsill.store import Store
 

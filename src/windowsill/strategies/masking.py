@@ -57,7 +57,7 @@ class Maskers:
         before = self._maskers.get(known)
         if before is None or before.under != under or before.is_stale:
             before = self._maskers[known] = Masker(
-                view, known, cache(partial(_is_exempt, self._exempt)), self._memory.of(view)
+                view, known, cache(partial(is_exempt, self._exempt)), self._memory.of(view)
             )
             before.under = under
         return before
@@ -241,7 +241,8 @@ class Masker:
             if not isinstance(block, ToolResult):
                 continue
             number += 1
-            if _is_masked(block) or self.is_exempt(names.get(block.tool_use_id) or block.name or UNNAMED):
+            name = names.get(block.tool_use_id) or block.name or UNNAMED
+            if (item.seq, place) in view.restored or _is_masked(block) or self.is_exempt(name):
                 continue
             # A message that is nothing but this output was weighed before, and is not weighed again.
             size = item.weight if len(blocks) == 1 else view.weigh(Message(role="user", blocks=(block,)))
@@ -267,7 +268,8 @@ class Masker:
         return self.weights[key]
 
 
-def _is_exempt(patterns: tuple[str, ...], name: str) -> bool:
+def is_exempt(patterns: tuple[str, ...], name: str) -> bool:
+    """Whether the outputs of a tool with this name always stay."""
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 

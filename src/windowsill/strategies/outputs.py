@@ -17,7 +17,7 @@ from windowsill.history.folds import Part, Proposal, StandIn
 from windowsill.history.hiding import replace_block
 from windowsill.history.survey import Survey, survey
 from windowsill.history.view import Item, View
-from windowsill.messages import OutputRef, Text, ToolResult
+from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
 from windowsill.outputs.limits import Limits
 from windowsill.outputs.refs import ref_at
 from windowsill.outputs.repeats import Seen
@@ -126,9 +126,11 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         seen = self._seen(view, known) if self.repeats and new else None
         for item in new:
             key = key_of(item)
-            # What was cut or is pinned stays as it is, and a message as short as a line has no line above the limit.
-            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats else self.line)
-            found = [] if item.cuts or item.pinned or is_short else self._cut(view, item, known, seen)
+            # What is pinned stays as it is, and a message as short as a line has no line above the limit. What was cut
+            # points nowhere, but may be above the limits: a giant is cut before any strategy is asked.
+            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats and not item.cuts else self.line)
+            earlier = None if item.cuts else seen
+            found = [] if item.pinned or is_short else self._cut(view, item, known, earlier)
             cuts += found
             if not found:
                 looked[key] = True
@@ -148,24 +150,27 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         cuts: list[tuple[Part, StandIn]] = []
         number = 0
         masker = self._maskers.of(view)
+        whole = view.whole(item).blocks if item.cuts else view.read(item).blocks
         for place, block in enumerate(view.read(item).blocks):
             if not isinstance(block, ToolResult):
                 continue
             number += 1
-            if masker.is_exempt(known.names.get(block.tool_use_id) or block.name or ""):
+            name = known.names.get(block.tool_use_id) or block.name or ""
+            if (item.seq, place) in view.restored or masker.is_exempt(name):
                 continue
             ref = ref_at(item.seq, number, of=len(item.results))
-            less = self._less(block, ref, seen)
+            less = self._less(block, whole[place], ref, seen)
             if less is not None:
                 cuts.append((replace_block(view, item, place, block, less), less))
             elif seen is not None:
                 seen.add(ref, text_of(block))
         return cuts
 
-    def _less(self, block: ToolResult, ref: str, seen: Seen | None) -> ToolResult | None:
-        """The result with no more text than the limits allow; `None` when it is within them."""
-        texts = [inner.text for inner in block.content if isinstance(inner, Text)]
-        whole = "\n".join(texts)
+    def _less(self, block: ToolResult, came: Block, ref: str, seen: Seen | None) -> ToolResult | None:
+        """The result, of which `came` is the original, with no more text than the limits allow; `None` within them."""
+        if came is not block and self._shown(_words(block), ref) is None:
+            return None
+        whole = _words(came)
         pointing = seen.collapse(whole) if seen is not None else None
         view = self._shown(pointing or whole, ref)
         if view is None and pointing is None:
@@ -193,6 +198,15 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _looked(self) -> Memory[bool]:
         """Messages in which nothing is above the limits."""
         return Memory()
+
+
+def _words(block: Block) -> str:
+    """The text of a result, its lines counted as they are read under its ref: each picture is a line in its place."""
+    content = block.content if isinstance(block, ToolResult) else ()
+    if isinstance(block, ToolResult) and all(isinstance(inner, (Text, Image)) for inner in content):
+        return text_of(block)
+    # A document that stays would be told twice.
+    return "\n".join(inner.text for inner in content if isinstance(inner, Text))
 
 
 def _proposal(reason: str, parts: tuple[Part, ...], stand_ins: tuple[StandIn, ...]) -> Proposal:

@@ -9,10 +9,12 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
+from windowsill.history.survey import survey
 from windowsill.history.view import View
 from windowsill.strategies import Plan
 from windowsill.strategies.mask import Mask
-from windowsill.strategies.sliding_window import fold_units, free_units
+from windowsill.strategies.masking import UNNAMED, is_exempt
+from windowsill.strategies.sliding_window import LARGEST_KEEP, fold_units, free_units
 from windowsill.strategies.turns import items_of, oldest
 
 LARGEST = 10_000
@@ -84,12 +86,15 @@ class Tiered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not self.ttl:
             return Plan()
         now = view.read(view.items[-1]).at
-        fresh = sum(
-            len(item.results)
-            for index, item in enumerate(view.items)
-            if item.results and (index >= kept or now - view.read(item).at <= self.ttl)
-        )
-        return Mask(keep=fresh).plan(view, budget)
+        mask, names = Mask(), survey(view).names
+        fresh = 0
+        for index in range(len(view.items) - 1, -1, -1):
+            item = view.items[index]
+            if item.results and index < kept and now - view.read(item).at > self.ttl:
+                # What stands before is older, whatever a clock that was set back said then.
+                break
+            fresh += sum(not is_exempt(mask.exempt, names.get(id, UNNAMED)) for id in item.results)
+        return msgspec.structs.replace(mask, keep=min(fresh, LARGEST_KEEP)).plan(view, budget)
 
 
 def _turns(view: View) -> list[int]:

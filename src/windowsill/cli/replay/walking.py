@@ -97,7 +97,10 @@ class Walk:
         self._format = formats.get(request.format)
         self._weight = Weight()
         self._seconds = 0.0
-        self._offered = self.session.tools.tools if options.tools else ()
+        recorded = {tool.name for tool in request.tools}
+        offered = self.session.tools.tools if options.tools else ()
+        # Of an agent that had them they were recorded; a name that comes twice is refused.
+        self._offered = tuple(tool for tool in offered if tool.name not in recorded)
         self._sent = 0
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from windowsill.outputs.grep import Query, grep
 from windowsill.outputs.limits import Limits
 from windowsill.outputs.output import Held
 from windowsill.outputs.reading import read
+from windowsill.outputs.views import fitting, weight
 from windowsill.session.tools import arguments as given
 from windowsill.session.tools.status import status
 from windowsill.writers.transcript import told
@@ -29,11 +31,17 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 4
 """How many bytes a token of text has, roughly: an answer is limited in bytes, a window in tokens."""
 
-LEAST_ANSWER = 250
-"""Tokens of an answer in the smallest window: less would show nothing."""
+LEAST_ANSWER = 256
+"""Tokens of an answer in the smallest window: less would show nothing, and no output can be read in fewer bytes."""
 
 ANSWER_SHARE = 8
 """One answer takes at most this part of the window: reading back must not push out what is worked on."""
+
+LONGEST_REFUSAL = 1_000
+"""Characters of an answer about a mistake: it names what was passed, which may be of any size."""
+
+_AS_SHOWN = re.compile(r"""[\s"'`]*(?:ref(?:_id)?\s*=)?[\s"'`]*(.*?)[\s"'`]*""", re.DOTALL)
+"""A ref the way a model copies it from the conversation, with what stands around it there."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -79,7 +87,7 @@ class Toolbox:
             self._session.refresh()
             return Answer(run(wanted))
         except WindowsillError as error:
-            return Answer(f"Error: {error}", is_error=True)
+            return Answer(_shortened(f"Error: {error}"), is_error=True)
 
     def answer(self, calls: Iterable[ToolUse] | None = None) -> Message | None:
         """The message with the results of those calls that are of these tools; `None` when none is.
@@ -157,7 +165,7 @@ class Toolbox:
         return Limits(line=usual.line, bytes=min(usual.bytes, self._most * BYTES_PER_TOKEN))
 
     def _read_output(self, wanted: given.ReadOutput) -> str:
-        output = self._session.outputs.open(wanted.ref_id)
+        output = self._session.outputs.open(_ref(wanted.ref_id))
         return read(output, wanted.offset, wanted.limit, wanted.column, self._limits)
 
     def _grep_output(self, wanted: given.GrepOutput) -> str:
@@ -170,7 +178,7 @@ class Toolbox:
             limit=wanted.limit,
             offset=wanted.offset,
         )
-        return grep(self._session.outputs.open(wanted.ref_id), query, self._limits, time.monotonic)
+        return grep(self._session.outputs.open(_ref(wanted.ref_id)), query, self._limits, time.monotonic)
 
     def _search(self, wanted: given.SearchHistory) -> str:
         if not wanted.query.strip():
@@ -179,14 +187,16 @@ class Toolbox:
         told = [f"{_source(each)}\n{each.text}" for each in found]
         return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
 
-    def _fitting(self, texts: Iterable[str]) -> Iterator[str]:
-        """Those that an answer has room for, the first first."""
-        left = self._most * BYTES_PER_TOKEN
+    def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
+        """Those that an answer has room for, the first first; if none has, as much of the best as there is room for."""
+        left = most = self._most * BYTES_PER_TOKEN
         for text in texts:
-            size = len(text.encode(errors="replace"))
+            size = weight(text)
             if size <= left:
                 left -= size
                 yield text
+        if texts and left == most:
+            yield f"{texts[0][: fitting(texts[0], most)]}..."
 
     def _read_message(self, wanted: given.ReadHistory) -> str:
         try:
@@ -218,12 +228,12 @@ def _known(name: str) -> str:
 def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
     kind = given.KINDS[name]
     try:
-        values = msgspec.json.decode(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
-        if values is None or isinstance(values, dict):
+        values = msgspec.json.decode(arguments.strip() or "{}") if isinstance(arguments, str) else arguments
+        if values is None or isinstance(values, Mapping):
             values = {key: value for key, value in (values or {}).items() if value is not None}
         # Models write numbers and switches as text now and then, and null for what they leave out.
         return msgspec.convert(values, kind, strict=False)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError, RecursionError) as error:
         takes = ", ".join(kind.__struct_fields__) or "no arguments"
         raise InputError(f"{name} cannot be called so: {error}", remedy=f"it takes {takes}") from None
 
@@ -235,4 +245,21 @@ def _source(found: Found) -> str:
 
 
 def _when(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        # Whoever gave milliseconds is beyond every calendar.
+        return f"{at:g}"
+
+
+def _ref(written: str) -> str:
+    found = _AS_SHOWN.fullmatch(written)
+    return found[1] if found else written
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LONGEST_REFUSAL:
+        return text
+    # What was passed stands in the middle; the remedy is at the end.
+    half = LONGEST_REFUSAL // 2
+    return f"{text[:half]} ... {text[-half:]}"

@@ -4,6 +4,9 @@ FROM session AS s
 LEFT JOIN passage_progress AS p ON p.session = s.key
 WHERE s.id IN (SELECT value FROM json_each(?));
 
+-- name: passage_session_ids
+SELECT key, id FROM session;
+
 -- name: put_passage_progress
 INSERT INTO passage_progress (session, seq, rows, apart, epoch) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (session) DO UPDATE
@@ -30,6 +33,9 @@ UPDATE passage SET words = ?2, text = ?3 WHERE key = ?1;
 
 -- name: merge_passage_words
 INSERT INTO passage_words (passage_words) VALUES ('optimize');
+
+-- name: remake_passage_words
+INSERT INTO passage_words (passage_words) VALUES ('rebuild');
 
 -- name: match_passages
 SELECT rowid, -rank FROM passage_words
@@ -81,6 +87,21 @@ FROM passage WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: verbatim_passages
 SELECT key FROM passage WHERE key IN (SELECT value FROM json_each(?1)) AND instr(coalesce(text, words), ?2) > 0;
+
+-- name: literal_passages
+SELECT key FROM passage
+WHERE key BETWEEN ?1 AND ?2 AND key >> 32 IN (SELECT value FROM json_each(?4)) AND instr(coalesce(text, words), ?3) > 0
+    AND (?6 IS NULL OR role IN (SELECT value FROM json_each(?6)))
+    AND (?7 IS NULL OR tool IN (SELECT value FROM json_each(?7)))
+    AND (?8 IS NULL OR at >= ?8) AND (?9 IS NULL OR at < ?9)
+    AND (
+        ?10 IS NULL
+        OR EXISTS (
+            SELECT 1 FROM json_each(?10) AS r
+            WHERE seq BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
+        )
+    )
+ORDER BY key DESC LIMIT ?5;
 
 -- name: newest_passage
 SELECT at FROM passage WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1;
