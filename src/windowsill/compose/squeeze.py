@@ -125,7 +125,7 @@ def _level(sizes: list[int], room: int) -> int:
 
 
 def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str, refs: bool = False) -> Proposal | None:
-    """Cut each item to about so many tokens; `refs` says where the whole of an output is read, for which there is room."""
+    """Cut each item to about so many tokens; with `refs` say where the whole of an output is read, if there is room."""
     scale = _scale(view)
     spans: list[Part] = []
     blocks: list[Block] = []

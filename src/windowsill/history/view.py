@@ -373,9 +373,7 @@ def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = Non
     removed = {(each.fold, span) for each in undone.values() for span in each.spans}
     folds = {entry.seq: fold_meta(entry.meta) for entry in by_kind["fold"]}
     view.changes = changes(folds, undone)
-    view.restored = restored(
-        span for seq, fold in folds.items() for n, span in enumerate(fold.spans) if (seq, n) in removed
-    )
+    view.restored = restored(folds[seq].spans[number] for seq, number in removed if seq in folds)
     # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
     for entry in by_kind["fold"]:
         for number, span in enumerate(folds[entry.seq].spans):
