@@ -11,7 +11,7 @@ import msgspec
 from windowsill.archive.splitting import ends, pieces
 from windowsill.archive.words import plain
 from windowsill.history.entries import Entry, reader
-from windowsill.history.folds import Fold, Run, unpack_stand_in
+from windowsill.history.folds import Fold, Run, unpack_stand_ins
 from windowsill.history.own_tools import ECHOES, OWN_TOOLS
 from windowsill.messages import Block, Document, Message, Reasoning, Text, ToolResult, ToolUse
 
@@ -84,8 +84,7 @@ def of_fold(entry: Entry) -> Iterator[Passage]:
     """The passages of the summaries a fold put in the place of messages; a cut that says only what it cut has none."""
     fold = _fold(entry.meta)
     source: Source = "fact" if fold.strategy == STATE_STRATEGY else "summary"
-    for place, span in enumerate(fold.spans):
-        stand_in = unpack_stand_in(entry.body or b"", place) if isinstance(span, Run) else None
+    for span, stand_in in zip(fold.spans, unpack_stand_ins(entry.body or b""), strict=True):
         if isinstance(span, Run) and stand_in is not None and stand_in.metadata.get(OURS) == SUMMARY:
             message = msgspec.structs.replace(stand_in, id=entry.id, at=entry.at)
             covers = msgspec.json.encode([span.first, span.last]).decode()

@@ -19,7 +19,7 @@ from windowsill.history.folds import (
     Span,
     StandIn,
     pack_stand_ins,
-    unpack_stand_in,
+    unpack_stand_ins,
 )
 from windowsill.history.hiding import replace_block
 from windowsill.history.marker import Facts
@@ -61,7 +61,7 @@ def _check_words(proposal: Proposal) -> None:
             except msgspec.ValidationError as error:
                 raise FoldError(f"the facts of a fold are none: {error}", remedy="leave them out") from None
     try:
-        unpack_stand_in(pack_stand_ins(proposal.stand_ins), 0)
+        unpack_stand_ins(pack_stand_ins(proposal.stand_ins))
     except Exception as error:  # noqa: BLE001 - a plug-in may put anything into a message
         what = f"what stands in cannot be kept: {type(error).__name__}: {error}"
         raise FoldError(what, remedy="give sound messages") from None

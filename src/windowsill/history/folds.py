@@ -124,6 +124,6 @@ def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
     )
 
 
-def unpack_stand_in(body: bytes, span: int) -> Message | None:
-    """The stand-in of one span; for a `Part`, a message that holds just the block."""
-    return _stand_ins(body)[span]
+def unpack_stand_ins(body: bytes) -> tuple[Message | None, ...]:
+    """The stand-ins of all spans, of which there may be thousands. That of a `Part` is a message with one block."""
+    return _stand_ins(body)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from windowsill.errors import DamagedError, NotFoundError
-from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_whole, reader
-from windowsill.history.folds import Part, Run
+from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, is_whole
+from windowsill.history.folds import Part, Run, unpack_stand_ins
 from windowsill.history.history import History
 from windowsill.history.path import Range, path_to, within
 from windowsill.history.view import Item, View, build
@@ -21,8 +21,6 @@ VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 
 CHUNK = 2_000
 """Entries read at a time where a whole history is walked, so that memory stays small."""
-
-_unpack = reader(tuple[Message | None, ...])
 
 
 class Journal:
@@ -171,7 +169,7 @@ class Journal:
         """What stands for a span; a fold is unpacked once for all of its spans, of which there may be thousands."""
         found = self._stand_ins.get(fold)
         if found is None:
-            found = self._stand_ins[fold] = _unpack(self.entry(fold, body=True).body or b"")
+            found = self._stand_ins[fold] = unpack_stand_ins(self.entry(fold, body=True).body or b"")
         return found[span]
 
     def decode(self, entry: Entry) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windowsill.history.entries import Entry, Kind
-from windowsill.history.folds import Fold, Part, Run, unpack_stand_in
+from windowsill.history.folds import Fold, Part, Run, unpack_stand_ins
 from windowsill.history.history import call_meta, rewind_meta
 from windowsill.history.path import on_path
 from windowsill.history.view import fold_meta, marking_meta, unfold_meta
@@ -26,8 +26,10 @@ def folds(ledger: Ledger) -> list[FoldRecord]:
 
 
 def _record(ledger: Ledger, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
+    holders = unpack_stand_ins(entry.body or b"")
     spans = tuple(
-        _span(ledger, entry, number, span, active=number not in gone) for number, span in enumerate(fold.spans)
+        _span(ledger, number, span, holders[number], active=number not in gone)
+        for number, span in enumerate(fold.spans)
     )
     return FoldRecord(
         id=entry.id,
@@ -42,9 +44,8 @@ def _record(ledger: Ledger, entry: Entry, fold: Fold, gone: set[int]) -> FoldRec
     )
 
 
-def _span(ledger: Ledger, entry: Entry, number: int, span: Run | Part, *, active: bool) -> SpanRecord:
+def _span(ledger: Ledger, number: int, span: Run | Part, holder: Message | None, *, active: bool) -> SpanRecord:
     first, last = (span.first, span.last) if isinstance(span, Run) else (span.message, span.message)
-    holder = unpack_stand_in(entry.body or b"", number)
     return SpanRecord(
         number=number,
         first=ledger.journal.entry(first).id,

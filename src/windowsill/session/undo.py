@@ -8,11 +8,12 @@ from windowsill.budget import Budget
 from windowsill.errors import FoldError, InputError, NotFoundError
 from windowsill.history.changes import Change, changes
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry
-from windowsill.history.folds import Fold, Part, Proposal, Run, StandIn, unpack_stand_in
+from windowsill.history.folds import Fold, Part, Proposal, Run, StandIn, unpack_stand_ins
 from windowsill.history.history import Draft, History, rewind_meta
 from windowsill.history.path import on_path, within
 from windowsill.history.units import units
 from windowsill.history.view import View, build, fold_meta, message_meta, restored, unfold_meta
+from windowsill.messages import Message
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import Branch
 from windowsill.strategies.sliding_window import MARKER_TOKENS, fold_units
@@ -167,7 +168,8 @@ def _made_since(ledger: Ledger, to: int) -> list[tuple[Fold, Proposal]]:
         if last > to or entry.seq in gone:
             # Folds build on each other: behind one that cannot be made again none can.
             break
-        stand_ins = tuple(_stand_in(entry, number, span) for number, span in enumerate(fold.spans))
+        holders = unpack_stand_ins(entry.body or b"")
+        stand_ins = tuple(_stand_in(holder, span) for holder, span in zip(holders, fold.spans, strict=True))
         found.append(
             (
                 fold,
@@ -179,8 +181,7 @@ def _made_since(ledger: Ledger, to: int) -> list[tuple[Fold, Proposal]]:
     return found
 
 
-def _stand_in(entry: Entry, number: int, span: Run | Part) -> StandIn:
-    holder = unpack_stand_in(entry.body or b"", number)
+def _stand_in(holder: Message | None, span: Run | Part) -> StandIn:
     return holder if isinstance(span, Run) or holder is None else holder.blocks[0]
 
 
