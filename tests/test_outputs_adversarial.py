@@ -6,35 +6,13 @@ import pytest
 
 from conversations import PNG, result, text_block, use
 from sessions import TASK, opened, problems
+from tool_outputs import LONG, sent, working
 from windowsill import Session
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
 
-LONG = "\n".join(f"line {number} of the listing" for number in range(1, 4_001))
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-
-
-def working(*outputs, strategy="outputs", window=80_000, name="read"):
-    """A session in which a tool gave these outputs."""
-    session = opened(strategy=strategy, window=window, budget=window)
-    session.add({"role": "user", "content": TASK})
-    for number, output in enumerate(outputs):
-        session.add({"role": "assistant", "content": [use(f"t{number}", name)]})
-        session.add({"role": "user", "content": [result(f"t{number}", output)]})
-    return session
-
-
-def sent(session, *, tools=True):
-    """The texts of the results in the next request."""
-    payload = session.compose_sync(tools=session.tools.tools if tools else ())
-    assert problems(payload) == []
-    blocks = [block for message in payload.messages for block in message["content"] if isinstance(block, dict)]
-    return [_text(block["content"]) for block in blocks if block["type"] == "tool_result"]
-
-
-def _text(content):
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 @pytest.mark.parametrize("content", [[IMAGE, IMAGE, text_block(LONG)], [text_block("a"), IMAGE, text_block(LONG)]])

@@ -7,38 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import PNG, result, text_block, use
-from sessions import TASK, kept, opened, problems
+from sessions import kept, opened
+from tool_outputs import LONG, sent, working
 from windowsill import Budget, InputError, Session, SettingError
 from windowsill.outputs import expand
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.outputs import Outputs
 
 pytestmark = pytest.mark.unit
-
-LONG = "\n".join(f"line {number} of the listing" for number in range(1, 4_001))
-
-
-def working(*outputs, strategy="outputs", name="read", window=80_000):
-    """A session in which a tool gave these outputs."""
-    session = opened(strategy=strategy, window=window, budget=window)
-    session.add({"role": "user", "content": TASK})
-    for number, output in enumerate(outputs):
-        session.add({"role": "assistant", "content": [use(f"t{number}", name)]})
-        session.add({"role": "user", "content": [result(f"t{number}", output)]})
-    return session
-
-
-def sent(session, *, tools=True):
-    """The texts of the results in the next request."""
-    payload = session.compose_sync(tools=session.tools.tools if tools else ())
-    assert problems(payload) == []
-    blocks = [block for message in payload.messages for block in message["content"] if isinstance(block, dict)]
-    return [_text(block) for block in blocks if block["type"] == "tool_result"]
-
-
-def _text(block):
-    content = block["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def test_a_long_output_is_cut_the_first_time_it_is_shown():
@@ -152,7 +128,7 @@ def test_every_ref_that_is_shown_resolves_to_the_whole(outputs):
 @pytest.mark.parametrize("setting", ["low=0", "low=2", "keep=-1", "head=-1", "bytes=10", "line=1", "budget=-5"])
 def test_a_value_out_of_range_is_refused(setting):
     """With the setting, the value and the range."""
-    with pytest.raises(SettingError, match=setting.split("=")[0]):
+    with pytest.raises(SettingError, match=f"'outputs.{setting.split('=')[0]}'"):
         opened(strategy=f"outputs:{setting}")
 
 
@@ -217,17 +193,12 @@ def test_only_outputs_that_no_message_refers_to_are_collected():
 def test_what_somebody_had_shown_again_is_not_hidden_again():
     """After an undo the next request shows the output whole, also after reopening; others are still trimmed."""
     store = MemoryStore()
-    session = opened(store, strategy="outputs", window=80_000, budget=80_000)
-    session.add({"role": "user", "content": TASK})
-    for number, output in enumerate([LONG, *["words of it\n" * 800] * 9]):
-        session.add({"role": "assistant", "content": [use(f"t{number}")]})
-        session.add({"role": "user", "content": [result(f"t{number}", output)]})
+    session = working(LONG, *["words of it\n" * 800] * 9, store=store)
     sent(session)
     for fold in reversed(session.folds):
         session.unfold(fold.id)
     assert sent(session)[0] == LONG
-    again = opened(store, strategy="outputs", window=80_000, budget=80_000)
-    assert sent(again)[0] == LONG
+    assert sent(opened(store, strategy="outputs", window=80_000, budget=80_000))[0] == LONG
 
 
 def test_a_giant_that_the_composer_cut_says_its_ref():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, islice, pairwise, repeat
 from operator import attrgetter, sub
 from typing import TYPE_CHECKING
 
-from windowsill.tokens import Calibration, Weight
+from windowsill.tokens import Calibration
 
 if TYPE_CHECKING:
     from windowsill.history.survey import Survey
@@ -26,7 +26,7 @@ class Tally:
     def __init__(self, about: Survey, calibration: Calibration) -> None:
         self._about = about
         self._calibration = calibration
-        self.ratios = ratios_of(calibration)
+        self.ratios = calibration.ratios
         """What the tokens depend on."""
         self._exact = self.ratios == ALIKE
         self._estimates: list[float] = []
@@ -37,7 +37,7 @@ class Tally:
 
     def is_by(self, calibration: Calibration) -> bool:
         """Whether another calibration counts alike."""
-        return calibration is self._calibration or self.ratios == ratios_of(calibration)
+        return calibration is self._calibration or self.ratios == calibration.ratios
 
     def forget(self, same: int) -> None:
         """Units from this number on were joined by what came."""
@@ -53,7 +53,7 @@ class Tally:
         """The tokens of each item, not rounded."""
         missing = self._about.items[len(self._estimates) :]
         if missing:
-            self._estimates += _estimates(self.ratios, map(attrgetter("weight"), missing))
+            self._estimates += self._calibration.estimates(map(attrgetter("weight"), missing))
         return self._estimates
 
     @property
@@ -95,7 +95,7 @@ class Tally:
             else:
                 reached = list(map(about.sums.__getitem__, ends))
                 weights = map(sub, reached[1:], reached)
-                add_up(self._units, list(map(math.ceil, _estimates(self.ratios, weights))))
+                add_up(self._units, list(map(math.ceil, self._calibration.estimates(weights))))
         return self._units
 
     @property
@@ -120,25 +120,6 @@ def add_up(sums: list[int], values: Sequence[int]) -> None:
         sums.extend(islice(accumulate(values, initial=sums[-1]), 1, None))
     else:
         sums.extend(repeat(sums[-1], len(values)))
-
-
-def ratios_of(calibration: Calibration) -> tuple[float, float, float, float]:
-    """What tokens depend on."""
-    return (calibration.prose, calibration.code, calibration.json, calibration.cjk)
-
-
-def _estimates(ratios: tuple[float, float, float, float], weights: Iterable[Weight]) -> list[float]:
-    """What `Calibration.estimate` gives, for many."""
-    prose, code, json, cjk = ratios
-    return [
-        prose * weight.prose
-        + code * weight.code
-        + json * weight.json
-        + cjk * weight.cjk
-        + weight.fixed
-        + weight.overhead
-        for weight in weights
-    ]
 
 
 def _total(values: list[float]) -> float:

@@ -24,4 +24,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         for name, least in (("line", LEAST_LINE), ("bytes", LEAST_BYTES)):
             value = getattr(self, name)
             if value < least:
-                raise SettingError(f"outputs.{name}", value, f"{least} or more")
+                raise SettingError(name, value, f"{least} or more")

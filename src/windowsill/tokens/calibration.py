@@ -7,7 +7,7 @@ model's starting ratio, a forgetting factor, and a bounded influence of every si
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -94,6 +94,24 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
             + weight.fixed
             + weight.overhead
         )
+
+    def estimates(self, weights: Iterable[Weight]) -> list[float]:
+        """The same for each of many weights: plans ask for thousands of them, and a call for each would be felt."""
+        prose, code, json, cjk = self.ratios
+        return [
+            prose * weight.prose
+            + code * weight.code
+            + json * weight.json
+            + cjk * weight.cjk
+            + weight.fixed
+            + weight.overhead
+            for weight in weights
+        ]
+
+    @property
+    def ratios(self) -> tuple[float, float, float, float]:
+        """What an estimate depends on."""
+        return (self.prose, self.code, self.json, self.cjk)
 
     def observe(self, counted: Weight, reported: int) -> Calibration:
         """What is known after a provider reported `reported` tokens for what we count as `counted`.

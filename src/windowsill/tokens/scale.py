@@ -74,20 +74,8 @@ class Scale:
         return math.ceil(self.calibration.estimate(weight))
 
     def each(self, weights: Iterable[Weight]) -> list[int]:
-        """The same for each of many weights: a plan asks for thousands of them."""
-        known = self.calibration
-        prose, code, json, cjk, ceil = known.prose, known.code, known.json, known.cjk, math.ceil
-        return [
-            ceil(
-                prose * weight.prose
-                + code * weight.code
-                + json * weight.json
-                + cjk * weight.cjk
-                + weight.fixed
-                + weight.overhead
-            )
-            for weight in weights
-        ]
+        """The same for each of many weights."""
+        return list(map(math.ceil, self.calibration.estimates(weights)))
 
 
 class _Pan:
