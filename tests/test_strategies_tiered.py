@@ -61,6 +61,7 @@ def test_the_immediate_turns_stay_when_the_request_is_too_large():
         session.compose_sync()
         latest = session.items()[-10:]
         assert not any(item.fold or item.cuts for item in latest)
+    assert session.folds
 
 
 def test_old_observations_are_masked_first():
