@@ -44,6 +44,14 @@ def talk(session: Session, turns: int, start: int = 0, words: int = 30) -> None:
             session.add(message)
 
 
+def fill(session: Session, tokens: int, start: int = 0) -> int:
+    """Turns until the view has so many tokens; the number of the next one."""
+    while session.tokens < tokens:
+        talk(session, 1, start=start)
+        start += 1
+    return start
+
+
 def shown(session: Session) -> list[tuple[str, bytes]]:
     """What the model sees: ids and content."""
     return [(item.id, msgspec.json.encode(session.view.read(item))) for item in session.items()]

@@ -1,7 +1,6 @@
 """Summaries that a model writes while the agent goes on."""
 
 import asyncio
-import logging
 import subprocess
 import sys
 import threading
@@ -11,13 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sessions import TASK, kept, opened, shown, talk
-from windowsill import Session, WindowsillError
+from sessions import fill, kept, opened, shown, talk
+from windowsill import WindowsillError
 from windowsill.history.folds import Brief
 from windowsill.messages import Usage
-from windowsill.session.agent_state import AgentState
-from windowsill.session.manager import ContextManager, Manager
-from windowsill.store.memory import MemoryStore
 from windowsill.strategies import Plan
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.sliding_window import fold_units, free_units
@@ -77,14 +73,6 @@ def made(writer, *, budget=3_000, wait=5.0, **settings):
 def finished(session):
     """Wait until what is being written is written."""
     session._composer.fitting.desk._background.job.texts.exception(timeout=5)
-
-
-def fill(session, tokens, start=0):
-    """Turns until the view has so many tokens."""
-    while session.tokens < tokens:
-        talk(session, 1, start=start)
-        start += 1
-    return start
 
 
 def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
@@ -265,75 +253,6 @@ def test_nothing_is_prepared_for_a_caller_who_keeps_no_session():
     fill(session, 1_900)
     session.compose_once(system=None, tools=(), params={}, max_output=None, model=None)
     assert session._composer.fitting.desk._background.job is None
-
-
-def test_a_filling_window_is_said_once_for_each_crossing(caplog):
-    """At the warning mark, not with every request above it."""
-    session = opened(budget=3_000)
-    with caplog.at_level(logging.WARNING, logger="windowsill"):
-        at = fill(session, 1_900)
-        session.compose_sync()
-        fill(session, 2_000, start=at)
-        session.compose_sync()
-    assert len([record for record in caplog.records if "of what fits" in record.message]) == 1
-
-
-def test_statistics_say_what_reducing_did():
-    """Messages and tokens before, after and removed; how often it ran."""
-    session = opened(budget=1_500)
-    assert session_stats(session) is None
-    fill(session, 2_000)
-    found = session.compose_sync().report.statistics
-    assert found.pruned
-    assert found.emergency
-    assert found.messages_removed == found.messages_before - found.messages_after > 0
-    assert found.tokens_removed == found.tokens_before - found.tokens_after > 0
-    assert (found.runs, session.compose_sync().report.statistics.runs) == (1, 1)
-    assert not session.compose_sync().report.statistics.pruned
-
-
-def session_stats(session):
-    talk(session, 1)
-    found = session.compose_sync().report.statistics
-    return found if found.pruned else None
-
-
-def test_an_agents_state_reduces_when_it_has_grown():
-    """E3: by role and text."""
-    state = AgentState(opened(budget=1_000))
-
-    async def run():
-        found = None
-        for number in range(40):
-            found = await state.add_message_with_pruning("user", f"note {number} " + "word " * 30)
-            state.add_message("assistant", "noted")
-            if found.pruned:
-                return found
-        return found
-
-    assert asyncio.run(run()).tokens_removed > 0
-    assert state.conversation_history[0]["content"].startswith("note 0")
-
-
-def test_a_context_manager_takes_an_agents_list():
-    """`compose_payload` and `on_turn_complete`: what is new is added, what is retrieved comes last."""
-    session = Session.open("m", model="gpt-5", store=MemoryStore())
-    manager = Manager(session)
-    assert isinstance(manager, ContextManager)
-    history = [{"role": "user", "content": TASK}]
-
-    async def run():
-        payload = await manager.compose_payload("You mend.", history, [], rag_context="The page is login.html.")
-        history.append({"role": "assistant", "content": "done"})
-        await manager.on_turn_complete(history)
-        history.append({"role": "user", "content": "thanks"})
-        return payload, await manager.compose_payload("You mend.", history, [])
-
-    first, second = asyncio.run(run())
-    assert [message["content"] for message in first.messages] == ["You mend.", TASK, "The page is login.html."]
-    assert second.messages[-1]["content"] == "thanks"
-    assert len(list(session.messages())) == 4
-    assert len(session.branches) == 1
 
 
 def test_below_the_high_mark_nothing_is_hidden_when_nothing_could_be_written():
