@@ -1,0 +1,51 @@
+"""The tools of the projection's tests: those of a small coding agent."""
+
+from __future__ import annotations
+
+from windowsill.messages import Tool
+from windowsill.state import State
+from windowsill.state.projection import Narrow, Offered, Projection
+from windowsill.state.runtime import Resources, Runtime
+from windowsill.state.task import About, Task, TaskLimits
+
+
+def tool(name, *, required=(), description="", **properties):
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return Tool(
+        name=name, description=description, schema={**schema, "required": list(required)} if required else schema
+    )
+
+
+TEXT = {"type": "string"}
+DELETABLE = ("/tmp/allowed-file-1.txt", "/tmp/allowed-file-2.txt")
+COMMANDS = ("npm test", "npm run build", "npm run lint")
+RULES = (
+    Narrow(tool="deleteFile", parameter="path", allow=DELETABLE),
+    Narrow(tool="execute", parameter="command", allow=COMMANDS),
+)
+ALL = (
+    Offered(tool("search", query=TEXT), "search", priority=80),
+    Offered(tool("readFile", path=TEXT), "readFile", priority=90),
+    Offered(tool("writeFile", path=TEXT, content=TEXT), "writeFile", priority=85),
+    Offered(tool("deleteFile", path={**TEXT, "description": "File path"}), "deleteFile", ("admin",)),
+    Offered(tool("execute", command=TEXT), "execute", priority=70),
+    Offered(tool("test"), "test", priority=75),
+    Offered(tool("deploy"), "deploy", ("deploy",), priority=60),
+)
+
+
+def letters(text):
+    return len(text)
+
+
+def state(phase="executing", permissions=("read",), environment="dev", *, priority="medium", limit=None, used=0.0):
+    return State(
+        runtime=Runtime(
+            phase=phase, permissions=permissions, environment=environment, resources=Resources(seconds=used)
+        ),
+        task=Task(about=About(priority=priority), limits=TaskLimits(max_seconds=limit)),
+    )
+
+
+def projected(offered=ALL, at=None, **settings):
+    return Projection(offered, count=settings.pop("count", letters), **settings).project(at or state())
