@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from bench import formats, growth, loop, outputs, planning, prefix, recall, recorded, startup, writers
+from bench import (
+    formats,
+    growth,
+    layers,
+    loop,
+    outputs,
+    planning,
+    prefix,
+    projection,
+    recall,
+    recorded,
+    redaction,
+    startup,
+    telemetry,
+    writers,
+)
 
 ALL = {
     "startup": startup.run,
@@ -17,6 +32,10 @@ ALL = {
     "recall": recall.run,
     "recorded": recorded.run,
     "outputs": outputs.run,
+    "layers": layers.run,
+    "projection": projection.run,
+    "telemetry": telemetry.run,
+    "redaction": redaction.run,
 }
 
 

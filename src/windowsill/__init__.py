@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from windowsill.budget import Budget as Budget
     from windowsill.compose import Payload as Payload
     from windowsill.compose import Report as Report
+    from windowsill.engine import Engine as Engine
+    from windowsill.engine import Result as Result
+    from windowsill.engine import tool as tool
     from windowsill.errors import BudgetError as BudgetError
     from windowsill.errors import ConflictError as ConflictError
     from windowsill.errors import DamagedError as DamagedError
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from windowsill.session.manager import ContextManager as ContextManager
     from windowsill.session.manager import Manager as Manager
     from windowsill.session.session import Session as Session
+    from windowsill.state import State as State
     from windowsill.store import Store as Store
     from windowsill.store import open_store as open_store
     from windowsill.strategies import Plan as Plan
@@ -46,6 +50,7 @@ _HOMES = {
     "ConflictError": "errors",
     "ContextManager": "session",
     "DamagedError": "errors",
+    "Engine": "engine",
     "FoldError": "errors",
     "FormatError": "errors",
     "InputError": "errors",
@@ -56,8 +61,10 @@ _HOMES = {
     "Payload": "compose",
     "Plan": "strategies",
     "Report": "compose",
+    "Result": "engine",
     "Session": "session",
     "SettingError": "errors",
+    "State": "state",
     "Store": "store",
     "StoreError": "errors",
     "Strategy": "strategies",
@@ -68,6 +75,7 @@ _HOMES = {
     "fit": "session",
     "open_store": "store",
     "repair": "formats",
+    "tool": "engine",
     "validate": "formats",
     "wrap": "integrations",
 }

@@ -10,6 +10,7 @@ import msgspec
 
 from windowsill.errors import SettingError
 from windowsill.models import Model
+from windowsill.models.model import SizeClass
 
 Size: TypeAlias = int | float | str | tuple[int | float | str, ...]
 """Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
@@ -61,6 +62,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     fixed_bytes: int = 0
     """Bytes of the parts that are never cut."""
+    size: SizeClass = "balanced"
+    """How large the model is in its family."""
 
     @property
     def room_bytes(self) -> int | None:
@@ -150,5 +153,6 @@ def budget_for(
         step=max(1, top - bottom) if anchored else 0,
         warn=0 if warn is None else min(top, tokens_of(warn, base, "warn")),
         window=window,
+        size=model.size,
         limits=Limits(bytes=model.request_bytes, media=model.media_count, media_bytes=model.media_bytes),
     )

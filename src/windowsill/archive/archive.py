@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 
-from windowsill import formats
+from windowsill import formats, telemetry
 from windowsill.archive.asked import MOST, check_limits, known_roles, names
 from windowsill.archive.catching_up import catch_up
 from windowsill.archive.embedders import Embedder
@@ -29,6 +29,9 @@ from windowsill.tokens import counter
 
 DEFAULT_K = 5
 """How many passages are found when neither a number nor a budget is given."""
+
+SOURCE = "archive"
+"""What spans call the place that is searched."""
 
 Kept: TypeAlias = Literal["stored", "fact", "summary"]
 _APPROXIMATE = "bytes/4"
@@ -116,13 +119,16 @@ class Archive:
         """
         check_limits(k, budget, after=after, before=before, now=now)
         most = k or (DEFAULT_K if budget is None else None)
-        scope = self._ready(names(sessions))
         filters = Filters(roles=known_roles(roles), tools=names(tools), after=after, before=before, within=within)
-        ranked = search(
-            self._index, scope, query, filters=filters, ranking=self._ranking, similar=self._similar, now=now
-        )
-        found = fill(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=self._ranking.alike)
-        found = self._placed(found)
+        with telemetry.retrieval(SOURCE, query, session=self.session_id, scope=self.scope) as span:
+            scope = self._ready(names(sessions))
+            ranked = search(
+                self._index, scope, query, filters=filters, ranking=self._ranking, similar=self._similar, now=now
+            )
+            alike = self._ranking.alike
+            found = fill(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=alike)
+            found = self._placed(found)
+            span.set(found=len(found))
         return sorted(found, key=lambda each: (each.at, each.session, each.seq or 0, each.lines)) if by_time else found
 
     def mentions(self, words: Iterable[str], k: int, *, within: Sequence[tuple[int, int]] | None = None) -> list[Found]:
@@ -131,9 +137,13 @@ class Archive:
         For a program that looks through them itself: it is several times faster than `retrieve`.
         """
         check_limits(k)
-        scope = self._ready(None)
-        matched = self._index.match(query(" ".join(words)), scope, Filters(within=within), min(k, MOST))
-        return found_at(self._index, dict(matched), scope)
+        asked = " ".join(words)
+        with telemetry.retrieval(SOURCE, asked, session=self.session_id, scope=self.scope) as span:
+            scope = self._ready(None)
+            matched = self._index.match(query(asked), scope, Filters(within=within), min(k, MOST))
+            found = found_at(self._index, dict(matched), scope)
+            span.set(found=len(found))
+        return found
 
     def catch_up(self) -> None:
         """Index what was added since the last time; every question does so by itself."""

@@ -24,9 +24,21 @@ HOMES = {
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@click.option(
+    "--trace",
+    metavar="FILE",
+    envvar="WINDOWSILL_TRACE",
+    type=click.Path(dir_okay=False),
+    help="Append OpenTelemetry spans of what the command does to FILE, one JSON object a line (WINDOWSILL_TRACE).",
+)
 @click.version_option(windowsill.__version__, "-V", "--version", message="windowsill %(version)s")
 @click.pass_context
-def group(ctx: click.Context) -> None:
+def group(ctx: click.Context, trace: str | None) -> None:
     """Version control for a context window: keep an LLM agent inside its window without losing anything."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+    elif trace is not None:
+        from windowsill import telemetry  # noqa: PLC0415 - most commands are not traced
+
+        ctx.with_resource(telemetry.to_file(trace))
+        ctx.with_resource(telemetry.span(f"windowsill {ctx.invoked_subcommand}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import anyio
@@ -18,8 +19,11 @@ TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secre
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback give a token.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
 @click.option("--token", envvar=TOKEN, help=f"The secret that clients must send as a bearer token ({TOKEN}).")
+@click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @store_option
-def mcp(session: str, place: str | None, host: str, port: int, token: str | None, *, http: bool) -> None:
+def mcp(
+    session: str, place: str | None, host: str, port: int, token: str | None, metrics: int | None, *, http: bool
+) -> None:
     """Serve the tools of a session to MCP clients.
 
     A model then reads and searches what left its window: tool_output_cache, tool_output_cache_grep, history_search,
@@ -27,9 +31,16 @@ def mcp(session: str, place: str | None, host: str, port: int, token: str | None
     """
     from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - only loaded when it is served
 
-    with opened_session(place, session) as (found, _):
+    with opened_session(place, session) as (found, _), _measured(metrics):
         if http:
             tell = partial(click.echo, err=True)
             anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token, ready=tell))
         else:
             anyio.run(serve_stdio, found.tools)
+
+
+def _measured(port: int | None) -> AbstractContextManager[object]:
+    """Metrics, served on this machine only: they have no password."""
+    from windowsill import telemetry  # noqa: PLC0415 - only loaded when it is served
+
+    return nullcontext() if port is None else telemetry.serve_metrics(port)

@@ -6,7 +6,7 @@ What a fold weighs and saves is counted here, not believed.
 from __future__ import annotations
 
 import itertools
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -23,9 +23,12 @@ from windowsill.history.folds import (
 )
 from windowsill.history.hiding import replace_block
 from windowsill.history.marker import Facts
+from windowsill.history.redacting import told
 from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse
+from windowsill.redaction import usual
+from windowsill.redaction.documents import redacted_value
 from windowsill.tokens import Weight
 
 
@@ -38,6 +41,7 @@ def checked(view: View, proposal: Proposal) -> Proposal:
     if proposal.briefs and len(proposal.briefs) != len(proposal.spans):
         raise FoldError("a fold needs one brief for each span, or none", remedy="give None where nothing is written")
     _check_words(proposal)
+    proposal = _without_secrets(proposal)
     spans = tuple(_span(view, span, stand) for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True))
     _check_apart(spans)
     runs = [span for span in spans if isinstance(span, Run)]
@@ -65,6 +69,33 @@ def _check_words(proposal: Proposal) -> None:
     except Exception as error:  # noqa: BLE001 - a plug-in may put anything into a message
         what = f"what stands in cannot be kept: {type(error).__name__}: {error}"
         raise FoldError(what, remedy="give sound messages") from None
+
+
+def _without_secrets(proposal: Proposal) -> Proposal:
+    """The same without secrets in what stands for messages: every summary comes through here, whoever wrote it.
+
+    What stands for a part of a message is left alone: it shows words of a message that is visible.
+    """
+    runs = [span for span in proposal.spans if isinstance(span, Run)]
+    stand_ins = tuple(
+        told(stand) if isinstance(span, Run) and isinstance(stand, Message) else stand
+        for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True)
+    )
+    spans = proposal.spans
+    if _holds_secrets([run.facts for run in runs]):
+        spans = tuple(
+            msgspec.structs.replace(span, facts=redacted_value(span.facts, usual())) if isinstance(span, Run) else span
+            for span in spans
+        )
+    return msgspec.structs.replace(proposal, spans=spans, stand_ins=stand_ins)
+
+
+def _holds_secrets(facts: list[dict[str, Any]]) -> bool:
+    try:
+        return usual().holds(msgspec.json.encode(facts))
+    except (TypeError, ValueError) as error:
+        what = f"the facts of a fold cannot be kept: {type(error).__name__}: {error}"
+        raise FoldError(what, remedy="leave them out") from None
 
 
 def _span(view: View, span: Span, stand_in: StandIn) -> Span:

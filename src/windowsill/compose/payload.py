@@ -120,6 +120,7 @@ class Payload:
         render: Callable[[str], Rendered],
         breakpoints: Breakpoints,
         headers: Mapping[str, str] | None = None,
+        items: Sequence[Item] = (),
     ) -> None:
         self.tokens = tokens
         """What the whole request weighs."""
@@ -135,6 +136,7 @@ class Payload:
         self._render = render
         self._breakpoints = breakpoints
         self._bodies: dict[tuple[str, bool], bytes] = {}
+        self._items = items
 
     @cached_property
     def report(self) -> Report:
@@ -159,6 +161,11 @@ class Payload:
         """The messages in the format they came in."""
         found: list[dict[str, Any]] = self.to(cache=False)[formats.get(self.format).rules.under]
         return found
+
+    @property
+    def compacted(self) -> bool:
+        """Whether something of the conversation is hidden or cut in this request."""
+        return any(item.fold or item.cuts for item in self._items)
 
     @property
     def cost(self) -> float:

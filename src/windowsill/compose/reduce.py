@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from windowsill import telemetry
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
 from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
@@ -156,16 +157,18 @@ def _round(
 ) -> bool:
     """Plan once and fold; false when a text is still being written, and the fold comes with a later request."""
     urgent = _total(view, budget) > budget.limit
-    plan = strategy.plan(view, budget)
-    done.middle = plan.middle or done.middle
-    done.notes.extend(plan.notes)
-    waiting = False
-    for proposal in plan.proposals:
-        filled = write(checked(view, proposal), urgent=urgent)
-        waiting = waiting or filled is None
-        if filled is not None:
-            done.notes.extend(filled.notes)
-            _accept(view, budget, strategy, filled, accept)
+    with telemetry.span("plan", strategy=strategy.name, urgent=urgent) as span:
+        plan = strategy.plan(view, budget)
+        span.set(proposals=len(plan.proposals))
+        done.middle = plan.middle or done.middle
+        done.notes.extend(plan.notes)
+        waiting = False
+        for proposal in plan.proposals:
+            filled = write(checked(view, proposal), urgent=urgent)
+            waiting = waiting or filled is None
+            if filled is not None:
+                done.notes.extend(filled.notes)
+                _accept(view, budget, strategy, filled, accept)
     return not waiting
 
 

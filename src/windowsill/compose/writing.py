@@ -10,6 +10,7 @@ import msgspec
 from windowsill.history.folds import Brief, Proposal, Run, StandIn
 from windowsill.history.hiding import hide
 from windowsill.history.marker import Facts
+from windowsill.history.redacting import told
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_message
 from windowsill.writers import Material, Written
@@ -48,7 +49,8 @@ def materials(view: View, proposal: Proposal, load: Callable[[Sequence[Item]], N
         found.append(
             Material(
                 # A writer sees what a mask hid: once the message is gone, its summary is all that is left in view.
-                messages=tuple(view.whole(item) if item.cuts else view.read(item) for item in items),
+                # It sees no secret: what it never read it cannot tell, nor send to another provider.
+                messages=tuple(told(view.whole(item) if item.cuts else view.read(item)) for item in items),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
                 ledger=merged([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),

@@ -70,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """Who turns text into vectors, so that a search finds by meaning too; words alone without it."""
     recall: Size | None = None
     """How many tokens a request may bring back from what was hidden, for the step at hand; nothing without it."""
+    layers: Size | None = None
+    """How many tokens a request may tell of the layered state; without it nothing is told, but by `layered`."""
 
     def check(self) -> Settings:
         """The settings themselves; `SettingError` when one is out of its range."""
@@ -78,8 +80,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         if self.overhead < 0:
             raise SettingError("overhead", self.overhead, "tokens, 0 or more")
         probe = self.window or 1_000_000
-        if self.budget is not None:
-            tokens_of(self.budget, probe, "budget")
+        for name in ("budget", "recall", "layers"):
+            if getattr(self, name) is not None:
+                tokens_of(getattr(self, name), probe, name)
         if all(tokens_of(self.low, base, "low") > tokens_of(self.high, base, "high") for base in self._bases()):
             if self.low == LOW:
                 # Nobody stated it: the one that was stated is to blame.
@@ -88,8 +91,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         tokens_of(self.warn, probe, "warn")
         if not 0 <= self.wait <= LONGEST_WAIT:
             raise SettingError("wait", self.wait, f"seconds from 0 to {LONGEST_WAIT:,}")
-        if self.recall is not None:
-            tokens_of(self.recall, probe, "recall")
         if self.scope != "session" and getattr(self, self.scope) is None:
             raise SettingError("scope", self.scope, f"session, as no {self.scope} is stated")
         if self.preset is not None:

@@ -9,6 +9,7 @@ import msgspec
 from windowsill import formats
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError
 from windowsill.exchange.routes import Route
+from windowsill.exchange.watching import Watching
 from windowsill.formats import streaming
 from windowsill.logs import log
 from windowsill.messages import Message, Request
@@ -17,6 +18,7 @@ from windowsill.models.overflow import is_overflow
 from windowsill.session import Session
 from windowsill.session.resuming import PREVIOUS, THREAD, Resumed
 from windowsill.session.threads import RESPONSE
+from windowsill.telemetry import ModelCall
 
 OVERFLOW_STATUSES = (400, 413, 422)
 """What providers answer to a request that is too long."""
@@ -38,6 +40,7 @@ class Exchange:
         self._read: Request | None = None
         self._resumed: Resumed | None = None
         self._tried_again = False
+        self.watching = Watching()
 
     def request(self) -> bytes:
         """The body to send. What cannot be taken in goes through as it came, if it can be answered without a past."""
@@ -65,6 +68,10 @@ class Exchange:
         self._resumed = None
         return self._body
 
+    def call(self, server: str = "", port: int | None = None) -> ModelCall:
+        """The span of the call, for a `with` around what is sent; a streamed answer keeps it until it ends."""
+        return self.watching.begin(self._session, self._route, self._read, self._resumed, (server, port))
+
     @property
     def headers(self) -> dict[str, str]:
         """Headers that the composed request needs; of one that lists values, those are added to the client's own."""
@@ -82,6 +89,7 @@ class Exchange:
                 return None
             self._tried_again = True
             smaller = self._compose()
+            self.watching.again(self._resumed)
         except (WindowsillError, OSError) as error:
             # The caller gets the provider's word for it, not ours.
             log.warning("a request that was too long was not made smaller: %s", error)
@@ -90,6 +98,7 @@ class Exchange:
 
     def answer(self, status: int, body: bytes) -> None:
         """Record the answer of a call that was not streamed."""
+        self.watching.answered(status, body, success=status in SUCCESS)
         if status in SUCCESS and self._resumed is not None:
             self._record(body, {})
 
@@ -102,6 +111,7 @@ class Exchange:
 
     def recorder(self) -> Recorder:
         """Listens to a streamed answer."""
+        self.watching.streams()
         return Recorder(self, streaming.stream(self._format))
 
     def _understood(self) -> Request:
@@ -169,6 +179,7 @@ class Recorder:
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes as they pass by."""
+        self._exchange.watching.hears()
         if not self._begun and chunk.strip():
             self._begun = True
             # Some servers answer in one piece where a stream was asked for.
@@ -194,8 +205,12 @@ class Recorder:
                 self._stream.close()
             except WindowsillError as error:
                 log.warning("a streamed answer was not recorded: %s", error)
+                self._exchange.watching.streamed(None)
                 return
+            self._exchange.watching.streamed(self._stream)
             self._exchange.streamed(self._stream)
+        else:
+            self._exchange.watching.streamed(None)
 
 
 class _Identified(msgspec.Struct):

@@ -14,9 +14,9 @@ import msgspec
 
 from windowsill.errors import DamagedError
 
-Kind: TypeAlias = Literal["message", "fold", "unfold", "mark", "call", "usage", "rewind", "label"]
+Kind: TypeAlias = Literal["message", "fold", "unfold", "mark", "call", "usage", "rewind", "label", "state", "tools"]
 
-COMMON: frozenset[Kind] = frozenset({"message", "call", "usage"})
+COMMON: frozenset[Kind] = frozenset({"message", "call", "usage", "state"})
 """The kinds that every turn writes. Stores find the others without walking these."""
 
 ROOT = 0

@@ -38,6 +38,8 @@ LETTERS: dict[Kind, str] = {
     "usage": "t",
     "rewind": "r",
     "label": "l",
+    "state": "s",
+    "tools": "p",
 }
 """Ids are a letter and the entry's number: short, unique in their session, the same for the same input."""
 
@@ -231,9 +233,9 @@ class Draft:
         self._terms = call.terms
         return self._seal("call", _pack(call))
 
-    def record(self, kind: Kind, value: Any) -> Entry:
+    def record(self, kind: Kind, value: Any, body: bytes = b"") -> Entry:
         """Something happened that changes no view."""
-        return self._seal(kind, _pack(value))
+        return self._seal(kind, _pack(value), body)
 
     def rewind(self, to: int, to_hash: bytes, left: int, reason: str = "") -> Entry:
         """The head was moved: this entry's parent is where it went."""

@@ -16,6 +16,7 @@ from windowsill.history.survey import Survey, between
 from windowsill.history.view import Item, View
 from windowsill.history.voice import own_words
 from windowsill.messages import Message, text_message
+from windowsill.redaction import redacted
 
 MOST_TOOLS = 12
 """How many tool names a marker lists: a session has few tools, and a list without end would grow with it."""
@@ -48,7 +49,7 @@ def gather(
         facts.messages += 1
         facts.tokens += weight
         _count_calls(facts, item.tools)
-        if item.own and (words := own_words(read(item))):
+        if item.own and (words := _quotable(read(item))):
             facts.said.append((item.id, words))
     return _quoted(facts, room)
 
@@ -84,9 +85,14 @@ def _said(view: View, known: Survey, start: int, stop: int) -> Iterator[tuple[st
         item = view.items[place]
         words = known.words.get(place)
         if words is None:
-            words = known.words[place] = own_words(view.read(item))
+            words = known.words[place] = _quotable(view.read(item))
         if words:
             yield item.id, words
+
+
+def _quotable(message: Message) -> str:
+    """What the user wrote; secrets are taken out before anything is cut, because half a key is not known as one."""
+    return redacted(own_words(message))
 
 
 def _take_over(facts: Facts, item: Item) -> None:

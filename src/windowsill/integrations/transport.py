@@ -136,13 +136,14 @@ class _Transport(_Sending):
             return self._passed(self.inner.send(request, stream=True))
         exchange = self._door.exchange(request, found, request.read())
         body: bytes | None = self._door.composed(exchange)
-        while body is not None:
-            response = self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
-            if exchange.streams(response.status_code, response.headers.get("content-type", "")):
-                return self._passed(response, exchange.recorder())
-            answer = response.read()
-            body = exchange.retry(response.status_code, answer)
-        exchange.answer(response.status_code, answer)
+        with exchange.call(request.url.host, request.url.port):
+            while body is not None:
+                response = self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+                if exchange.streams(response.status_code, response.headers.get("content-type", "")):
+                    return self._passed(response, exchange.recorder())
+                answer = response.read()
+                body = exchange.retry(response.status_code, answer)
+            exchange.answer(response.status_code, answer)
         return unpacked(self.library, response, content=answer)
 
     def close(self) -> None:
@@ -159,13 +160,14 @@ class _AsyncTransport(_Sending):
             return self._passed(await self.inner.send(request, stream=True))
         exchange = self._door.exchange(request, found, await request.aread())
         body: bytes | None = await to_thread.run_sync(self._door.composed, exchange)
-        while body is not None:
-            response = await self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
-            if exchange.streams(response.status_code, response.headers.get("content-type", "")):
-                return self._passed(response, exchange.recorder())
-            answer = await response.aread()
-            body = await to_thread.run_sync(exchange.retry, response.status_code, answer)
-        await to_thread.run_sync(exchange.answer, response.status_code, answer)
+        with exchange.call(request.url.host, request.url.port):
+            while body is not None:
+                response = await self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+                if exchange.streams(response.status_code, response.headers.get("content-type", "")):
+                    return self._passed(response, exchange.recorder())
+                answer = await response.aread()
+                body = await to_thread.run_sync(exchange.retry, response.status_code, answer)
+            await to_thread.run_sync(exchange.answer, response.status_code, answer)
         return unpacked(self.library, response, content=answer)
 
     async def aclose(self) -> None:

@@ -29,9 +29,16 @@ def again_after_conflicts(act: Callable[[], T]) -> T:
 
 
 def write(
-    ledger: Ledger, messages: Sequence[Message], usage: Usage | None, *, steady: bytes | None = None
+    ledger: Ledger,
+    messages: Sequence[Message],
+    usage: Usage | None,
+    *,
+    steady: bytes | None = None,
+    also: Callable[[Draft, list[Entry]], object] | None = None,
 ) -> list[str]:
     """Append messages, and what was reported for the last request, in one commit; the ids of the messages.
+
+    `also` adds to the same commit what belongs to these messages.
 
     With `steady`, the fingerprint of the conversation they continue, it is a `ConflictError` when somebody else has
     led it elsewhere meanwhile.
@@ -50,6 +57,8 @@ def write(
         ]
         if usage is not None:
             draft.record("usage", usage)
+        if also is not None:
+            also(draft, written)
         return written
 
     entries = ledger.commit(make, steady=steady)

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from threading import Event, RLock, Thread
 from typing import NamedTuple
 
+from windowsill import telemetry
 from windowsill.errors import WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.logs import log
@@ -40,7 +41,7 @@ class Job:
     def start(self) -> None:
         """Write in a thread of its own."""
         try:
-            Thread(target=self._run, name="windowsill-writer", daemon=True).start()
+            Thread(target=telemetry.carried(self._run), name="windowsill-writer", daemon=True).start()
         except RuntimeError as error:
             # There are no threads left, or the program is ending: code writes, as for any other fault.
             self._settle(WindowsillError(f"it could not be begun: {error}"))
@@ -80,10 +81,11 @@ class Job:
                 return []
             self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
         try:
-            return [
-                await self._writer.awrite(brief, material) if brief is not None and material is not None else None
-                for brief, material in self._briefs
-            ]
+            with telemetry.span("write", writer=self._writer.name, strategy=self.proposal.strategy):
+                return [
+                    await self._writer.awrite(brief, material) if brief is not None and material is not None else None
+                    for brief, material in self._briefs
+                ]
         finally:
             with self._lock:
                 self._stop = None

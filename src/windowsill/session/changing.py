@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from windowsill import telemetry
+from windowsill.budget import Size
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.folds import FoldKind
 from windowsill.history.view import Marking, message_meta
 from windowsill.messages import Mark
 from windowsill.session import folding, undo
-from windowsill.session.looking import Looking
+from windowsill.session.checkpointing import Checkpointing
+from windowsill.store import Lock
+from windowsill.telemetry import names
 
 if TYPE_CHECKING:
     from windowsill.outputs import Collected
+    from windowsill.session.layering import Layering
+    from windowsill.session.stating import LiveState
+    from windowsill.state.projection import Decided
+
+# ruff: noqa: PLC0415 - most sessions keep no state, and load nothing for it
 
 
-class Changing(Looking):
+class Changing(Checkpointing):
     """The part of a session that folds, unfolds, goes back and marks."""
 
     def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
         """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
-        with self._ledger.lock:
+        with self._ledger.lock, telemetry.span("unfold", session=self.id, fold=fold_id):
             self._ledger.refresh()
             if fit:
                 budget = self._composer.budget(self._composer.fixed_tokens)
-                return undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
-            return undo.unfold(self._ledger, fold_id, span, reason)
+                undone = undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
+            else:
+                undone = undo.unfold(self._ledger, fold_id, span, reason)
+            telemetry.count(names.UNFOLDS)
+            return undone
 
     def fold(
         self,
@@ -68,7 +81,7 @@ class Changing(Looking):
         """
         if (message_id is None) == (at is None):
             raise InputError("rewind needs a message or a time", remedy="give one of them")
-        with self._ledger.lock:
+        with self._ledger.lock, telemetry.span("rewind", session=self.id):
             self._ledger.refresh()
             if message_id is not None:
                 place = undo.place_of_message(self._ledger, message_id, before=before)
@@ -78,9 +91,55 @@ class Changing(Looking):
 
     def switch(self, id: str, *, reason: str = "") -> str:
         """Return to a branch that was left (see `branches`), or to any entry."""
-        with self._ledger.lock:
+        with self._ledger.lock, telemetry.span("rewind", session=self.id):
             self._ledger.refresh()
             return undo.move(self._ledger, undo.place_of_entry(self._ledger, id), reason)
+
+    @cached_property
+    def state(self) -> LiveState:
+        """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
+        from windowsill.session.stating import LiveState
+
+        return LiveState(self._ledger)
+
+    @cached_property
+    def layering(self) -> Layering:
+        """Tells the model the state, in requests that do."""
+        from windowsill.session.layering import Layering
+
+        self._ledger.phase = lambda: self.state.value.runtime.phase
+        self._ledger.dress(self._ledger.view)
+        return Layering(self._ledger, self.state, self.count)
+
+    def tell_state(self, size: Size, *, apart: Iterable[str] = ()) -> None:
+        """Let requests tell the layered state, in so many tokens, where neither setting nor strategy says how many.
+
+        `apart` are layers that the caller tells in the system prompt.
+        """
+        self._composer.bringing.room = size
+        self.layering.apart = frozenset(apart)
+
+    def record_tools(self, decided: Decided) -> str:
+        """Write down which tools the model gets from now on, and which were hidden by which rule."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return self._ledger.commit(lambda draft: draft.record("tools", decided)).id
+
+    def hold(self, holder: str, *, seconds: float) -> Lock:
+        """Keep others out, or go on doing so; `LockedError` while another holds the session. Who only reads may.
+
+        The lock ends after so many seconds, and with the process that `store.lease.holder_name` names.
+        """
+        return self._store.lock(self.id, holder, seconds=seconds, now=self._ledger.clock())
+
+    def release(self, holder: str | None = None) -> bool:
+        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        return self._store.unlock(self.id, holder)
+
+    @property
+    def lock(self) -> Lock | None:
+        """Who holds this session, and until when."""
+        return self._store.locked(self.id, now=self._ledger.clock())
 
     def pin(self, message_id: str) -> None:
         """Never hide this message."""

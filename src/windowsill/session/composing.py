@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from windowsill import formats, strategies
-from windowsill.budget import Budget, budget_for, tokens_of
+from windowsill import formats, strategies, telemetry
+from windowsill.budget import Budget, Size, budget_for, tokens_of
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.payload import Payload, Report, Statistics, build_body, weigh_item
 from windowsill.compose.prefix import same_blocks, same_start
 from windowsill.compose.rendering import Rendered, Rendering, shows_refs
 from windowsill.config import Settings, tuned
-from windowsill.errors import BudgetError, InputError, UnknownModelError, WindowsillError
+from windowsill.errors import BudgetError, InputError, UnknownModelError
 from windowsill.history.history import Call, terms
-from windowsill.history.view import View
-from windowsill.session.adding import write
+from windowsill.history.view import Item, View
+from windowsill.session.bringing import Bringing
 from windowsill.session.desk import Desk
-from windowsill.session.fitting import Fitted, Fitting, Wanted
+from windowsill.session.fitting import Fitted, Fitting, Wanted, lowered
 from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.strategies import Asking, Delegating, Strategy
 from windowsill.strategies.guard import trusted
 from windowsill.strategies.sliding_window import SlidingWindow
+from windowsill.telemetry import names
 from windowsill.tokens import Scale, Weight
 from windowsill.writers import Shared
-
-if TYPE_CHECKING:
-    from windowsill.session.recalling import Recalling
 
 MOST_RECENT = 32
 """How many requests may wait for their answers at the same time, each to be held against its own."""
@@ -63,8 +61,7 @@ class Composer:
         self._stated = stated
         self._strategies = {lens.settings.strategy: trusted(strategy)}
         self._given: Strategy | None = None
-        self.recalling: Recalling | None = None
-        """Who looks for what the next step needs."""
+        self.bringing = Bringing(ledger, self.fitting)
         self._renderings: dict[tuple[str, bool], Rendering] = {}
         self._fixed: tuple[object, Fixed] | None = None
         self._before: Rendered | None = None
@@ -132,6 +129,24 @@ class Composer:
         model_name: str | None = None,
     ) -> Payload:
         """Reduce what is too large, render, and report."""
+        with telemetry.span(
+            "compose", timed=names.COMPOSE_DURATION, session=self.ledger.session, format=format
+        ) as span:
+            payload = self._composed(fixed, format, max_output, model_name, anchored=anchored)
+            if span.live:
+                model = self.lens.model
+                span.set(
+                    model=model_name or model.name,
+                    provider=names.provider_name(model.provider),
+                    tokens=payload.tokens,
+                    window=model.window,
+                    compacted=payload.compacted or None,
+                )
+            return payload
+
+    def _composed(
+        self, fixed: Fixed, format: str, max_output: int | None, model_name: str | None, *, anchored: bool
+    ) -> Payload:
         view = self.ledger.view
         rules = formats.get(format).rules
         if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
@@ -140,9 +155,7 @@ class Composer:
         wanted = self._wanted(fixed, format, max_output, model_name, anchored=anchored)
         tokens, blobs = wanted.budget.fixed, _ids(fixed)
         asking = self._asking(format)
-        told = self._recall(wanted.budget) if not anchored else ()
-        done = self.fitting.fit(wanted)
-        done.notes.extend(told)
+        done = self.fitting.fit(wanted) if anchored else self.bringing.fit(wanted, self.settings, self.lens.model)
         rendered = done.rendered
         total = tokens + rendered.extra + view.tokens()
         parts = tuple(id for id, _ in fixed.blobs.values())
@@ -180,7 +193,8 @@ class Composer:
             demands=self.lens.model.demands,
         )
         self.ledger.pend(call, dict(fixed.blobs.values()))
-        shown, refs = self._frozen(view), shows_refs(fixed.tools)
+        items = list(view.items)
+        shown, refs = self._frozen(view, items), shows_refs(fixed.tools)
         return Payload(
             tokens=total,
             tell=lambda: self._report(fixed, wanted.budget, shown(), done, total=total, stable=stable),
@@ -195,30 +209,20 @@ class Composer:
             ),
             breakpoints=breakpoints,
             headers=asking.headers if asking is not None else {},
+            items=items,
         )
-
-    def _recall(self, budget: Budget) -> tuple[str, ...]:
-        """Bring back what the step at hand needs of what is hidden; what is to be told about it."""
-        size, view = self.settings.recall, self.ledger.view
-        if size is None or self.recalling is None:
-            return ()
-        try:
-            found = self.recalling.recall(view, tokens_of(size, budget.limit, "recall"))
-        except WindowsillError as error:
-            # The archive can be made again; a turn that fails cannot be had back.
-            return (f"recall failed: {error}",)
-        if found is None:
-            return ()
-        write(self.ledger, [found.message], None, steady=view.thread)
-        return (f"recall: {found.lines} hidden lines brought back",)
 
     def sent_behind(self, message_id: str) -> Sent | None:
         """The last request that ended with this message, if it was not long ago."""
         return self._recent.get(message_id)
 
-    def reduce(self, fixed: Fixed, format: str) -> Statistics:
-        """Reduce what is too large already, without a request."""
-        return self.fitting.fit(self._wanted(fixed, format, None, None)).statistics
+    def reduce(self, fixed: Fixed, format: str, to: Size | None = None) -> Statistics:
+        """Reduce what is too large already, without a request; with `to`, everything above that."""
+        wanted = self._wanted(fixed, format, None, None)
+        if to is not None:
+            goal = tokens_of(to, wanted.budget.limit, "to")
+            wanted = msgspec.structs.replace(wanted, goal=goal, budget=lowered(wanted.budget, goal))
+        return self.fitting.fit(wanted).statistics
 
     def prepare(self, fixed: Fixed, format: str) -> None:
         """Let what will soon be needed be written in the background."""
@@ -330,9 +334,9 @@ class Composer:
         demands = self.lens.model.demands
         return Rendering(formats.get(format, demands), demands, refs=refs)
 
-    def _frozen(self, view: View) -> Callable[[], View]:
+    def _frozen(self, view: View, items: list[Item]) -> Callable[[], View]:
         """The view as it is now, for a payload that is looked at after the session has moved on."""
-        items, at, thread = list(view.items), view.at, view.thread
+        at, thread = view.at, view.thread
         changes = view.changes
 
         def frozen() -> View:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from windowsill import telemetry
 from windowsill.compose.checking import checked
 from windowsill.compose.writing import Filled, fill, materials, wants_writing, without_model
 from windowsill.errors import FoldError
@@ -172,12 +173,13 @@ class Desk:
     def _by_code(self, view: View, proposal: Proposal) -> Filled:
         from windowsill.writers.chain import by_code
 
-        found: Sequence[Material | None] = materials(view, proposal, self._load)
-        texts: list[Written | None] = [
-            None if brief is None or material is None else by_code(self._offline, brief, material)
-            for brief, material in zip(proposal.briefs, found, strict=True)
-        ]
-        return fill(view, proposal, texts)
+        with telemetry.span("write", writer=self._offline.name, strategy=proposal.strategy):
+            found: Sequence[Material | None] = materials(view, proposal, self._load)
+            texts: list[Written | None] = [
+                None if brief is None or material is None else by_code(self._offline, brief, material)
+                for brief, material in zip(proposal.briefs, found, strict=True)
+            ]
+            return fill(view, proposal, texts)
 
 
 def _stands(view: View, proposal: Proposal) -> bool:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from windowsill import telemetry
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
 from windowsill.compose.payload import FoldMade, Statistics
@@ -20,6 +21,7 @@ from windowsill.history.view import Item, View
 from windowsill.logs import log
 from windowsill.session.desk import Desk
 from windowsill.session.ledger import Ledger
+from windowsill.session.metering import commit_fold
 from windowsill.strategies import Eager, Following, Strategy
 from windowsill.strategies.sliding_window import free_units
 from windowsill.writers import Shared
@@ -55,6 +57,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The request as it would be now, for a summary to be asked at its end."""
     max_output: int | None = None
     anchored: bool = False
+    goal: int = 0
+    """Reduce to this, whatever the marks are; 0 for the marks."""
+
+
+def lowered(budget: Budget, goal: int) -> Budget:
+    """A budget whose marks are no higher than `goal`."""
+    return msgspec.structs.replace(budget, high=min(budget.high, goal), low=min(budget.low, goal))
 
 
 class Fitting:
@@ -105,6 +114,25 @@ class Fitting:
             raise overtaken
         raise self._too_much(budget, done)
 
+    def again(self, wanted: Wanted, first: Fitted) -> Fitted:
+        """Fit a request once more, to which something was added; what both times did."""
+        second = self.fit(wanted)
+        before, after = first.statistics, second.statistics
+        statistics = msgspec.structs.replace(
+            after,
+            pruned=before.pruned or after.pruned,
+            messages_before=before.messages_before,
+            tokens_before=before.tokens_before,
+            emergency=before.emergency or after.emergency,
+        )
+        return msgspec.structs.replace(
+            second,
+            folds=[*first.folds, *second.folds],
+            notes=[*first.notes, *second.notes],
+            middle=second.middle or first.middle,
+            statistics=statistics,
+        )
+
     def _reduce(self, wanted: Wanted, done: Fitted, extra: int) -> None:
         view, budget, strategy = self._ledger.view, wanted.budget, wanted.strategy
         too_long = budget.fixed + extra + view.tokens() > budget.high
@@ -154,11 +182,10 @@ class Fitting:
         if not above or total > budget.high or not self.desk.prepares or wanted.anchored:
             return
         self._ledger.journal.load(view)
-        plan = wanted.strategy.plan(
-            view, msgspec.structs.replace(budget, high=total - 1, low=min(budget.low, total - 1))
-        )
-        for proposal in plan.proposals:
-            self.desk.prepare(view, proposal, wanted.shared)
+        tighter = msgspec.structs.replace(budget, high=total - 1, low=min(budget.low, total - 1))
+        with telemetry.span("plan", session=self._ledger.session, strategy=wanted.strategy.name, early=True):
+            for proposal in wanted.strategy.plan(view, tighter).proposals:
+                self.desk.prepare(view, proposal, wanted.shared)
 
     def _with_floor(self, wanted: Wanted, fixed: int) -> Budget:
         """Marks that leave room above what always stays, or a large task would be folded around every turn."""
@@ -167,13 +194,15 @@ class Fitting:
         held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
         floor = fixed + (view.tokens(*held) if held else 0)
         marks = self._marks(min(floor, budget.limit), max_output=wanted.max_output, anchored=wanted.anchored)
+        if wanted.goal:
+            marks = lowered(marks, wanted.goal)
         return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
 
     def _fold(self, proposal: Proposal) -> FoldMade:
         view = self._ledger.view
         before = view.tokens()
         after = view.tokens_of(view.after(proposal.spans))
-        entry = self._ledger.commit(lambda draft: draft.fold(proposal, before, after))
+        entry = commit_fold(self._ledger, proposal, before, after)
         return FoldMade(
             id=entry.id,
             kind=proposal.kind,

@@ -14,6 +14,7 @@ from windowsill.history.marker import gather, marker
 from windowsill.messages import OutputRef, Text, ToolResult, text_message
 from windowsill.outputs.refs import ref_at
 from windowsill.outputs.wording import trimmed
+from windowsill.session import metering
 from windowsill.session.ledger import Ledger
 
 BY_HAND = "by hand"
@@ -23,8 +24,7 @@ def commit_fold(ledger: Ledger, proposal: Proposal) -> str:
     """Check a proposal, write it, apply it; the id of the fold."""
     view = ledger.view
     proposal = checked(view, proposal)
-    after = view.tokens_of(view.after(proposal.spans))
-    return ledger.commit(lambda draft: draft.fold(proposal, view.tokens(), after)).id
+    return metering.commit_fold(ledger, proposal, view.tokens(), view.tokens_of(view.after(proposal.spans))).id
 
 
 def fold_run(ledger: Ledger, first: str, last: str, text: str | None, kind: FoldKind, reason: str) -> str:

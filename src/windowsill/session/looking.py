@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from windowsill.config import Settings
 from windowsill.history.history import call_meta
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, text_message
+from windowsill.messages import Message, ToolUse, text_message
 from windowsill.models import Model
 from windowsill.session import telling, undo
 from windowsill.session.composing import Composer
@@ -23,6 +23,7 @@ from windowsill.store import Store
 if TYPE_CHECKING:
     from windowsill.archive import Archive
     from windowsill.outputs import Outputs
+    from windowsill.state.projection import Decided
 
 # ruff: noqa: PLC0415 - a session that never searches loads nothing for it
 
@@ -84,9 +85,10 @@ class Looking:
         from windowsill.archive import Archive, WordLlama
 
         embedder = WordLlama() if self.settings.embedder else None
-        return Archive(self._store, self.id, scope=self.settings.scope, embedder=embedder, count=self._count)
+        return Archive(self._store, self.id, scope=self.settings.scope, embedder=embedder, count=self.count)
 
-    def _count(self, text: str) -> int:
+    def count(self, text: str) -> int:
+        """What a text weighs in tokens, as a message of its own."""
         scale = self._ledger.scale
         return scale.tokens(scale.weigh(text_message("user", text)))
 
@@ -114,6 +116,14 @@ class Looking:
         with self._ledger.lock:
             self._ledger.flush()
             return telling.calls(self._ledger)
+
+    @property
+    def tool_decisions(self) -> list[Decided]:
+        """Which tools the model got on this branch, each time that changed, and which were hidden by which rule."""
+        from windowsill.session.telling_tools import decisions
+
+        with self._ledger.lock:
+            return decisions(self._ledger)
 
     @property
     def audit(self) -> list[Event]:
@@ -144,6 +154,26 @@ class Looking:
         """What is wrong with the stored history; an empty list when every entry is as it was written."""
         with self._ledger.lock:
             return [*self._store.check(self.id), *self._ledger.journal.problems(self._ledger.history.version)]
+
+    def open_calls(self) -> list[tuple[str, ToolUse]]:
+        """The calls of the last reply that have no result yet, each with the id of its message."""
+        items = self.items()
+        stop = len(items)
+        while stop and items[stop - 1].role != "assistant":
+            stop -= 1
+        start = stop
+        while start and items[start - 1].role == "assistant":
+            start -= 1
+        answered = {id for item in items[stop:] for id in item.results}
+        calls = [(item.id, call) for item in items[start:stop] if item.calls for call in self.message(item.id).calls]
+        return [(id, call) for id, call in calls if call.id not in answered]
+
+    def begun_calls(self, message_id: str) -> frozenset[str]:
+        """The calls of a message, by id, that were begun or answered, on whatever branch: also after going back."""
+        from windowsill.session.telling_tools import begun
+
+        with self._ledger.lock:
+            return begun(self._ledger, message_id)
 
     def items(self) -> list[Item]:
         """The items of the view, in order."""

@@ -1,4 +1,7 @@
-"""Moves a whole session between stores as lines of JSON: nothing is left out, and every hash is checked on arrival.
+"""Moves a whole session between stores as lines of JSON; every hash is checked on arrival.
+
+Secrets are taken out, unless they are asked for: an export is read by others. Nothing else is left out, and where there
+is no secret the import is the same session, byte for byte.
 
 The first line is the head (id, settings, number of entries), then come the entries in order. A blob that a call refers
 to (a system prompt, tools) stands before that call, and a kept output, piece by piece, before the first message that
@@ -20,7 +23,8 @@ from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
 from windowsill.history.history import Call
 from windowsill.session.journal import CHUNK
 from windowsill.session.porting_outputs import Arriving, Piece, kept_refs, pieces_of, refs_of
-from windowsill.store import Store
+from windowsill.session.porting_secrets import Cleaning
+from windowsill.store import SessionInfo, Store
 from windowsill.store.rules import no_session
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ WITHOUT_OUTPUTS = 1
 """The version of an export that carries no kept output: an older Windowsill reads it too."""
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first line."""
 
     windowsill: Literal["session"]
@@ -42,6 +46,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     created: float
     entries: int
     settings: msgspec.Raw
+    redacted: int = 0
+    """From how many entries, parts and outputs secrets were taken out."""
 
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,27 +84,48 @@ def is_export(line: bytes) -> bool:
     return True
 
 
-def export_session(store: Store, id: str) -> Iterator[bytes]:
+def taken_out(line: bytes) -> int:
+    """From how many places of an export, whose first line this is, secrets were taken out."""
+    return _head.decode(line).redacted
+
+
+def export_session(store: Store, id: str, *, secrets: bool = False) -> Iterator[bytes]:
     """The lines of a session, without line ends; `DamagedError` where the store no longer has what was written.
 
-    Kept outputs come along as far as the store has them; those that no message refers to do not.
+    Without `secrets`, `[secret: kind]` stands in their place, in whatever was said, sent or kept. Kept outputs come
+    along as far as the store has them; those that no message refers to do not.
     """
     info = store.info(id)
     if info is None:
         raise no_session(id)
-    return _lines(store, id, info.version, info.created, info.settings)
+    return _export(store, info, secrets=secrets)
 
 
-def _lines(store: Store, id: str, version: int, created: float, settings: bytes) -> Iterator[bytes]:
+def _export(store: Store, info: SessionInfo, *, secrets: bool) -> Iterator[bytes]:
+    if not secrets:
+        looking = Cleaning(store, info.id)
+        for _ in _lines(store, info, looking):
+            # The head says how much was taken out, and stands before everything.
+            pass
+        if looking.changed:
+            yield from _lines(store, info, Cleaning(store, info.id), redacted=looking.changed)
+            return
+    yield from _lines(store, info, None)
+
+
+def _lines(store: Store, info: SessionInfo, cleaning: Cleaning | None, redacted: int = 0) -> Iterator[bytes]:
+    id, version = info.id, info.version
     waiting = kept_refs(store, id, version)
+    settings = info.settings if cleaning is None else cleaning.settings(info.settings)
     yield _encode(
         Head(
             windowsill="session",
             version=VERSION if waiting else WITHOUT_OUTPUTS,
             id=id,
-            created=created,
+            created=info.created,
             entries=version,
             settings=msgspec.Raw(settings.replace(b"\n", b" ")),
+            redacted=redacted,
         )
     )
     written: set[str] = set()
@@ -109,15 +136,15 @@ def _lines(store: Store, id: str, version: int, created: float, settings: bytes)
             raise DamagedError(f"session {id!r} lacks entries", remedy="`windowsill sessions verify` says which")
         for entry in entries:
             if entry.kind == "call":
-                yield from _blobs_of(store, id, entry, written)
+                yield from _blobs_of(store, id, entry, written, cleaning)
             elif entry.kind == "message" and waiting:
                 for ref in sorted(waiting.intersection(refs_of(entry))):
                     waiting.remove(ref)
-                    yield from map(_encode, pieces_of(store, id, ref))
-            yield _encode(entry)
+                    yield from map(_encode, pieces_of(store, id, ref, cleaning))
+            yield _encode(entry if cleaning is None else cleaning.entry(entry))
 
 
-def _blobs_of(store: Store, id: str, entry: Entry, written: set[str]) -> Iterator[bytes]:
+def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], cleaning: Cleaning | None) -> Iterator[bytes]:
     for name, blob in sorted(_call.decode(entry.meta).blobs.items()):
         if blob in written:
             continue
@@ -125,7 +152,8 @@ def _blobs_of(store: Store, id: str, entry: Entry, written: set[str]) -> Iterato
         if data is None:
             raise DamagedError(f"the {name} of call {entry.id!r} is missing from the store", remedy="restore a backup")
         written.add(blob)
-        yield _encode(Blob(blob=blob, data=data))
+        new, clean = (blob, data) if cleaning is None else cleaning.blob(blob, data, name)
+        yield _encode(Blob(blob=new, data=clean))
 
 
 def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) -> str:

@@ -11,7 +11,9 @@ from windowsill.history.entries import ROOT, Entry
 from windowsill.history.view import message_meta
 from windowsill.outputs import Outputs, Writing, chunks
 from windowsill.outputs.index import copies
+from windowsill.outputs.output import Output
 from windowsill.session.journal import CHUNK
+from windowsill.session.porting_secrets import Cleaning, cleaned
 from windowsill.store import Store
 
 
@@ -39,11 +41,20 @@ def refs_of(entry: Entry) -> list[str]:
     return [ref.id for ref in message_meta(entry.meta).refs if ref is not None]
 
 
-def pieces_of(store: Store, id: str, ref: str) -> Iterator[Piece]:
+def pieces_of(store: Store, id: str, ref: str, cleaning: Cleaning | None = None) -> Iterator[Piece]:
     """A kept output; `DamagedError` where it is no longer what was written."""
     output = Outputs(store, id).open(ref)
-    for _, data in chunks(output) if output.parts else ((1, b""),):
-        yield Piece(output=ref, data=data)
+    new = ref if cleaning is None else cleaning.output(ref, _data(output))
+    empty = True
+    for data in _data(output) if new == ref else cleaned(_data(output)):
+        empty = False
+        yield Piece(output=new, data=data)
+    if empty:
+        yield Piece(output=new, data=b"")
+
+
+def _data(output: Output) -> Iterator[bytes]:
+    return (data for _, data in chunks(output))
 
 
 class Arriving:

@@ -12,6 +12,7 @@ from windowsill.history.marker import gather, marker
 from windowsill.history.view import Item
 from windowsill.messages import Cleared, Message, Text, ToolResult, Unknown
 from windowsill.session.ledger import Ledger
+from windowsill.session.metering import commit_fold
 
 PROVIDER = "provider"
 """The name under which these folds stand in the audit."""
@@ -113,6 +114,5 @@ def _commit(ledger: Ledger, proposal: Proposal | None) -> bool:
     if proposal is None:
         return False
     view = ledger.view
-    after = view.tokens_of(view.after(proposal.spans))
-    ledger.commit(lambda draft: draft.fold(proposal, view.tokens(), after))
+    commit_fold(ledger, proposal, view.tokens(), view.tokens_of(view.after(proposal.spans)))
     return True

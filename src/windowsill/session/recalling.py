@@ -95,7 +95,7 @@ class Recalling:
     def recall(self, view: View, room: int) -> Recall | None:
         """What of the hidden messages the step at hand mentions, in at most `room` tokens; `None` when nothing."""
         hidden = [(item.first, item.last) for item in view.items if item.fold or item.cuts]
-        if not hidden or not _is_asked(view) or _was_recalled(view):
+        if not hidden or not is_asked(view) or _was_recalled(view):
             # A request that is composed again for the same step is the same request.
             return None
         cues = names(view)
@@ -178,7 +178,7 @@ def _is_ours(view: View, item: Item) -> bool:
     return item.role == "user" and not item.own and not item.results and OURS in view.read(item).metadata
 
 
-def _is_asked(view: View) -> bool:
+def is_asked(view: View) -> bool:
     """Whether the model speaks next: nothing may stand behind an answer that is begun, or before a call's result."""
     step = [item for item in _step(view.items) if not item.fold]
     answered = {id for item in step for id in item.results}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
@@ -17,16 +17,13 @@ from windowsill.budget import Size
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.config import Loaded, Settings, changed, load, read_settings, tuned
 from windowsill.errors import InputError
-from windowsill.messages import Cleared, Mark, Message, OutputRef, Request, Usage
-from windowsill.session import provider, undo
-from windowsill.session.adding import again_after_conflicts, write
-from windowsill.session.changing import Changing
-from windowsill.session.composing import Composer, Sent
+from windowsill.messages import Request
+from windowsill.session.composing import Composer
 from windowsill.session.desk import Desk, Source
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
-from windowsill.session.referring import referring
 from windowsill.session.resuming import Resumed, Resumption, without_system
+from windowsill.session.taking import Taking
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
 
@@ -37,11 +34,8 @@ Config: TypeAlias = Loaded | Path | str | bool
 
 NAME_LIMIT = 500
 
-TELLING = 20
-"""How many items at the start are asked for the session's format."""
 
-
-class Session(Changing):
+class Session(Taking):
     """A conversation that is kept whole, and what a model sees of it.
 
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
@@ -65,7 +59,8 @@ class Session(Changing):
         if settings.recall is not None:
             from windowsill.session.recalling import Recalling  # noqa: PLC0415 - most sessions bring nothing back
 
-            self._composer.recalling = Recalling(lambda: self.archive)
+            self._composer.bringing.recalling = Recalling(lambda: self.archive)
+        self._composer.bringing.layering = lambda: self.layering
 
     @classmethod
     def open(
@@ -162,106 +157,6 @@ class Session(Changing):
             if self._owned:
                 self._store.close()
 
-    # Adding
-
-    def add(
-        self,
-        value: Any,
-        *,
-        id: str = "",
-        at: float | None = None,
-        marks: Iterable[Mark] = (),
-        metadata: Mapping[str, Any] | None = None,
-        format: str | None = None,
-        after: str | None = None,
-        sent: Sent | None = None,
-        outputs: Mapping[str, OutputRef] | None = None,
-    ) -> str:
-        """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
-
-        The id of the message, of the last one where a reply is several; when it returns, it is on disk. `after` is the
-        message it follows: the session goes there first when it has moved on. `sent` is the request it answers, where
-        that is not the last one. `outputs` are, by call id, the refs of outputs that `session.outputs` keeps whole.
-        """
-        added = self._read(value, format)
-        if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
-            raise InputError(f"this holds {len(added.messages)} messages", remedy="use `extend` for a list")
-        # A reply may be several messages, where a provider gives reasoning, words and calls one by one.
-        messages = [
-            msgspec.structs.replace(
-                message,
-                id=id or message.id,
-                at=at if at is not None else message.at,
-                marks=message.marks | frozenset(marks),
-                metadata={**message.metadata, **(metadata or {})},
-            )
-            for message in (referring(added.messages, outputs) if outputs else added.messages)
-        ]
-        with self._ledger.lock:
-            if after is None:
-                return self._write(messages, added.usage, added.cleared, sent or self._composer.last)[-1]
-            answered = sent or self._composer.sent_behind(after)
-            return again_after_conflicts(lambda: self._add_behind(after, messages, added, answered))[-1]
-
-    def _add_behind(
-        self, after: str, messages: Sequence[Message], added: formats.Added, sent: Sent | None
-    ) -> list[str]:
-        undo.go_to(self._ledger, after, "an answer belongs here")
-        return self._write(messages, added.usage, added.cleared, sent, steady=self._ledger.view.thread)
-
-    def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
-        """Add several messages as one: all of them or none. Their ids."""
-        messages: list[Message] = []
-        usage = None
-        for index, value in enumerate(values):
-            added = self._read(value, format)
-            usage = added.usage or usage
-            when = at[index] if index < len(at) else None
-            messages += [
-                msgspec.structs.replace(message, at=when) if when is not None else message for message in added.messages
-            ]
-        return self._write(messages, usage, sent=self._composer.last)
-
-    def _read(self, value: Any, format: str | None) -> formats.Added:
-        stated = format or self.settings.format
-        return formats.read_added(value, format=stated, default=stated or self.format)
-
-    def _write(
-        self,
-        messages: Sequence[Message],
-        usage: Usage | None,
-        cleared: Cleared | None = None,
-        sent: Sent | None = None,
-        *,
-        steady: bytes | None = None,
-    ) -> list[str]:
-        with self._ledger.lock:
-            ids = write(self._ledger, messages, usage, steady=steady)
-            if not provider.record(self._ledger, messages, cleared, sent.fields if sent is not None else {}):
-                # What the provider counted after it cut the request itself says nothing about what was sent.
-                self._learn(usage, sent)
-            return ids
-
-    def _learn(self, usage: Usage | None, sent: Sent | None) -> None:
-        if usage is not None and sent is not None:
-            sent.lens.observe(sent.weight, usage, sent.shape)
-
-    def observe(self, usage: Usage | Mapping[str, Any]) -> None:
-        """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
-        seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
-        with self._ledger.lock:
-            self._ledger.commit(lambda draft: draft.record("usage", seen))
-            self._learn(seen, self._composer.last)
-
-    def overflowed(self, error: BaseException | str, *, sent: int | Sent | None = None) -> int | None:
-        """Learn a lower window from a provider's overflow error; the window from now on, when the error says one.
-
-        With `sent`, the refused request or the tokens it was counted as, the next one is smaller in any case.
-        """
-        if isinstance(sent, Sent):
-            return sent.lens.overflowed(str(error), sent.tokens)
-        return self._lens.overflowed(str(error), sent)
-
     # Composing
 
     async def compose(
@@ -327,12 +222,17 @@ class Session(Changing):
         with self._ledger.lock:
             return self._resumption.resume(request, model=model, resends=resends)
 
-    def reduce(self, *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None) -> Statistics:
-        """Reduce now what is too large for a request with these parts, and say what that did."""
+    def reduce(
+        self, *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None, to: Size | None = None
+    ) -> Statistics:
+        """Reduce now what is too large for a request with these parts, and say what that did.
+
+        With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible.
+        """
         with self._ledger.lock:
             self._ledger.refresh()
             name = formats.get(format or self.format).name
-            return self._composer.reduce(self._composer.fix(system, tools, {}, name), name)
+            return self._composer.reduce(self._composer.fix(system, tools, {}, name), name, to)
 
     def follow(self, request: Request, *, resends: bool = True) -> None:
         """Take in what is new in a client's list, and let summaries that will soon be needed be written meanwhile."""
@@ -369,19 +269,6 @@ class Session(Changing):
         from windowsill.session.tools import Toolbox  # noqa: PLC0415 - most sessions offer none
 
         return Toolbox(self)
-
-    @property
-    def format(self) -> str:
-        """The wire format of this session: the stated one, that of its messages, or that of its model."""
-        if self.settings.format:
-            return self.settings.format
-        chat = formats.dialect(self._lens.model)
-        with self._ledger.lock:
-            for item in self._ledger.view.items[:TELLING]:
-                found = self._ledger.view.read(item).format
-                if found in formats.names():
-                    return chat if found in formats.DIALECTS else found
-        return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, chat)
 
 
 def _opening(config: Config) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from windowsill.checkpoints.labels import label_told
 from windowsill.history.entries import Entry, Kind
 from windowsill.history.folds import Fold, Part, Run, unpack_stand_ins
 from windowsill.history.history import call_meta, rewind_meta
@@ -12,6 +13,7 @@ from windowsill.history.view import fold_meta, marking_meta, unfold_meta
 from windowsill.messages import Message
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import CallRecord, Event, Explanation, FoldRecord, SpanRecord
+from windowsill.session.stating import event_of
 from windowsill.session.undo import removed_spans
 
 
@@ -89,13 +91,19 @@ def calls(ledger: Ledger) -> list[CallRecord]:
 
 
 def audit(ledger: Ledger) -> list[Event]:
-    """Every operation that changed what the model sees, on every branch, in the order it happened."""
-    kinds: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind")
-    return [_event(entry) for entry in ledger.journal.walk([(1, ledger.history.version)], kinds=kinds)]
+    """Every change of what the model sees or of the state, and every checkpoint, on every branch, as it happened."""
+    kinds: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind", "state", "label")
+    entries = ledger.journal.walk([(1, ledger.history.version)], kinds=kinds, bodies=True)
+    return [event for entry in entries if (event := _event(entry)) is not None]
 
 
-def _event(entry: Entry) -> Event:
-    if entry.kind == "fold":
+def _event(entry: Entry) -> Event | None:
+    if entry.kind == "state":
+        change = event_of(entry)
+        if change is None:
+            return None
+        what = str(change)
+    elif entry.kind == "fold":
         fold = fold_meta(entry.meta)
         what = f"{fold.kind} by {fold.strategy}: {fold.reason} ({fold.before:,} to {fold.after:,} tokens)"
     elif entry.kind == "unfold":
@@ -105,6 +113,8 @@ def _event(entry: Entry) -> Event:
         marking = marking_meta(entry.meta)
         signs = [f"+{mark}" for mark in marking.add] + [f"-{mark}" for mark in marking.remove]
         what = f"marked {marking.message_id}: {', '.join(signs)}"
+    elif entry.kind == "label":
+        what = label_told(entry)
     else:
         rewind = rewind_meta(entry.meta)
         what = f"went from entry {rewind.left} to entry {rewind.to}" + (f": {rewind.reason}" if rewind.reason else "")

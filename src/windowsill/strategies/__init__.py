@@ -22,6 +22,7 @@ __all__ = [
     "Plan",
     "Strategy",
     "Substituting",
+    "Telling",
     "get",
     "names",
     "settings_of",
@@ -35,6 +36,7 @@ BUILT_IN = {
     "condense": "windowsill.strategies.condense:Condense",
     "extract": "windowsill.strategies.extract:Extract",
     "importance": "windowsill.strategies.importance:Importance",
+    "layered": "windowsill.strategies.layered:Layered",
     "mask": "windowsill.strategies.mask:Mask",
     "native": "windowsill.strategies.native:Native",
     "outputs": "windowsill.strategies.outputs:Outputs",
@@ -93,6 +95,14 @@ class Following(Protocol):
 
     def follow(self, view: View) -> None:
         """Take in what was added to the view; called before each request, when its messages are in memory."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A strategy under which requests tell the layered state."""
+
+    def layers(self, budget: Budget) -> int:
+        """How many tokens a request may tell of it."""
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from windowsill import strategies
 from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Delegating, Eager, Following, Plan, Strategy
+from windowsill.strategies import Delegating, Eager, Following, Plan, Strategy, Telling
 from windowsill.strategies.turns import freed_by
 
 JOINT = "+"
@@ -61,6 +61,10 @@ class Pipeline:
         for stage in self.stages:
             if isinstance(stage, Following):
                 stage.follow(view)
+
+    def layers(self, budget: Budget) -> int:
+        """How many tokens a request may tell of the layered state: as the stage says that tells it."""
+        return max((stage.layers(budget) for stage in self.stages if isinstance(stage, Telling)), default=0)
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """What the first stage proposes that frees enough; below the high mark only stages that are due are asked."""

@@ -97,7 +97,7 @@ def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
     fields = {key: value for key, value in given.items() if key not in UNWANTED and key not in LIMITS}
     if request.format == "gemini":
         return _gemini(fields, limit, tools=bool(request.tools))
-    name = next((key for key in LIMITS if given.get(key)), _limit_field(endpoint))
+    name = next((key for key in LIMITS if given.get(key)), endpoint.limit_field)
     if request.format == "anthropic":
         return _anthropic(fields, {name: _within(given.get(name), limit + _thinking(fields))})
     fields[name] = _within(given.get(name), limit + THOUGHTS)
@@ -143,7 +143,7 @@ def _gemini(fields: Fields, limit: int, *, tools: bool) -> Fields:
 def apart(prompt: str, role: str, *, endpoint: Endpoint, model: str, limit: int) -> bytes:
     """A small request of its own: who the model is, and everything it needs to read."""
     format = endpoint.provider.format
-    fields: Fields = {_limit_field(endpoint): limit}
+    fields: Fields = {endpoint.limit_field: limit}
     if format == "gemini":
         fields = {"generationConfig": {"maxOutputTokens": limit}}
     elif format == "responses":
@@ -156,10 +156,3 @@ def apart(prompt: str, role: str, *, endpoint: Endpoint, model: str, limit: int)
         rest={key: msgspec.Raw(formats.encode(value)) for key, value in fields.items()},
     )
     return formats.render_request(request)
-
-
-def _limit_field(endpoint: Endpoint) -> str:
-    """OpenAI's newer models refuse the older name; many who speak as OpenAI does know no other."""
-    if endpoint.provider.format == "responses":
-        return "max_output_tokens"
-    return "max_completion_tokens" if endpoint.own and endpoint.provider.format == "openai" else "max_tokens"

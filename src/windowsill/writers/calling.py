@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import msgspec
@@ -16,6 +17,8 @@ from windowsill.writers.pace import Pace
 
 if TYPE_CHECKING:
     import httpx2
+
+T = TypeVar("T")
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 """Bytes: no summary is so long, and what has no end must not fill the memory."""
@@ -69,12 +72,15 @@ class Post(msgspec.Struct, frozen=True):
         return f"Post({len(self.body):,} bytes)"
 
 
-class _PassingError(Exception):
-    """Something that may go better the next time; `wait` is what the provider asks for."""
+class BrokenOffError(UnusableError):
+    """A streamed answer ended in the middle: what came of it was given already, and it is not asked for again."""
 
-    def __init__(self, fault: UnusableError, wait: float | None = None) -> None:
+
+class _PassingError(Exception):
+    """Something that may go better the next time."""
+
+    def __init__(self, fault: UnusableError) -> None:
         self.fault = fault
-        self.wait = wait
         super().__init__(str(fault))
 
 
@@ -114,15 +120,49 @@ class Caller:
             remedy = "check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"
             raise UnusableError("unreachable", what, remedy=remedy) from None
 
-    async def send(self, client: httpx2.AsyncClient, post: Post) -> bytes:
-        """The answer to a request; `UnusableError` when there is none."""
+    async def send(self, client: httpx2.AsyncClient, post: Post, *, limit: int = LARGEST_ANSWER) -> bytes:
+        """The answer to a request, of at most `limit` bytes; `UnusableError` when there is none."""
+
+        async def whole() -> bytes:
+            pieces: list[bytes] = []
+            await self._once(client, post, pieces.append, limit)
+            return b"".join(pieces)
+
+        return await self._again(whole)
+
+    async def stream(
+        self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], None], *, limit: int
+    ) -> None:
+        """Give the answer to `take` as it comes. `BrokenOffError` when it begins and does not end."""
+        begun = False
+
+        def first(piece: bytes) -> None:
+            nonlocal begun
+            begun = True
+            take(piece)
+
+        async def streamed() -> None:
+            try:
+                await self._once(client, post, first, limit)
+            except _PassingError as passing:
+                if not begun:
+                    raise
+                raise _broken_off(passing.fault) from None
+            except UnusableError as fault:
+                raise _broken_off(fault) if begun and fault.kind != "huge" else fault from None
+
+        await self._again(streamed)
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What an attempt gives; what fails in passing is tried again, after a pause."""
         tried = 0
         while True:
             await self._pace.turn()
             try:
-                return await self._once(client, post)
+                return await attempt()
             except _PassingError as passing:
-                pause = self._pause(tried) if passing.wait is None else passing.wait
+                asked = passing.fault.wait
+                pause = self._pause(tried) if asked is None else asked
                 if tried >= self.manners.retries or pause > self.manners.longest_wait:
                     raise passing.fault from None
             tried += 1
@@ -133,13 +173,14 @@ class Caller:
         whole: float = min(self.manners.backoff * 2**tried, self.manners.longest_wait)
         return whole * (0.5 + self._random() / 2)
 
-    async def _once(self, client: httpx2.AsyncClient, post: Post) -> bytes:
+    async def _once(self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], None], limit: int) -> None:
         import httpx2  # noqa: PLC0415  see above
 
+        refusal: list[bytes] = []
         try:
             with anyio.fail_after(self.manners.timeout):
                 async with client.stream("POST", post.url, headers=post.headers, content=post.body) as response:
-                    answer = await _read(response)
+                    await _read(response, take if response.status_code == OK else refusal.append, limit)
         except (TimeoutError, httpx2.TimeoutException) as error:
             fault = UnusableError("timeout", "the model did not answer in time", remedy="raise timeout=")
             if isinstance(error, httpx2.ConnectTimeout):
@@ -153,19 +194,21 @@ class Caller:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise UnusableError("unreadable", f"the answer cannot be read ({type(error).__name__})") from None
         if response.status_code != OK:
-            raise _refused(response.status_code, response.headers, answer, post)
-        return answer
+            raise _refused(response.status_code, response.headers, b"".join(refusal), post)
 
 
-async def _read(response: httpx2.Response) -> bytes:
-    pieces: list[bytes] = []
+async def _read(response: httpx2.Response, take: Callable[[bytes], None], limit: int) -> None:
     size = 0
     async for piece in response.aiter_bytes():
-        pieces.append(piece)
         size += len(piece)
-        if size > LARGEST_ANSWER:
-            raise UnusableError("huge", f"the answer is larger than {LARGEST_ANSWER:,} bytes", remedy="ask for less")
-    return b"".join(pieces)
+        if size > limit:
+            raise UnusableError("huge", f"the answer is larger than {limit:,} bytes", remedy="ask for less")
+        if piece:
+            take(piece)
+
+
+def _broken_off(fault: UnusableError) -> BrokenOffError:
+    return BrokenOffError(fault.kind, fault.what, remedy=fault.remedy)
 
 
 def _refused(status: int, headers: Mapping[str, str], answer: bytes, post: Post) -> Exception:
@@ -173,19 +216,48 @@ def _refused(status: int, headers: Mapping[str, str], answer: bytes, post: Post)
         # What is said here may quote the key.
         return UnusableError("no-key", f"the provider does not accept the key ({status})", remedy="check the key")
     said = _message(answer)
-    shown = post.scrubbed(said)[:LONGEST_MESSAGE]
+    told = post.scrubbed(said)
+    what = f"{status}: {told[:LONGEST_MESSAGE]}"
     if status == TOO_MANY:
-        fault = UnusableError("rate-limited", f"{status}: {shown}", remedy="ask less often: per_minute=")
-        return _PassingError(fault, retry_after(headers))
+        wait = _pause_asked_for(headers, answer)
+        remedy = "ask less often: per_minute="
+        return _PassingError(UnusableError("rate-limited", what, remedy=remedy, said=told, wait=wait))
     if status == SLOW or status >= SERVER:
-        return _PassingError(
-            UnusableError("server-error", f"{status}: {shown}", remedy="try later"), retry_after(headers)
-        )
+        wait = _pause_asked_for(headers, answer)
+        return _PassingError(UnusableError("server-error", what, remedy="try later", said=told, wait=wait))
     if status == TOO_LARGE or (status == BAD_REQUEST and is_overflow(said)):
-        return UnusableError(
-            "too-long", f"{status}: {shown}", remedy="state the model's window", window=learn_window(said)
-        )
-    return UnusableError("rejected", f"{status}: {shown}", remedy="check the model's name and the address")
+        remedy = "state the model's window"
+        return UnusableError("too-long", what, remedy=remedy, window=learn_window(said), said=told)
+    return UnusableError("rejected", what, remedy="check the model's name and the address", said=told)
+
+
+def _pause_asked_for(headers: Mapping[str, str], answer: bytes) -> float | None:
+    """The seconds a provider asks to wait: in its headers, or as Google does in the details of its error."""
+    wait = retry_after(headers)
+    if wait is not None:
+        return wait
+    try:
+        details = msgspec.json.decode(answer, type=_Refusal).error.details
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    found = (_DURATION.fullmatch(each.delay) for each in details)
+    return next((float(delay[1]) for delay in found if delay is not None), None)
+
+
+class _Detail(msgspec.Struct):
+    delay: str = msgspec.field(name="retryDelay", default="")
+
+
+class _Reasons(msgspec.Struct):
+    details: list[_Detail] = []
+
+
+class _Refusal(msgspec.Struct):
+    error: _Reasons
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
+"""How Google writes seconds."""
 
 
 def _message(answer: bytes) -> str:
@@ -193,13 +265,13 @@ def _message(answer: bytes) -> str:
     try:
         match msgspec.json.decode(answer):
             case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
-                return _one_line(said)
+                return one_line(said)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    return _one_line(answer.decode("utf-8", "replace"))
+    return one_line(answer.decode("utf-8", "replace"))
 
 
-def _one_line(said: str) -> str:
+def one_line(said: str) -> str:
     """A provider's words as one line without anything that a terminal would take for an order."""
     return " ".join("".join(each if each.isprintable() else " " for each in said[:LONGEST_READ]).split())
 

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from windowsill.errors import InputError, NotFoundError
+from windowsill.redaction import usual
 from windowsill.writers.faults import UnusableError
 
 OWN_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -16,7 +17,8 @@ OWN_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 HIDDEN = "[key]"
 
 _KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+", re.IGNORECASE)
-"""What looks like a key, ours or another's: providers quote them in their errors."""
+"""What looks like a key, ours or another's, or a part of one: providers quote them in their errors, with stars in the
+middle. Whole keys of all other formats are known to `redaction`."""
 
 
 _LOOKS_LIKE_KEY = re.compile(r"sk-(?=\S*\d)\S{16,}|AIza\S{20,}")
@@ -37,6 +39,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     scheme: str = ""
     """What stands before the key in its header."""
     headers: dict[str, str] = {}
+    streamed: str = ""
+    """The path of a streamed answer, where it is another one."""
 
 
 PROVIDERS = {
@@ -80,6 +84,7 @@ PROVIDERS = {
             keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
             base="GOOGLE_GEMINI_BASE_URL",
             header="x-goog-api-key",
+            streamed="/v1beta/models/{model}:streamGenerateContent?alt=sse",
         ),
     )
 }
@@ -131,9 +136,26 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """As a writer is called: without the address."""
         return f"{self.provider.name}:{model or self.model}".rstrip(":")
 
-    def address(self, model: str) -> str:
+    @property
+    def limit_field(self) -> str:
+        """How the body states the most tokens of an answer; Gemini has it inside its `generationConfig`.
+
+        OpenAI's newer models refuse the older name; many who speak as OpenAI does know no other.
+        """
+        match self.provider.format:
+            case "gemini":
+                return "maxOutputTokens"
+            case "responses":
+                return "max_output_tokens"
+            case "openai" if self.own:
+                return "max_completion_tokens"
+            case _:
+                return "max_tokens"
+
+    def address(self, model: str, *, stream: bool = False) -> str:
         """Where to ask this model."""
-        return self.url + self.provider.path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
+        path = (self.provider.streamed if stream else "") or self.provider.path
+        return self.url + path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
 
     def headers(self) -> dict[str, str]:
         """The headers of a request, the key among them; `UnusableError` where there must be one and is not."""
@@ -150,7 +172,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """A text without the key, and without anything that looks like one."""
         if self.key is not None and self.key.reveal():
             text = text.replace(self.key.reveal(), HIDDEN)
-        return _KEYS.sub(HIDDEN, text)
+        return without_keys(text)
+
+
+def without_keys(text: str) -> str:
+    """A text without anything that looks like a key."""
+    return usual().known.redacted(_KEYS.sub(HIDDEN, text))
 
 
 def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", key: str = "") -> Endpoint:
@@ -180,7 +207,7 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
 
 
 def _shown(name: str) -> str:
-    return _KEYS.sub(HIDDEN, name[:40])
+    return without_keys(name[:40])
 
 
 def _checked(url: str) -> str:

@@ -55,6 +55,8 @@ class UnusableError(WindowsillError):
         notes: tuple[str, ...] = (),
         usage: Usage | None = None,
         window: int | None = None,
+        said: str = "",
+        wait: float | None = None,
         **about: Any,
     ) -> None:
         self.kind = kind
@@ -63,6 +65,10 @@ class UnusableError(WindowsillError):
         """What the attempt cost all the same."""
         self.window = window
         """The window in tokens that the provider named, where the request was too long."""
+        self.said = said
+        """The provider's own words, at length and without keys; empty where it said nothing that may be told."""
+        self.wait = wait
+        """The seconds that the provider asks to be left alone."""
         super().__init__(what, remedy=remedy, **about)
 
 

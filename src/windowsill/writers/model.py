@@ -12,12 +12,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
+from windowsill import telemetry
 from windowsill.errors import InputError, UnknownModelError
 from windowsill.history.folds import Brief
+from windowsill.messages import Usage
 from windowsill.models import find
 from windowsill.models.names import key as spelled
 from windowsill.writers import Material, ModelWriter, Shared, Written, asking, prompts
@@ -26,7 +29,8 @@ from windowsill.writers.calling import Caller, Manners, Post
 from windowsill.writers.endpoints import PROVIDERS, Endpoint, endpoint
 from windowsill.writers.faults import FaultKind, UnusableError
 from windowsill.writers.function import Function, FunctionWriter
-from windowsill.writers.judging import judge, said
+from windowsill.writers.judging import Said, judge, said
+from windowsill.writers.metering import meter
 
 if TYPE_CHECKING:
     import httpx2
@@ -112,10 +116,26 @@ class EndpointWriter(Asker):
         format: str,
     ) -> Written:
         post = Post(where.address(where.model), where.headers(), body, where.scrubbed)
-        answer = said(format, await self._caller.send(client, post))
+        answer = await self._answer(client, where, post, format)
         book.charge(answer.usage)
         judged = judge(answer.text, brief, material, tags=stage == SHARED)
         return book.written(stage, judged, where.name())
+
+    async def _answer(self, client: httpx2.AsyncClient, where: Endpoint, post: Post, format: str) -> Said:
+        """What the model said; whoever measures hears of what was paid for, of use or not."""
+        provider, at = where.provider.format, urlsplit(post.url)
+        used: Usage | None = None
+        with telemetry.model_call(where.model, provider=provider, server=at.hostname, port=at.port) as call:
+            try:
+                answer = said(format, await self._caller.send(client, post))
+                used = answer.usage
+            except UnusableError as fault:
+                used = fault.usage
+                raise
+            finally:
+                call.answered(used)
+                meter(used, where.model, provider)
+        return answer
 
     def _place(self, brief: Brief, material: Material) -> Endpoint:
         """Where to ask, with the model that is to write: the brief's, the writer's own, or the conversation's."""

@@ -1,1 +1,1 @@
-"""`windowsill sessions`: list, show, export, import, unfold, rewind, verify."""
+"""`windowsill sessions`: list, show, export, import, unfold, rewind, checkpoints, verify."""

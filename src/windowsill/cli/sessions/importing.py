@@ -18,7 +18,7 @@ from windowsill.cli.running import one_line
 from windowsill.cli.sessions.place import json_option, opened, store_option
 from windowsill.errors import FormatError, InputError
 from windowsill.session import Session
-from windowsill.session.porting import import_session, is_export, taken
+from windowsill.session.porting import import_session, is_export, taken, taken_out
 from windowsill.store import Store
 
 MOST_BROKEN = 5
@@ -57,6 +57,9 @@ def import_file(
     with opened(place, create=True) as store:
         done = [import_session(store, lines, name)] if exported else _record_all(store, conversations, model, window)
         told = [{"session": id, "entries": info.version} for id in done if (info := store.info(id)) is not None]
+    if exported and (redacted := taken_out(lines[0])):
+        where = f"{redacted:,} place{'' if redacted == 1 else 's'}"
+        click.echo(f"secrets were taken out of {where} when it was exported", err=True)
     if as_json:
         print_json(told)
         return

@@ -20,6 +20,7 @@ from windowsill.outputs.limits import Limits
 from windowsill.outputs.output import Held
 from windowsill.outputs.reading import read
 from windowsill.outputs.views import fitting, weight
+from windowsill.redaction import redacted
 from windowsill.session.tools import arguments as given
 from windowsill.session.tools.status import status
 from windowsill.writers.transcript import told
@@ -96,24 +97,11 @@ class Toolbox:
         """
         results = tuple(
             ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
-            for call in (self._waiting() if calls is None else calls)
+            for call in ((call for _, call in self._session.open_calls()) if calls is None else calls)
             if call.name in self._doors
             for found in [self.call(call.name, call.arguments)]
         )
         return Message(role="user", blocks=results) if results else None
-
-    def _waiting(self) -> list[ToolUse]:
-        """The calls of the last reply that nobody answered; a reply may be several messages."""
-        items = self._session.items()
-        stop = len(items)
-        while stop and items[stop - 1].role != "assistant":
-            stop -= 1
-        start = stop
-        while start and items[start - 1].role == "assistant":
-            start -= 1
-        answered = {id for item in items[stop:] for id in item.results}
-        calls = [call for item in items[start:stop] if item.calls for call in self._session.message(item.id).calls]
-        return [call for call in calls if call.id not in answered]
 
     # The same as plain functions, which SDKs that take functions for tools can be given.
 
@@ -184,8 +172,12 @@ class Toolbox:
         if not wanted.query.strip():
             raise InputError("the query is empty", remedy="pass words, names or a question")
         found = self._session.archive.retrieve(wanted.query, wanted.k)
-        told = [f"{_source(each)}\n{each.text}" for each in found]
+        told = [f"{_source(each)}\n{self._text(each)}" for each in found]
         return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
+
+    def _text(self, found: Found) -> str:
+        """What was found; what another session said is given on without its secrets."""
+        return found.text if found.session == self._session.id else redacted(found.text)
 
     def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
         """Those that an answer has room for, the first first; if none has, as much of the best as there is room for."""

@@ -43,7 +43,7 @@ FROM session AS s
 JOIN entry AS e INDEXED BY entry_rare ON e.session = s.key
 LEFT JOIN body AS b ON b.key = (e.session << 32) | e.seq
 WHERE s.id = ?1 AND e.seq BETWEEN ?2 AND ?3
-    AND e.kind NOT IN ('message', 'call', 'usage')
+    AND e.kind NOT IN ('message', 'call', 'usage', 'state')
     AND (e.kind IN (SELECT value FROM json_each(?4)))
 ORDER BY e.seq;
 
@@ -53,7 +53,7 @@ SELECT e.seq, e.parent, e.kind, e.id, e.at, e.meta, NULL, e.hash, e.body_hash
 FROM session AS s
 JOIN entry AS e INDEXED BY entry_rare ON e.session = s.key
 WHERE s.id = ?1 AND e.seq BETWEEN ?2 AND ?3
-    AND e.kind NOT IN ('message', 'call', 'usage')
+    AND e.kind NOT IN ('message', 'call', 'usage', 'state')
     AND (e.kind IN (SELECT value FROM json_each(?4)))
 ORDER BY e.seq;
 

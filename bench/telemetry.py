@@ -1,0 +1,132 @@
+"""What telling costs: a turn with nobody listening, and with the SDK, against the same turn without a word of it."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from unittest import mock
+
+from bench.measure import show
+from bench.trace import SYSTEM, TASK, turns
+from windowsill import Session, telemetry
+from windowsill.store.memory import MemoryStore
+from windowsill.telemetry.calls import NO_CALL, NO_RUN
+from windowsill.telemetry.spans import NOTHING
+
+BUDGET = 50_000
+USAGE = {"prompt_tokens": 9_000, "completion_tokens": 300, "prompt_tokens_details": {"cached_tokens": 8_000}}
+
+
+class Turns:
+    """One session, to which turns are added: a request, the answer with its usage, the results of its calls."""
+
+    def __init__(self, count: int, store) -> None:
+        self._recorded = [
+            ({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": USAGE}, results)
+            for said, results in turns(count)
+        ]
+        self._session = Session.open("telemetry", model="gpt-4o", budget=BUDGET, store=store)
+        self._session.add({"role": "user", "content": TASK})
+        self._at = 0
+
+    def turn(self) -> None:
+        reply, results = self._recorded[self._at]
+        self._at += 1
+        self._session.compose_sync(system=SYSTEM).body("openai")
+        self._session.add(reply)
+        self._session.extend(results)
+
+
+@contextmanager
+def without():
+    """The same code with every call of telemetry replaced by the least that keeps it running."""
+    words = {
+        "span": lambda *_, **__: NOTHING,
+        "model_call": lambda *_, **__: NO_CALL,
+        "tool_run": lambda *_, **__: NO_RUN,
+        "retrieval": lambda *_, **__: NOTHING,
+        "count": lambda *_, **__: None,
+        "record": lambda *_, **__: None,
+        "measures": lambda: False,
+        "carried": lambda function: function,
+    }
+    with mock.patch.multiple(telemetry, **words):
+        yield
+
+
+@contextmanager
+def heard():
+    """The SDK as a service has it: spans handed over in batches, metrics gathered."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    tracers, meters = TracerProvider(), MeterProvider(metric_readers=[InMemoryMetricReader()])
+    tracers.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
+    telemetry.use(tracer_provider=tracers, meter_provider=meters)
+    try:
+        yield
+    finally:
+        telemetry.use()
+
+
+def against(around, count: int, place: Path | None) -> tuple[float, float]:
+    """Seconds of a turn without a word of telemetry, and how many more it takes with it.
+
+    Two sessions take the same turns, now the one first and now the other, so that a slow minute of the machine falls on
+    both. On disk a turn is timed as it is waited for; in memory by the processor time of its thread.
+    """
+    clock = time.thread_time if place is None else time.perf_counter
+    bare, told = (
+        Turns(count, MemoryStore() if place is None else place / f"{around.__name__}-{name}.db") for name in "ab"
+    )
+    samples: dict[bool, list[float]] = {False: [], True: []}
+    with around():
+        for number in range(count):
+            for talks in (number % 2 == 0, number % 2 == 1):
+                with nullcontext() if talks else without():
+                    start = clock()
+                    (told if talks else bare).turn()
+                    samples[talks].append(clock() - start)
+    plain, more = (statistics.median(samples[talks]) for talks in (False, True))
+    return plain, more - plain
+
+
+def own_price(count: int) -> float:
+    """What the SDK itself takes for one span like ours, between turns: a turn leaves nothing of it in the caches."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
+    tracer, session, samples = provider.get_tracer("bench"), Turns(count, MemoryStore()), []
+    for _ in range(count):
+        session.turn()
+        start = time.thread_time()
+        with tracer.start_as_current_span("compose", attributes={"a": "s", "b": "x", "c": "m", "d": "p", "e": 5}):
+            pass
+        samples.append(time.thread_time() - start)
+    return statistics.median(samples)
+
+
+def run(*, quick: bool) -> None:
+    """Print the figures."""
+    count = 300 if quick else 1_500
+    start = time.perf_counter()
+    for _ in range(100_000):
+        telemetry.span("compose", session="s")
+    show("one span that nobody hears", f"{(time.perf_counter() - start) * 1e4:.0f} ns")
+    with tempfile.TemporaryDirectory() as folder:
+        for way, figure, most in ((nullcontext, "nobody listens", 0.01), (heard, "the SDK listens", 0.05)):
+            for place, words in ((Path(folder), "on disk"), (None, "in memory")):
+                bare, more = against(way, count, place)
+                target, met = (f"<= {most:.0%}", more / bare <= most) if place else ("", None)
+                turn = f"{figure}, a turn {words} of {bare * 1e6:,.0f} us takes longer by {more * 1e6:,.0f} us"
+                show(turn, f"{more / bare:+.1%}", target, met=met)
+    show("the SDK's own price of one span", f"{own_price(count) * 1e6:.0f} us")

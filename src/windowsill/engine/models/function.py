@@ -1,0 +1,98 @@
+"""A model behind a function of the user's, such as a call of an SDK."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+from anyio import to_thread
+
+from windowsill import formats
+from windowsill.engine.models.body import request_of
+from windowsill.engine.models.faults import raised
+from windowsill.engine.models.reading import deltas, read
+from windowsill.engine.models.seam import Answer, Asked, Delta, ModelError
+from windowsill.engine.models.wording import worded
+from windowsill.errors import FormatError
+from windowsill.formats.wire import to_bytes
+from windowsill.messages import text_message
+from windowsill.writers.endpoints import without_keys
+
+
+class Function:
+    """Asks `function(request)`, which may be async; one that is not is run in a thread.
+
+    `request` is the decoded body in `format`, complete but for streaming. The function gives text, or a response in
+    that format: a dictionary, an object of an SDK, or bytes. What it raises becomes a `ModelError`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[dict[str, Any]], Any],
+        *,
+        format: str = "openai",
+        name: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.format = formats.get(format).name
+        self._function = function
+        self._called = getattr(function, "__name__", type(function).__name__)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"<model function:{self._called}>"
+
+    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+        """The answer of the function."""
+        began = self._clock()
+        given = await self._call(request_of(asked, self.format, self.name))
+        body = self._body(given)
+        messages = read(body, self.format, without_keys)
+        for delta in deltas(messages):
+            listen(delta)
+        return Answer(body=body, seconds=self._clock() - began)
+
+    async def _call(self, request: dict[str, Any]) -> Any:
+        function = self._function
+        try:
+            if _is_async(function):
+                given = await function(request)
+            else:
+                # Whoever is cancelled does not wait for it: a thread cannot be stopped.
+                given = await to_thread.run_sync(function, request, abandon_on_cancel=True)
+            return await given if inspect.isawaitable(given) else given
+        except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
+            raise raised(error, self._called) from None
+
+    def _body(self, given: Any) -> bytes:
+        try:
+            if isinstance(given, str):
+                return worded(text_message("assistant", given), self.format, model=self.name)
+            body = to_bytes(given)
+            return self._around(body) or body
+        except FormatError as error:
+            remedy = "return text, or a response of the provider"
+            raise ModelError("malformed", f"{self._called}: {error.what}", remedy=remedy) from None
+
+    def _around(self, body: bytes) -> bytes | None:
+        """A message that came alone, as the answer it is part of; `None` where it is none, or a whole answer."""
+        try:
+            formats.get(self.format).read_reply(body)
+        except FormatError:
+            pass
+        else:
+            return None
+        try:
+            messages = formats.read_added(body, format=self.format).messages
+        except FormatError:
+            return None
+        alone = len(messages) == 1 and messages[0].role == "assistant" and body.lstrip()[:1] == b"{"
+        return worded(messages[0], self.format, model=self.name) if alone else None
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether it is an async function, or an object that is called by one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

@@ -1,0 +1,113 @@
+"""Layered: the window is shared out among the layers of the state, by phase and model; what passes its share goes.
+
+The conversation holds two of the layers: tool outputs are evidence, everything else is memory. Outputs beyond their
+share are masked, oldest first; turns beyond theirs become a summary. The other layers are told from the state itself,
+within a share of their own, and are told anew after each fold.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from windowsill.budget import Budget
+from windowsill.errors import SettingError
+from windowsill.history.survey import survey
+from windowsill.history.view import View
+from windowsill.state.runtime import PHASES, Phase
+from windowsill.state.shares import allocate
+from windowsill.strategies import Plan
+from windowsill.strategies.condense import Condense
+from windowsill.strategies.masking import EXEMPT, Maskers
+from windowsill.strategies.scoring import check_words
+from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least
+
+
+class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Past the high mark, masks tool outputs beyond the evidence's share, then summarises the oldest turns.
+
+    Requests tell the layered state of the session: whole at first and after each fold, changes in between.
+    """
+
+    keep: int = 10
+    """The latest messages that stay; a call and its results stay together, so it may be a few more."""
+    told: float = 0.25
+    """The share of the request's limit in which the state may be told."""
+    exempt: tuple[str, ...] = EXEMPT
+    """Tools whose outputs are never masked, by name or pattern (`*` for anything), in lower or upper case."""
+
+    name = "layered"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.keep <= LARGEST_COUNT:
+            raise SettingError("keep", self.keep, f"a number of messages from 0 to {LARGEST_COUNT:,}")
+        if not 0 < self.told <= 1:
+            raise SettingError("told", self.told, "a share of the request's limit above 0, up to 1")
+        check_words(self, ("exempt",))
+
+    def layers(self, budget: Budget) -> int:
+        """How many tokens a request may tell of the state."""
+        return int(self.told * budget.limit)
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Mask what passes the evidence's share; where that is not enough, condense the oldest turns."""
+        total = budget.fixed + view.tokens()
+        wanted = budget.to_hide(total)
+        if wanted <= 0:
+            return Plan()
+        over = self._evidence(view) - self._share(view, budget)
+        if over >= least(budget):
+            masker = self._maskers.of(view)
+            latest = masker.latest(self.keep)
+            chosen = masker.oldest(min(over, wanted), latest)
+            if chosen.saved >= least(budget):
+                phase = _phase(view)
+                reason = f"{total:,} tokens passed {budget.high:,}; outputs were {over:,} above their share ({phase})"
+                return Plan(proposals=chosen.proposals(self.name, reason), middle=masker.old(latest))
+        return self._condense.plan(view, budget)
+
+    def instead(self, view: View, budget: Budget) -> Plan:
+        """What is done where no summary can be had."""
+        return self._condense.instead(view, budget)
+
+    def follow(self, view: View) -> None:
+        """Look at what came since, so that the plan that masks has little left to do."""
+        self._maskers.of(view).follow(self.keep)
+
+    def _evidence(self, view: View) -> int:
+        known = survey(view)
+        each = known.tally(view).each
+        return sum(each[place] for place in known.answers)
+
+    def _share(self, view: View, budget: Budget) -> int:
+        """Tokens of outputs that may stand after a reduction: of what is left for the conversation, evidence's part."""
+        shares = allocate(budget.limit, phase=_phase(view), size=budget.size)
+        both = shares.evidence + shares.memory
+        room = max(0, budget.low - budget.fixed)
+        return room * shares.evidence // both if both else 0
+
+    @cached_property
+    def _maskers(self) -> Maskers:
+        return Maskers(self.exempt)
+
+    @cached_property
+    def _condense(self) -> Condense:
+        return _Turns(
+            keep=self.keep,
+            model=self.model,
+            instructions=self.instructions,
+            directives=self.directives,
+            room=self.room,
+            quote=self.quote,
+        )
+
+
+class _Turns(Condense, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What becomes of the turns."""
+
+    name = Layered.name
+
+
+def _phase(view: View) -> Phase:
+    phase = view.phase() if view.phase is not None else ""
+    return phase if phase in PHASES else "initializing"

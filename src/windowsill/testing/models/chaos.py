@@ -1,0 +1,135 @@
+"""A model that disturbs another one, the same way for the same seed: what a loop has to live through."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+from anyio.lowlevel import checkpoint
+
+from windowsill import formats
+from windowsill.engine.models.body import request_of
+from windowsill.engine.models.reading import read
+from windowsill.engine.models.seam import Answer, Asked, Delta, Model, ModelError
+from windowsill.errors import SettingError
+from windowsill.formats.wire import encode
+from windowsill.testing.models.making import answer_of, mark_of, message_of, told
+from windowsill.testing.models.scripted import Scripted
+from windowsill.writers.endpoints import without_keys
+
+Kind: TypeAlias = Literal[
+    "ok", "overflow", "server", "rate-limited", "partial", "malformed-arguments", "unknown-tool", "repeat"
+]
+
+KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "ok")
+"""All disturbances."""
+
+TORN = '{"path": "src/'
+"""Arguments that are no JSON; formats that take nothing but objects have them as text inside of one."""
+
+UNKNOWN = "no_such_tool"
+
+WORDS = "I was about to look at the"
+
+PAUSE = 0.01
+"""Seconds that a rate limit asks for: a test that keeps to it is not slow."""
+
+
+class Chaos:
+    """Lets `inner` answer, or something goes wrong in its place; what `inner` has to say is never lost.
+
+    `schedule` says what happens, call by call. After it, with a `seed`, one call in `1 / share` is disturbed, by one of
+    `kinds`; without a seed `then` happens from there on. `window` is what an overflow names as the limit. `did` tells
+    what happened.
+    """
+
+    def __init__(
+        self,
+        seed: int | None = None,
+        inner: Model | None = None,
+        *,
+        schedule: Sequence[Kind] = (),
+        then: Kind = "ok",
+        share: float = 0.5,
+        kinds: Sequence[Kind] = KINDS,
+        window: int | None = None,
+    ) -> None:
+        self._inner: Model = inner if inner is not None else Scripted((), then="ok")
+        self.name = self._inner.name
+        self.format = self._inner.format
+        self.did: list[Kind] = []
+        for kind in (*schedule, then, *kinds):
+            if kind not in get_args(Kind):
+                raise SettingError("kind", kind, f"one of {', '.join(get_args(Kind))}")
+        if not 0 <= share <= 1:
+            raise SettingError("share", share, "a number from 0 to 1")
+        self._schedule, self._then, self._share, self._kinds = tuple(schedule), then, share, tuple(kinds)
+        self._chance = None if seed is None else random.Random(seed)  # noqa: S311 the same for the same seed
+        self._window = window
+        self._last: list[tuple[str, str]] = []
+
+    def __repr__(self) -> str:
+        return f"<model chaos around {self._inner!r}>"
+
+    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+        """The answer of the inner model, or a disturbance."""
+        kind = self._next()
+        self.did.append(kind)
+        if kind == "ok":
+            return self._seen(await self._inner.ask(asked, listen))
+        await checkpoint()
+        if kind in {"overflow", "server", "rate-limited"}:
+            raise self._error(kind, asked)
+        request = request_of(asked, self.format, self.name)
+        message = message_of(self._item(kind, request), mark_of(request, len(self.did)))
+        partial = kind == "partial"
+        return told(answer_of(message, asked, self.format, name=self.name, partial=partial), self.format, listen)
+
+    def _next(self) -> Kind:
+        number = len(self.did)
+        if number < len(self._schedule):
+            return self._schedule[number]
+        if self._chance is None:
+            return self._then
+        disturbed = self._chance.random() < self._share
+        return self._chance.choice(self._kinds) if disturbed and self._kinds else "ok"
+
+    def _seen(self, answer: Answer) -> Answer:
+        """The answer, after its calls were noted: they are what is repeated."""
+        messages = read(answer.body, self.format, without_keys)
+        calls = [(call.name, call.arguments) for message in messages for call in message.calls]
+        self._last = calls or self._last
+        return answer
+
+    def _error(self, kind: Kind, asked: Asked) -> ModelError:
+        match kind:
+            case "overflow":
+                tokens = asked.payload.tokens
+                said = (
+                    "Your input exceeds the context window of this model. Please adjust your input and try again."
+                    if self._window is None
+                    else f"prompt is too long: {max(tokens, self._window + 1)} tokens > {self._window} maximum"
+                )
+                return ModelError("overflow", f"400: {said}", said=said)
+            case "rate-limited":
+                return ModelError("rate-limited", "429: slow down", said="slow down", retry_after=PAUSE)
+            case _:
+                return ModelError("server", "500: something broke", said="something broke")
+
+    def _item(self, kind: Kind, request: dict[str, Any]) -> Any:
+        """What is said in the place of an answer."""
+        tools = [tool.name for tool in formats.read_request(encode(request), format=self.format).tools]
+        calls = self._last or [(name, "{}") for name in tools[:1]]
+        name = calls[0][0] if calls else UNKNOWN
+        match kind:
+            case "malformed-arguments":
+                return (name, TORN)
+            case "unknown-tool":
+                return (UNKNOWN, {})
+            case "repeat":
+                return list(calls) or WORDS
+            case _:
+                # A stream may break off within its words, or within a call.
+                torn = self._chance is not None and bool(calls) and self._chance.random() < self._share
+                return [WORDS, (name, TORN)] if torn else WORDS

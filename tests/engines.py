@@ -1,0 +1,82 @@
+"""Engines for tests: a session, a scripted model, a few tools, and what was heard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sessions import opened
+from windowsill.engine import Engine, tool
+from windowsill.testing import Scripted
+
+FORMATS = ("anthropic", "openai", "responses", "gemini", "deepseek")
+
+
+async def at_once(seconds: float) -> None:
+    """Instead of waiting."""
+    del seconds
+
+
+class Shop:
+    """Tools that note what they did."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+        @tool(category="read", repeatable=True, parallel=True)
+        def look(path: str) -> str:
+            """Read a file."""
+            self.did.append(f"look {path}")
+            return f"contents of {path}"
+
+        @tool(category="write")
+        def put(path: str, text: str = "") -> str:
+            """Write a file."""
+            self.did.append(f"put {path}")
+            return f"wrote {len(text)} characters"
+
+        @tool(category="execute", permissions=("execute",))
+        def shell(command: str) -> str:
+            """Run a command."""
+            self.did.append(f"shell {command}")
+            return "done"
+
+        @tool(category="delete")
+        def wipe(path: str) -> str:
+            """Delete a file."""
+            self.did.append(f"wipe {path}")
+            return "gone"
+
+        @tool(category="read", seconds=0.05)
+        async def slow() -> str:
+            """Take long."""
+            import anyio  # noqa: PLC0415 - only here
+
+            await anyio.sleep(30)
+            return "never"
+
+        @tool(category="execute")
+        def broken() -> str:
+            """Fail."""
+            raise ValueError("it is broken")
+
+        self.tools = [look, put, shell, wipe, slow, broken]
+
+
+def engine(answers: Any, *, shop: Shop | None = None, session: Any = None, **settings: Any) -> Engine:
+    """An engine over a script; a model may be given in its place."""
+    model = Scripted(answers, format=settings.pop("format", "anthropic")) if isinstance(answers, list) else answers
+    return Engine(
+        session if session is not None else opened(budget=60_000),
+        model=model,
+        tools=(shop or Shop()).tools,
+        **{"phases": ("executing",), "sleep": at_once, "random": lambda: 0.5, **settings},
+    )
+
+
+def results(session: Any) -> list[tuple[str, str, bool]]:
+    """Every tool result that is recorded: tool, words, whether it is an error."""
+    return [
+        (result.name or "", "".join(getattr(block, "text", "") for block in result.content), result.is_error)
+        for message in session.messages()
+        for result in message.results
+    ]
