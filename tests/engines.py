@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from sessions import opened
+from windowsill import formats
 from windowsill.engine import Engine, tool
-from windowsill.testing import Scripted
+from windowsill.testing import Call, Scripted
 
 FORMATS = ("anthropic", "openai", "responses", "gemini", "deepseek")
 
@@ -80,3 +83,21 @@ def results(session: Any) -> list[tuple[str, str, bool]]:
         for message in session.messages()
         for result in message.results
     ]
+
+
+def over(function: Any, answers: Any = (), *, session: Any = None, **settings: Any) -> Engine:
+    """An engine whose one tool, `work`, is this function; by default it is called once."""
+    made = tool(name="work", category="execute", **settings.pop("tool", {}))(function)
+    return Engine(
+        session if session is not None else opened(budget=60_000),
+        model=Scripted(answers or [Call("work"), "done"], format="anthropic"),
+        tools=[made],
+        **{"phases": ("executing",), "sleep": at_once, **settings},
+    )
+
+
+def sound(session: Any, format: str = "anthropic") -> bool:
+    """Whether every call has its result, every entry is whole and every request is one that its provider takes."""
+    bodies = [msgspec.json.decode(session.request(call.id)) for call in session.calls]
+    refused = [problem for body in bodies for problem in formats.validate(body, format)]
+    return not (session.verify() or session.open_calls() or refused)

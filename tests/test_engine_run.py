@@ -529,3 +529,43 @@ def test_over_the_network_every_request_is_the_one_that_is_recorded(provider):
         sent = [seen.body for seen in server.seen]
     assert [msgspec.json.decode(session.request(call.id)) for call in session.calls] == sent
     assert result.used.input + result.used.cached > 0
+
+
+def test_work_that_is_said_to_be_done_is_verified_first():
+    """Where there are criteria and that phase is gone through."""
+    done = Call("finish", {"done": True, "result": "Mended."})
+    running = engine([done, done], phases=("executing", "verifying"))
+    result = running.run_sync("Mend it.", criteria=["it works"])
+    assert (result.status, result.turns) == ("completed", 2)
+    assert "it works" in results(running.session)[0][1]
+
+
+def test_what_the_model_remembers_is_told_whatever_its_words():
+    """A fact that shares no word with the goal is still what the model wanted to keep."""
+    fact = Call("remember", {"kind": "fact", "text": "The port is 8080", "source": "app.conf"})
+    running = engine([fact, "ok"])
+    running.run_sync("Mend the login page.")
+    assert "The port is 8080</fact>" in str(running.model.requests[1]["messages"])
+
+
+def test_making_an_engine_changes_nothing_for_others_who_use_the_session():
+    """Only its own requests tell the state."""
+    running = engine(["ok"])
+    running.run_sync("Go.")
+    running.session.add("And then?")
+    assert b"<context" not in running.session.compose_sync().body().split(b"And then?")[1]
+
+
+def test_snapshots_need_a_folder():
+    """Said when the engine is made, not at its first checkpoint."""
+    with pytest.raises(InputError, match="is kept in no folder; give the folder for snapshots"):
+        engine(["ok"], snapshots=True)
+
+
+def test_two_calls_of_one_id_in_one_answer_are_both_answered():
+    """Some models give every call the same id."""
+    shop = Shop()
+    running = engine([[Call("put", {"path": "a"}, id="x"), Call("put", {"path": "b"}, id="x")], "ok"], shop=shop)
+    assert running.run_sync("Go.").ok
+    assert shop.did == ["put a", "put b"]
+    assert running.session.open_calls() == []

@@ -23,7 +23,7 @@ from windowsill.engine.toolset import Toolset
 from windowsill.engine.words import BROKEN_CALL, CANCELLED, INTERRUPTED, NOT_RUN, TOO_MANY, WENT_BACK
 from windowsill.errors import InputError
 from windowsill.formats.streaming import PARTIAL
-from windowsill.messages import Message, Text, ToolResult, ToolUse
+from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, ToolUse
 from windowsill.session.session import Session
 from windowsill.session.telling_tools import RUNS, run_key
 from windowsill.state.book import LATEST
@@ -34,6 +34,9 @@ from windowsill.state.runtime import Resources, ToolRun
 from windowsill.state.state import State
 from windowsill.state.system import System
 from windowsill.state.verbs import failed
+
+HUGE = 1_000_000
+"""Characters of an output that no window has room for: to count its tokens alone would take a while."""
 
 LONGEST_NOTE = 200
 """Characters of a result that the state keeps; the history has it whole."""
@@ -222,9 +225,10 @@ class Calls:
         self._session.refresh()
         if self._session.view.cover(self._at) is None:
             raise LedElsewhereError
+        outputs = self._kept(ended)
         blocks = tuple(
-            ToolResult(tool_use_id=ran.call.id, name=ran.call.name, content=ran.blocks, is_error=ran.is_error)
-            for _, ran in ended
+            ToolResult(tool_use_id=ran.call.id, name=ran.call.name, content=content, is_error=ran.is_error)
+            for (_, ran), (content, _) in zip(ended, outputs, strict=True)
         )
         state = self._session.state.value
         counted = _counting(used, sum(ran.ran for _, ran in ended))
@@ -232,7 +236,20 @@ class Calls:
         changes += [_run_change(key, ran) for key, ran in ended]
         failures = Counter((ran.call.name, ran.text[:LONGEST_NOTE]) for _, ran in ended if ran.is_error)
         changes += [Put("runtime.failures", failed(state, *each, times)) for each, times in failures.items()]
-        self._session.add(Message(role="user", blocks=blocks), state=changes)
+        refs = {ran.call.id: ref for (_, ran), (_, ref) in zip(ended, outputs, strict=True) if ref is not None}
+        self._session.add(Message(role="user", blocks=blocks), state=changes, outputs=refs)
+
+    def _kept(self, ended: Sequence[tuple[str, Ran]]) -> list[tuple[tuple[Block, ...], OutputRef | None]]:
+        """What the results show. A huge one is kept whole beside the journal, and shown from its beginning."""
+        found: list[tuple[tuple[Block, ...], OutputRef | None]] = []
+        for _, ran in ended:
+            ref = self._session.outputs.keep([ran.text]) if len(ran.text) > HUGE else None
+            if ref is None:
+                found.append((ran.blocks, None))
+            else:
+                others = tuple(block for block in ran.blocks if not isinstance(block, Text))
+                found.append(((Text(text=self._session.outputs.shown(ref.id)), *others), ref))
+        return found
 
 
 def _counting(used: Resources, more: int) -> Resources:

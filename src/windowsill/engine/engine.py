@@ -96,7 +96,10 @@ class Engine:
         self._listen = listen
         self._busy = threading.Lock()
         self._run: Run | None = None
-        session.tell_state(layers, apart=("system",))
+        self._layers = layers
+        if snapshots:
+            # Said now, not at the first checkpoint: a session in memory has no folder for them.
+            session.snapshot_folder(None if snapshots is True else snapshots)
         self._setup = Setup(
             model=self.model,
             toolset=Toolset(
@@ -134,8 +137,10 @@ class Engine:
             )
         try:
             run = self._run = Run(self.session, self._setup, self._tell)
+            span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
+            telling = self.session.telling_state(self._layers, apart=("system",))
             async with holding(self.session, run.lost):
-                with telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id) as span:
+                with span, telling:
                     run.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
                     result = await run.go()
                     span.set(status=result.status)

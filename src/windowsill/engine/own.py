@@ -127,13 +127,13 @@ def _ids(steps: Sequence[PlanStep]) -> list[str]:
 
 def _fact(wanted: Remember, call: str) -> Change:
     source = wanted.source or f"the agent, call {call}"
-    return Put("memory.semantic.facts", Fact(content=wanted.text, source=source, confidence=0.8))
+    return Put("memory.semantic.facts", Fact(content=wanted.text, source=source, confidence=0.8, relevance=1.0))
 
 
 _REMEMBERED: dict[str, Callable[[Remember, str], Change]] = {
     "fact": _fact,
     "decision": lambda wanted, _: Put(
-        "memory.episodic.decisions", Decision(description=wanted.text, rationale=wanted.reason)
+        "memory.episodic.decisions", Decision(description=wanted.text, rationale=wanted.reason, relevance=1.0)
     ),
     "milestone": lambda wanted, _: Put("memory.episodic.milestones", Milestone(event=wanted.text)),
     "hypothesis": lambda wanted, _: Put("work.hypotheses", Hypothesis(description=wanted.text)),

@@ -78,7 +78,12 @@ def after(state: State, phases: Worked, road: Road, unmet: Sequence[str]) -> Nex
     why = _worth_a_look(state, road)
     if phase == "executing" and why and "reflecting" in phases and road.reflections < MOST_REFLECTIONS:
         return Next("reflecting", _REFLECTING.format(why=why))
-    if phase != "verifying" and state.task.success_criteria and "verifying" in phases:
+    return verified(state, phases)
+
+
+def verified(state: State, phases: Worked) -> Next:
+    """What follows when the work is said to be done: its criteria, or the end."""
+    if state.runtime.phase != "verifying" and state.task.success_criteria and "verifying" in phases:
         criteria = "\n".join(f"- {each.description}" for each in state.task.success_criteria)
         return Next("verifying", _VERIFYING.format(criteria=criteria))
     return Next("completed")

@@ -21,7 +21,7 @@ from windowsill.engine.calls import Calls, LedElsewhereError
 from windowsill.engine.models import ModelError
 from windowsill.engine.models.stating import stated
 from windowsill.engine.own import Finish
-from windowsill.engine.phases import Next, Road, after, again, way
+from windowsill.engine.phases import Next, Road, after, again, verified, way
 from windowsill.engine.result import Event, Result, Status
 from windowsill.engine.setup import Setup
 from windowsill.engine.showing import Showing
@@ -252,9 +252,11 @@ class Run:
         missing = [] if wish.done else list(wish.missing) or [wish.result]
         if wish.done:
             missing = await unmet(state.task, self._setup.validators, wish.result)
-        following = again(self._road, missing) if missing else Next("completed")
+        following = again(self._road, missing) if missing else verified(state, self._setup.phases)
         self._count(state, following)
         self._finished, self._missing = following, missing
+        if following.text and following.phase != state.runtime.phase:
+            self._tell(Event(kind="phase", text=following.phase))
         if not following.text:
             self._text = wish.result
         changes: list[Change] = [Set("runtime.phase", phase) for phase in way(state, following)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -47,7 +48,7 @@ def refused(call: ToolUse, why: str) -> Ran:
 
 
 async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Ran:
-    """Run a call; only a cancellation from outside, and a person's interrupt in an async tool, are raised."""
+    """Run a call; only a cancellation from outside, and an interrupt that may be a person's, are raised."""
     begun = time.monotonic()
     try:
         values = _typed(tool, arguments)
@@ -65,6 +66,10 @@ async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Ran
             raise
         # Nobody cancelled the run: something that the tool waited for was.
         blocks, is_error = (Text(text=sound(f"Error: {_told(error)}")),), True
+    except KeyboardInterrupt as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        blocks, is_error = (Text(text=f"Error: {_told(error)}"),), True
     except (Exception, SystemExit, GeneratorExit, BaseExceptionGroup) as error:  # noqa: BLE001 - a tool may raise anything; it must not end the agent
         blocks, is_error = (Text(text=sound(f"Error: {_told(error)}")),), True
     return Ran(call=call, blocks=blocks, is_error=is_error, seconds=time.monotonic() - begun)

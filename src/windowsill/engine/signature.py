@@ -42,13 +42,14 @@ def _default(value: Any) -> Any:
 def schema_of(arguments: type[msgspec.Struct], name: str) -> dict[str, Any]:
     """The JSON Schema of a type of arguments; `InputError` where a type has none."""
     try:
-        _, parts = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+        (reference,), parts = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
     except TypeError as error:
         raise InputError(
             f"tool {name!r} takes something that has no JSON Schema: {error}",
             remedy="use text, numbers, lists, dicts, Literals or structs",
         ) from None
-    own = parts.pop(arguments.__name__)
+    # By what the schema calls it: that of a lambda is not its name.
+    own = parts.pop(reference["$ref"].removeprefix("#/$defs/"))
     schema: dict[str, Any] = {
         "type": "object",
         "properties": own["properties"],

@@ -25,20 +25,18 @@ class Spending:
         session: Session,
         model: Model,
         tell: Callable[[Event], None],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
         self._model = model
         self._tell = tell
-        self._clock = clock
-        self._began = clock()
+        self._began = time.monotonic()
         self._before = 0.0
         self._price: Prices | None = None
 
     @property
     def seconds(self) -> float:
         """How long this run has taken."""
-        return self._clock() - self._began
+        return time.monotonic() - self._began
 
     def begin(self, state: State, *, before: float) -> None:
         """The task of this state has taken so many seconds `before`."""
@@ -58,18 +56,12 @@ class Spending:
         if reply.usage is None:
             return used
         usage, price = reply.usage, self._prices
-        cost = (
-            usage.input * price.input
-            + usage.output * price.output
-            + usage.cache_read * price.cache_read
-            + usage.cache_write * price.cache_write
-        )
         return msgspec.structs.replace(
             used,
             input=used.input + usage.input + usage.cache_write,
             output=used.output + usage.output,
             cached=used.cached + usage.cache_read,
-            cost=used.cost + (cost if price.known else 0.0),
+            cost=used.cost + (price.cost(usage) if price.known else 0.0),
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, overload
 
@@ -17,6 +18,10 @@ from windowsill.state.runtime import Environment, Permission
 
 SECONDS = 120.0
 """How long a tool may take when nobody says."""
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+"""What all providers take."""
 
 
 class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +94,9 @@ def tool(
 
     def make(made_of: Callable[..., Any]) -> EngineTool:
         called = name or getattr(made_of, "__name__", "")
-        if not called.isidentifier():
-            raise InputError(f"{called!r} is no name for a tool", remedy="give name=")
+        if not _NAME.fullmatch(called):
+            remedy = "give name= with letters, digits, _ and -, at most 64 of them"
+            raise InputError(f"{called!r} is no name that every provider takes for a tool", remedy=remedy)
         arguments = arguments_of(made_of)
         told = description or inspect.cleandoc(made_of.__doc__ or "")
         if not seconds > 0:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from windowsill.messages import Usage
 from windowsill.models.model import Model
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     cache_read: float
     cache_write: float
     known: bool = True
+
+    def cost(self, usage: Usage) -> float:
+        """What a call costs that used so much."""
+        return (
+            usage.input * self.input
+            + usage.output * self.output
+            + usage.cache_read * self.cache_read
+            + usage.cache_write * self.cache_write
+        )
 
 
 def prices(model: Model, *, at: dt.datetime | None = None) -> Prices:

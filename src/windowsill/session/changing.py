@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -107,17 +108,21 @@ class Changing(Checkpointing):
         """Tells the model the state, in requests that do."""
         from windowsill.session.layering import Layering
 
-        self._ledger.phase = lambda: self.state.value.runtime.phase
-        self._ledger.dress(self._ledger.view)
         return Layering(self._ledger, self.state, self.count)
 
-    def tell_state(self, size: Size, *, apart: Iterable[str] = ()) -> None:
-        """Let requests tell the layered state, in so many tokens, where neither setting nor strategy says how many.
+    @contextmanager
+    def telling_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
+        """Let the requests inside tell the layered state, in so many tokens where nothing else says how many.
 
         `apart` are layers that the caller tells in the system prompt.
         """
-        self._composer.bringing.room = size
-        self.layering.apart = frozenset(apart)
+        bringing, layering = self._composer.bringing, self.layering
+        before = (bringing.room, layering.apart)
+        bringing.room, layering.apart = size, frozenset(apart)
+        try:
+            yield
+        finally:
+            bringing.room, layering.apart = before
 
     def record_tools(self, decided: Decided) -> str:
         """Write down which tools the model gets from now on, and which were hidden by which rule."""

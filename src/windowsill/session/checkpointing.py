@@ -96,7 +96,7 @@ class Checkpointing(Looking):
         cannot be written is logged: the checkpoint is in the journal, and no turn should fail for it.
         """
         rule = rule if rule is not None else Automatic()
-        folder = self._snapshot_folder(None if snapshots is True else snapshots) if snapshots else None
+        folder = self.snapshot_folder(None if snapshots is True else snapshots) if snapshots else None
         with self._ledger.lock:
             self._ledger.refresh()
             if self._due(rule, force=force) is None:
@@ -118,7 +118,7 @@ class Checkpointing(Looking):
         """
         from windowsill.checkpoints.files import save_snapshot
 
-        place = self._snapshot_folder(folder)
+        place = self.snapshot_folder(folder)
         with self._ledger.lock:
             self._ledger.refresh()
             return save_snapshot(place, self._snapshot(), keep=keep)
@@ -185,7 +185,8 @@ class Checkpointing(Looking):
             draft.record("label", Label(forgets=seqs[0] + 1))
         return len(seqs)
 
-    def _snapshot_folder(self, folder: Path | str | None) -> Path:
+    def snapshot_folder(self, folder: Path | str | None = None) -> Path:
+        """Where snapshot files of this session are written: beside its database, or in a folder that is given."""
         from windowsill.checkpoints.names import folder_name
 
         if not folder:

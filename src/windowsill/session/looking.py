@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -164,9 +165,16 @@ class Looking:
         start = stop
         while start and items[start - 1].role == "assistant":
             start -= 1
-        answered = {id for item in items[stop:] for id in item.results}
+        # Some models give two calls of one answer the same id: then the first result is the first call's.
+        answered = Counter(id for item in items[stop:] for id in item.results)
         calls = [(item.id, call) for item in items[start:stop] if item.calls for call in self.message(item.id).calls]
-        return [(id, call) for id, call in calls if call.id not in answered]
+        open_ones = []
+        for id, call in calls:
+            if answered[call.id] > 0:
+                answered[call.id] -= 1
+            else:
+                open_ones.append((id, call))
+        return open_ones
 
     def begun_calls(self, message_id: str) -> frozenset[str]:
         """The calls of a message, by id, that were begun or answered, on whatever branch: also after going back."""

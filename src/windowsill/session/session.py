@@ -61,6 +61,8 @@ class Session(Taking):
 
             self._composer.bringing.recalling = Recalling(lambda: self.archive)
         self._composer.bringing.layering = lambda: self.layering
+        self._ledger.phase = lambda: self.state.value.runtime.phase
+        self._ledger.dress(self._ledger.view)
 
     @classmethod
     def open(

@@ -13,7 +13,6 @@ from windowsill.history.view import fold_meta, marking_meta, unfold_meta
 from windowsill.messages import Message
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import CallRecord, Event, Explanation, FoldRecord, SpanRecord
-from windowsill.session.stating import event_of
 from windowsill.session.undo import removed_spans
 
 
@@ -99,6 +98,8 @@ def audit(ledger: Ledger) -> list[Event]:
 
 def _event(entry: Entry) -> Event | None:
     if entry.kind == "state":
+        from windowsill.session.stating import event_of  # noqa: PLC0415 - most sessions keep no state
+
         change = event_of(entry)
         if change is None:
             return None

@@ -86,6 +86,8 @@ class Fact(Element, frozen=True, kw_only=True):
     source: str
     confidence: Share = 1.0
     verified: bool = True
+    relevance: Share | None = None
+    """To the task; found out where it is not stated."""
 
     def __post_init__(self) -> None:
         demand(bool(self.content.strip()), f"fact {self.id!r} says nothing", "give its content")

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.state.element import Count, Element, Part, Seconds, demand
+from windowsill.state.element import Count, Element, Part, Seconds, Share, demand
 
 Phase: TypeAlias = Literal["initializing", "planning", "executing", "reflecting", "verifying", "completed", "failed"]
 Permission: TypeAlias = Literal["read", "write", "execute", "delete", "admin", "deploy"]
@@ -55,6 +55,8 @@ class Decision(Element, frozen=True, kw_only=True):
     description: str
     rationale: str = ""
     alternatives: tuple[str, ...] = ()
+    relevance: Share | None = None
+    """To the task; found out where it is not stated."""
 
     def __post_init__(self) -> None:
         demand(bool(self.description.strip()), f"decision {self.id!r} says nothing", "describe what was decided")

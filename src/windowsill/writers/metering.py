@@ -32,12 +32,7 @@ def _cost(usage: Usage, model: Model | str) -> float | None:
         return None
     if not price.known:
         return None
-    return (
-        usage.input * price.input
-        + usage.output * price.output
-        + usage.cache_read * price.cache_read
-        + usage.cache_write * price.cache_write
-    )
+    return price.cost(usage)
 
 
 @lru_cache(MOST_MODELS)

@@ -1,0 +1,554 @@
+"""What tools, models, people and disks do to an engine that nobody planned for."""
+
+import json
+import sqlite3
+import threading
+from types import SimpleNamespace
+
+import anyio
+import msgspec
+import pytest
+
+from engines import Shop, engine, over, results, sound
+from sessions import opened
+from windowsill.engine import Engine, ModelError, spending, tool
+from windowsill.engine.goal import LONGEST, goal_of
+from windowsill.engine.models import Answer
+from windowsill.engine.words import BROKEN_CALL, CANCELLED, DECLINED, TOO_MANY, WENT_BACK
+from windowsill.errors import InputError, SettingError, StoreError
+from windowsill.store.memory import MemoryStore
+from windowsill.store.sqlite import SQLiteStore
+from windowsill.testing import Call, Scripted
+
+pytestmark = pytest.mark.integration
+
+
+def said(content, stop="end_turn"):
+    """An answer in the words of the provider."""
+    body = {"type": "message", "role": "assistant", "content": content, "stop_reason": stop}
+    return Answer(body=msgspec.json.encode(body))
+
+
+def called(*calls):
+    """An answer with these calls: id, name, input."""
+    return said([{"type": "tool_use", "id": id, "name": name, "input": input} for id, name, input in calls], "tool_use")
+
+
+# Engines
+
+
+def test_an_engine_inside_its_own_tool_is_told_no():
+    """The same one, and another one on the same session."""
+
+    async def work() -> str:
+        return (await running.run("again")).text
+
+    running = over(work)
+    assert running.run_sync("Go.").ok
+    assert "this engine is running already" in results(running.session)[0][1]
+
+    def another() -> str:
+        return over(lambda: "", ["x"], session=session).run_sync("again").text
+
+    session = opened(budget=60_000)
+    outer = over(another, session=session)
+    assert outer.run_sync("Go.").ok
+    assert "is locked by" in results(session)[0][1]
+
+
+def test_two_engines_in_one_loop_do_not_meet():
+    """Each has its own session, and may be run from inside a loop."""
+
+    async def go():
+        async def one(name):
+            async def work() -> str:
+                await anyio.sleep(0.01)
+                return name
+
+            ended[name] = await over(work, [Call("work"), name], session=opened(budget=60_000, id=name)).run("Go.")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one, "a")
+            tasks.start_soon(one, "b")
+        return over(lambda: "x").run_sync("Go.").text
+
+    ended = {}
+    assert anyio.run(go) == "done"
+    assert {name: result.text for name, result in ended.items()} == {"a": "a", "b": "b"}
+
+
+def test_a_tool_may_have_the_name_of_one_that_is_switched_off():
+    """Without the engine's own tools, `finish` is whatever its owner says."""
+    mine = tool(name="finish", category="read")(lambda: "mine")
+    model = Scripted([Call("finish"), "done"], format="anthropic")
+    running = Engine(opened(budget=60_000), model=model, tools=[mine], phases=("executing",), own_tools=False)
+    assert running.run_sync("Go.").text == "done"
+    assert results(running.session) == [("finish", "mine", False)]
+
+
+# Calls
+
+
+@pytest.mark.parametrize("name", ["look", "put"])
+def test_call_ids_that_repeat_are_calls_all_the_same(name):
+    """In one answer and in the next ones, in parallel and one after the other."""
+    shop = Shop()
+    script = [
+        called(("a", name, {"path": "1"}), ("a", name, {"path": "2"})),
+        called(("a", name, {"path": "3"})),
+        called(("", name, {"path": "4"})),
+        "done",
+    ]
+    running = engine(Scripted(script, format="anthropic"), shop=shop)
+    assert running.run_sync("Go.").ok
+    assert sorted(shop.did) == [f"{name} {number}" for number in (1, 2, 3, 4)]
+    assert sound(running.session)
+
+
+def test_of_two_hundred_calls_in_one_answer_a_hundred_are_run():
+    """The others are told why not."""
+    shop = Shop()
+    calls = [(f"c{number}", "put", {"path": str(number)}) for number in range(200)]
+    running = engine(Scripted([called(*calls), "done"], format="anthropic"), shop=shop)
+    running.session.state.set("system.constraints.max_tool_calls", None)
+    assert running.run_sync("Go.").ok
+    assert len(shop.did) == 100
+    assert [words for _, words, _ in results(running.session)][100:] == [TOO_MANY.format(most=100)] * 100
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["null", "[1]", "3", '"x"', '{"path":', '{"path": "\\ud800"}', "[" * 100_000, '{"a":' * 5_000, '{"a": 1e999}'],
+)
+def test_arguments_that_are_no_object_are_answered(arguments):
+    """However they are broken; nothing is run."""
+    call = {"type": "function", "id": "c", "function": {"name": "put", "arguments": arguments}}
+    body = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
+    shop = Shop()
+    running = engine(Scripted([Answer(body=json.dumps(body).encode()), "done"], format="openai"), shop=shop)
+    assert running.run_sync("Go.").ok
+    assert shop.did == []
+    ((_, words, is_error),) = results(running.session)
+    assert is_error
+    assert "Make the call again." in words
+    assert words != BROKEN_CALL
+
+
+def test_a_plan_keeps_every_step():
+    """A step without an id never takes that of another; two that share one are refused."""
+    steps = [{"id": "2", "description": "first"}, {"description": "second"}, {"description": "third"}]
+    running = engine([Call("update_plan", {"steps": steps}), "done"])
+    running.run_sync("Go.")
+    kept = [(step.id, step.description) for step in running.session.state.value.work.plan.steps]
+    assert kept == [("2", "first"), ("2.2", "second"), ("3", "third")]
+    twice = [{"id": "a", "description": "one"}, {"id": "a", "description": "two"}]
+    running = engine([Call("update_plan", {"steps": twice}), "done"])
+    running.run_sync("Go.")
+    assert "two steps have the id 'a'" in results(running.session)[0][1]
+
+
+def test_after_a_finish_that_was_not_true_circles_are_still_seen():
+    """The model that says that it is not done is watched as before."""
+    script = [Call("finish", {"done": False, "result": "no"}), *[Call("look", {"path": "a"})] * 30]
+    result = engine(script).run_sync("Go.")
+    assert (result.status, result.turns) == ("stuck", 7)
+
+
+def test_a_task_that_is_never_done_fails_with_what_was_missing():
+    """In the model's own words."""
+    script = [Call("finish", {"done": False, "result": f"no {number}"}) for number in range(9)]
+    result = engine(script).run_sync("Go.")
+    assert (result.status, result.error, result.turns) == ("failed", "the task failed: no 3", 4)
+
+
+def test_calls_beside_a_finish():
+    """Before it they are run, after it the task is over; of two the last one counts."""
+    shop = Shop()
+    done = {"done": True, "result": "one"}
+    script = [called(("a", "put", {"path": "1"}), ("b", "finish", done), ("c", "put", {"path": "2"}))]
+    result = engine(Scripted(script, format="anthropic"), shop=shop).run_sync("Go.")
+    assert (result.status, result.text, shop.did) == ("completed", "one", ["put 1"])
+    script = [called(("a", "finish", done), ("b", "finish", {"done": True, "result": "two"}))]
+    assert engine(Scripted(script, format="anthropic")).run_sync("Go.").text == "two"
+
+
+def test_failures_of_one_answer_are_counted_each():
+    """The same one again is a retry, also at the same time."""
+
+    def work() -> str:
+        raise ValueError("broken")
+
+    running = over(work, [[Call("work"), Call("work")], Call("work"), "done"], tool={"parallel": True})
+    running.run_sync("Go.")
+    assert [(each.tool, each.retries) for each in running.session.state.value.runtime.failures] == [("work", 2)]
+
+
+# Limits
+
+
+async def forever(request=None):
+    """Hang, as a model, a tool or a check."""
+    del request
+    await anyio.sleep(60)
+
+
+def test_time_that_is_up_ends_a_model_that_hangs():
+    """At once, with the limit's name; the same run goes on when it is raised."""
+    session = opened(budget=60_000)
+    session.state.set("task.limits.max_seconds", 0.2)
+    result = Engine(session, model=forever, phases=("executing",)).run_sync("Go.")
+    assert (result.status, result.seconds < 30) == ("limit", True)
+    assert "task.limits.max_seconds" in result.error
+    session.state.set("task.limits.max_seconds", None)
+    assert engine(["fine"], session=session).run_sync("Go.").text == "fine"
+
+
+def test_time_that_is_up_ends_a_tool_and_a_check_that_hang():
+    """What the tool did is told as uncertain."""
+    session = opened(budget=60_000)
+    session.state.set("task.limits.max_seconds", 0.2)
+    assert over(forever, session=session).run_sync("Go.").status == "limit"
+    assert results(session) == [("work", CANCELLED, True)]
+    session = opened(budget=60_000)
+    session.state.set("task.limits.max_seconds", 0.2)
+    running = engine(["fine"], session=session, validators={"it holds": forever})
+    assert running.run_sync("Go.", criteria=["it holds"]).status == "limit"
+
+
+def test_a_thread_that_hangs_in_a_check_does_not_keep_the_run():
+    """It is left behind."""
+    released = threading.Event()
+    session = opened(budget=60_000)
+    session.state.set("task.limits.max_seconds", 0.2)
+    running = engine(["fine"], session=session, validators={"it holds": lambda _: released.wait(60)})
+    result = running.run_sync("Go.", criteria=["it holds"])
+    released.set()
+    assert result.status == "limit"
+
+
+def test_the_time_that_a_task_takes_is_counted_whole(monkeypatch):
+    """Also that of checks and of asking somebody; time between two runs is not the task's."""
+    now = [0.0]
+    monkeypatch.setattr(spending, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def approve(_):
+        now[0] += 10
+        return True
+
+    def check(text):
+        now[0] += 100
+        return text == "fine"
+
+    session = opened(budget=60_000)
+    settings = {"session": session, "approve": approve, "validators": {"it holds": check}}
+    calls = [Call("wipe", {"path": "a"}), Call("wipe", {"path": "b"})]
+    script = Scripted([calls, "not yet", ModelError("refused", "no")], format="anthropic")
+    assert engine(script, **settings).run_sync("Go.", criteria=["it holds"]).used.seconds == 120
+    now[0] += 1_000
+    assert engine(["again", ModelError("refused", "no")], **settings).run_sync("Go.").used.seconds == 220
+
+
+def test_without_any_calls_allowed_a_model_may_still_answer():
+    """Its calls are refused."""
+    shop = Shop()
+    session = opened(budget=60_000)
+    session.state.set("system.constraints.max_tool_calls", 0)
+    result = engine([Call("put", {"path": "a"}), "done"], session=session, shop=shop).run_sync("Go.")
+    assert (result.status, result.text, shop.did) == ("completed", "done", [])
+
+
+def test_a_limit_reached_among_parallel_calls_refuses_the_rest():
+    """Exactly so many are run."""
+    shop = Shop()
+    session = opened(budget=60_000)
+    session.state.set("system.constraints.max_tool_calls", 3)
+    calls = [Call("look", {"path": str(number)}) for number in range(5)]
+    result = engine([calls, "done"], session=session, shop=shop).run_sync("Go.")
+    assert (result.status, len(shop.did)) == ("limit", 3)
+    assert session.open_calls() == []
+
+
+def test_a_limit_of_cost_that_cannot_hold_is_told():
+    """Where nobody knows the model's prices; and the price is that of the model that is asked."""
+    session = opened(budget=60_000, model="my-own-model", window=100_000)
+    session.state.set("task.limits.max_cost", 0.01)
+    result = engine(["done"], session=session).run_sync("Go.")
+    assert result.notes == ("nobody knows what 'my-own-model' costs: the limit of cost does not hold",)
+    named = {name: engine(Scripted(["done"], format="openai", name=name)) for name in ("gpt-5-nano", "gpt-5")}
+    cheap, dear = (each.run_sync("Go.").used.cost for each in named.values())
+    assert 0 < cheap * 10 < dear
+
+
+# Answers
+
+
+def test_a_refusal_is_no_result():
+    """In the words of each provider; another run asks once more."""
+    refusing = {
+        "anthropic": {
+            "role": "assistant",
+            "type": "message",
+            "content": [{"type": "text", "text": "I cannot."}],
+            "stop_reason": "refusal",
+        },
+        "openai": {"choices": [{"message": {"role": "assistant", "content": None, "refusal": "No."}}]},
+        "gemini": {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "SAFETY"}]},
+    }
+    for format, answer in refusing.items():
+        running = engine(Scripted([Answer(body=json.dumps(answer).encode()), "fine"], format=format))
+        result = running.run_sync("Go.")
+        assert (result.status, result.turns) == ("failed", 1)
+        assert "declined to answer" in result.error
+        again = running.run_sync("Go.")
+        assert (again.text, again.notes) == ("fine", (DECLINED,))
+        assert sound(running.session, format)
+
+
+def test_a_paused_answer_is_asked_to_go_on_as_it_is():
+    """Nothing is said in between."""
+    paused = said([{"type": "text", "text": "I search."}], "pause_turn")
+    running = engine(Scripted([paused, "found"], format="anthropic"))
+    assert running.run_sync("Go.").text == "found"
+    assert [message.role for message in running.session.messages()] == ["user", "user", "assistant", "assistant"]
+
+
+# Tasks
+
+
+def test_a_huge_task_is_sent_once():
+    """Its goal is its beginning; the same task is known again, another one is not."""
+    task = "Mend every page. " + "word " * 40_000
+    session = opened(budget=190_000)
+    running = engine(Scripted([ModelError("refused", "no"), "fine"], format="anthropic"), session=session)
+    running.run_sync(task)
+    assert session.calls[0].tokens < 45_000
+    assert session.state.value.task.goal == goal_of(task)
+    assert len(goal_of(task)) < LONGEST + 100
+    assert running.run_sync(task).text == "fine"
+    assert sum(message.text == task for message in session.messages()) == 1
+    assert goal_of(task[:-1] + "!") != goal_of(task)
+    assert goal_of("short") == "short"
+
+
+def test_a_criterion_may_be_given_alone():
+    """A text is one criterion, not its letters."""
+    running = engine(["done"])
+    running.run_sync("Go.", criteria="it works")
+    assert [each.description for each in running.session.state.value.task.success_criteria] == ["it works"]
+
+
+def test_what_makes_no_sense_is_said_before_anything_is_paid_for():
+    """A schema that is none, settings out of their range."""
+    session = opened(budget=60_000)
+    session.state.set("task.output_format", {"type": "json", "schema": {"type": "nope"}})
+    with pytest.raises(InputError, match="is no JSON Schema"):
+        engine(["{}"], session=session).run_sync("Go.")
+    for setting in ({"layers": 0}, {"layers": 1.5}, {"max_output": -1}, {"max_turns": 0}):
+        with pytest.raises(SettingError, match=next(iter(setting))):
+            engine(["x"], **setting)
+
+
+def test_a_schema_that_points_elsewhere_is_no_errand(monkeypatch):
+    """Nothing is fetched, and the result says what is wrong."""
+    fetched = []
+    monkeypatch.setattr("urllib.request.urlopen", fetched.append)
+    session = opened(budget=60_000)
+    session.state.set("task.output_format", {"type": "json", "schema": {"$ref": "http://127.0.0.1:9/schema"}})
+    result = engine(["{}"] * 5, session=session).run_sync("Go.")
+    assert result.status == "failed"
+    assert "the schema of the result cannot be used" in result.error
+    assert fetched == []
+
+
+def test_a_session_too_small_for_the_engine_says_what_is_too_large():
+    """With the sizes, as a result."""
+    result = engine(["x"], session=opened(budget=800)).run_sync("Go.")
+    assert result.status == "failed"
+    assert "tool definitions" in result.error
+    assert "800" in result.error
+
+
+# Others at work on the same session
+
+
+def test_an_answer_to_what_is_no_longer_said_is_left_out():
+    """Somebody rewinds while the model answers: the run goes on from there, and nothing is run twice."""
+    store = MemoryStore()
+    session, other, shop = opened(store, budget=60_000), opened(store, budget=60_000), Shop()
+
+    def rewind(_):
+        other.refresh()
+        call = next(item for item in other.items() if item.calls)
+        other.rewind(call.id)
+        return Call("put", {"path": "never"})
+
+    running = engine([Call("put", {"path": "a"}), rewind, "fine"], session=session, shop=shop)
+    result = running.run_sync("Go.")
+    assert (result.text, shop.did) == ("fine", ["put a"])
+    assert results(session) == [("put", WENT_BACK, True)]
+    assert "led elsewhere while the model answered" in result.notes[0]
+    assert sound(session)
+
+
+def test_results_of_calls_that_are_no_longer_made_are_left_out():
+    """Somebody goes back before them while they run; the calls behind them are not run at all."""
+    session = opened(budget=60_000)
+    did = []
+
+    def work(name: str) -> str:
+        did.append(name)
+        session.rewind(session.items()[0].id)
+        return "done"
+
+    calls = [Call("work", {"name": "a"}), Call("work", {"name": "b"})]
+    result = over(work, [calls, "fine"], session=session).run_sync("Go.")
+    assert did == ["a"]
+    assert results(session) == []
+    assert any("led elsewhere while calls ran" in note for note in result.notes)
+    assert "the phase initializing" in result.error
+    assert session.verify() == []
+
+
+def test_words_and_changes_of_others_are_taken_in_between():
+    """A message while a tool runs, a fact, and a phase that this engine does not work in."""
+    store = MemoryStore()
+    session, other = opened(store, budget=60_000), opened(store, budget=60_000)
+
+    def work() -> str:
+        other.refresh()
+        other.add("By the way: hurry.")
+        other.state.add_fact("It is late", source="other")
+        return "ok"
+
+    running = over(work, session=session)
+    assert running.run_sync("Say how late it is.").ok
+    assert "hurry" in str(running.model.requests[-1])
+    assert "It is late" in str(running.model.requests[-1])
+    assert sound(session)
+    led = over(lambda: session.state.enter("reflecting"), [Call("work"), "x"], session=session)
+    assert "the phase reflecting, which this engine does not work in" in led.run_sync("More.").error
+
+
+# Stores
+
+
+class Failing:
+    """A store whose n-th append fails, with whatever it is given."""
+
+    def __init__(self, number, error):
+        self.store = MemoryStore()
+        self._append, self._left, self._error = self.store.append, number, error
+        self.store.append = self.append
+
+    def append(self, *arguments, **named):
+        self._left -= 1
+        if self._left == 0:
+            raise self._error
+        return self._append(*arguments, **named)
+
+
+def worked(request):
+    """The next step, by what the request holds."""
+    seen = str(request["messages"])
+    if "[phase: executing]" not in seen:
+        return "I will." if "There is a plan" in seen or "The plan has" in seen else Call("update_plan", PLAN)
+    if "wrote" not in seen and "interrupted" not in seen:
+        return [Call("put", {"path": "a"}), Call("look", {"path": "b"}), Call("remember", FACT)]
+    return Call("finish", {"done": True, "result": "fine"})
+
+
+PLAN, FACT = {"steps": [{"description": "look"}]}, {"kind": "fact", "text": "x"}
+
+
+@pytest.mark.parametrize("error", [StoreError("disk"), OSError("disk"), RuntimeError("disk")], ids=repr)
+@pytest.mark.parametrize("number", range(1, 15))
+def test_a_store_that_fails_at_any_append_ends_the_run_with_a_result(number, error):
+    """Or not even that; the task is done when it is run again, and nothing twice."""
+    failing = Failing(number + 1, error)
+    session, shop = opened(failing.store, budget=60_000), Shop()
+    settings = {"shop": shop, "phases": ("planning", "executing")}
+    session.add("Hello.")
+    result = engine(Scripted([worked] * 9, format="anthropic"), session=session, **settings).run_sync("Go.")
+    assert (result.status, "disk" in result.error) in (("failed", True), ("completed", False))
+    again = opened(failing.store, budget=60_000)
+    model = Scripted([worked] * 9, format="anthropic")
+    ended = result if result.ok else engine(model, session=again, **settings).run_sync("Go.")
+    assert ended.status == "completed"
+    told = [message.text for message in again.messages()]
+    assert told.count("Go.") == 1
+    assert sum("[phase: planning]" in text for text in told) == 1
+    assert shop.did.count("put a") <= 1
+    assert again.state.value.runtime.phase == "completed"
+    assert sound(again)
+
+
+def test_a_store_that_stays_broken_is_told_too():
+    """The result says that the end was not recorded."""
+    store = MemoryStore()
+    running = engine(["x"], session=opened(store, budget=60_000))
+
+    def append(*_, **__):
+        raise RuntimeError("no disk at all")
+
+    store.append = append
+    result = running.run_sync("Go.")
+    assert (result.status, result.error) == ("failed", "RuntimeError: no disk at all")
+    assert result.notes == ("the end was not recorded: no disk at all",)
+
+
+def test_a_state_that_is_damaged_before_the_run_begins_is_restored(tmp_path):
+    """As after a crash of the disk: a process that is started again finds it."""
+    store = SQLiteStore(tmp_path / "sessions.db")
+    session, shop = opened(store, budget=60_000), Shop()
+    engine(
+        Scripted([Call("put", {"path": "a"}), ModelError("refused", "no")], format="anthropic"),
+        session=session,
+        shop=shop,
+    ).run_sync("Go.")
+    id = session.state.set_variable("x", 1)
+    with sqlite3.connect(tmp_path / "sessions.db") as database:
+        damaged = "UPDATE body SET data = x'c1' WHERE key IN (SELECT (session << 32) | seq FROM entry WHERE id = ?)"
+        database.execute(damaged, (id,))
+    result = engine(["fine"], session=opened(store, budget=60_000), shop=shop).run_sync("Go.")
+    assert (result.status, result.text, shop.did) == ("completed", "fine", ["put a"])
+    assert "went back to checkpoint" in result.notes[0]
+    store.close()
+
+
+def test_a_checkpoint_that_cannot_be_made_is_a_note():
+    """Once, however often it is tried."""
+    running = engine([Call("look", {"path": "a"}), "fine"])
+
+    def refuse(*_, **__):
+        raise StoreError("no names are left", remedy="forget some")
+
+    running.session.checkpoint_if_due = refuse
+    result = running.run_sync("Go.")
+    assert (result.status, len(result.notes)) == ("completed", 1)
+    assert result.notes[0] == "no checkpoint was made: no names are left; forget some"
+
+
+def test_what_a_turn_writes_does_not_grow_with_the_state_or_the_history():
+    """Commits and bytes of a turn are the same late and early, with ten facts and with two thousand."""
+
+    def written(facts, turns):
+        store, sizes = MemoryStore(), []
+        session = opened(store, budget=60_000)
+        for number in range(facts):
+            session.state.add_fact(f"Fact number {number} about the world", source="x")
+        session.state.set("system.constraints.max_tool_calls", None)
+        append = store.append
+
+        def watched(id, version, entries, **named):
+            sizes.append(sum(len(entry.body or b"") for entry in entries if entry.kind == "state"))
+            return append(id, version, entries, **named)
+
+        store.append = watched
+        script = [*(Call("put", {"path": str(number)}) for number in range(turns)), "done"]
+        running = engine(script, session=session, max_turns=turns + 1, checkpoints=None)
+        assert running.run_sync("Go.").ok
+        return len(sizes) / turns, sum(sizes) / turns
+
+    (few, small), (many, large) = written(10, 60), written(2_000, 60)
+    assert few == many < 3.2
+    assert large < 1.1 * small
