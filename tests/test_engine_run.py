@@ -569,3 +569,49 @@ def test_two_calls_of_one_id_in_one_answer_are_both_answered():
     assert running.run_sync("Go.").ok
     assert shop.did == ["put a", "put b"]
     assert running.session.open_calls() == []
+
+
+def test_a_call_is_judged_when_what_comes_before_it_is_done():
+    """Somebody is asked about the second call when the first has taken effect."""
+    shop, seen = Shop(), []
+    running = engine(
+        [[Call("put", {"path": "a"}), Call("wipe", {"path": "a"})], "ok"],
+        shop=shop,
+        approve=lambda _: seen.append(list(shop.did)) or True,
+    )
+    running.run_sync("Go.")
+    assert seen == [["put a"]]
+    assert shop.did == ["put a", "wipe a"]
+
+
+def test_a_tool_may_give_the_ref_of_what_it_kept_itself():
+    """An output that never was in memory as a whole."""
+    session = opened(budget=60_000)
+
+    @tool(category="read")
+    def stream() -> object:
+        return session.outputs.keep(f"line {number}\n" for number in range(50_000))
+
+    running = Engine(
+        session, model=Scripted([Call("stream"), "ok"], format="anthropic"), tools=[stream], phases=("executing",)
+    )
+    assert running.run_sync("Go.").ok
+    assert results(session)[0][1].startswith("line 0\n")
+    ref = next(message.results[0].ref for message in session.messages() if message.results)
+    assert ref.lines == 50_000
+
+
+def test_folds_are_heard_of_and_other_categories_can_be_shown():
+    """With what they saved; a phase shows what its setting says."""
+    heard = []
+    session = opened(budget=9_000)
+    for number in range(40):
+        session.add({"role": "user", "content": f"Question {number}. " + "word " * 150})
+        session.add({"role": "assistant", "content": f"Answer {number}. " + "word " * 150})
+    running = engine(["ok"], session=session, listen=heard.append, shown={"executing": ("delete",)})
+    running.run_sync("Go.")
+    (folded, *_) = [event for event in heard if event.kind == "folded"]
+    assert folded.data["before"] > folded.data["after"]
+    shown = {each["name"] for each in running.model.requests[0]["tools"]}
+    assert "wipe" in shown
+    assert "put" not in shown

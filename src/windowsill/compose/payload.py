@@ -124,6 +124,8 @@ class Payload:
     ) -> None:
         self.tokens = tokens
         """What the whole request weighs."""
+        self.folds: tuple[FoldMade, ...] = ()
+        """What was folded to make it fit."""
         self.headers = dict(headers or {})
         """Headers that the request needs beside those of the client: pass them as `extra_headers`."""
         self._tell = tell

@@ -62,6 +62,9 @@ class Asking:
         tried, forced = 0, False
         while True:
             payload = await compose()
+            for fold in payload.folds:
+                about = {"id": fold.id, "strategy": fold.strategy, "before": fold.before, "after": fold.after}
+                self._tell(Event(kind="folded", text=fold.reason, data=about))
             self._tell(Event(kind="request", data={"tokens": payload.tokens}))
             try:
                 return await self._once(payload, max_output)

@@ -7,7 +7,7 @@ without the model being told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,6 +69,7 @@ class Calls:
         *,
         base: Path,
         approve: Approve | None,
+        wait: float | None,
         checks: Mapping[str, Check],
         tell: Callable[[Event], None],
     ) -> None:
@@ -76,6 +77,7 @@ class Calls:
         self._toolset = toolset
         self._base = base
         self._approve = approve
+        self._wait = wait
         self._checks = checks
         self._guard: tuple[System, Guard] | None = None
         self._elsewhere: set[str] = set()
@@ -93,6 +95,10 @@ class Calls:
         ran: list[Ran] = []
         ready: list[Ready] = []
         for number, (message, call) in enumerate(waiting):
+            if ready and not self._together(ready[-1].tool, self._toolset.get(call.name)):
+                # What a call may do is judged, and somebody asked, when what comes before it is done.
+                ran += await self._run_all(ready, used)
+                ready = []
             if number < LATEST:
                 counted = _counting(used(), len(ready))
                 judged = await self._judge(message, call, counted)
@@ -111,6 +117,11 @@ class Calls:
             self._record([(run_key(message, call.id), ended)], used(), changes)
             ran.append(ended)
         return [*ran, *await self._run_all(ready, used)]
+
+    @staticmethod
+    def _together(one: EngineTool, other: EngineTool | None) -> bool:
+        """Whether two neighbouring calls may run at the same time."""
+        return one.parallel and other is not None and other.parallel
 
     async def _own(self, ready: Ready, finish: Finishing) -> tuple[Ran, list[Change]]:
         """What a call of one of the engine's own tools changes."""
@@ -169,7 +180,7 @@ class Calls:
 
     def _guard_of(self, state: State) -> Guard:
         if self._guard is None or self._guard[0] != state.system:
-            guard = Guard(state.system, base=self._base, approve=self._approve, checks=self._checks)
+            guard = Guard(state.system, base=self._base, approve=self._approve, wait=self._wait, checks=self._checks)
             self._guard = (state.system, guard)
         return self._guard[1]
 
@@ -180,22 +191,24 @@ class Calls:
 
     # Running
 
-    async def _run_all(self, ready: Sequence[Ready], used: Callable[[], Resources]) -> list[Ran]:
-        ran: list[Ran] = []
-        for group in _groups(ready):
-            self._begin(group, used())
-            done: dict[int, Ran] = {}
-            try:
-                async with anyio.create_task_group() as tasks:
-                    for number, each in enumerate(group):
-                        tasks.start_soon(self._run, each, number, done)
-            except BaseException:
-                cancelled = [done.get(number) or refused(each.call, CANCELLED) for number, each in enumerate(group)]
-                self._record([(each.key, ran) for each, ran in zip(group, cancelled, strict=True)], used())
-                raise
-            self._record([(each.key, done[number]) for number, each in enumerate(group)], used())
-            ran += [done[number] for number in range(len(group))]
-        return ran
+    async def _run_all(self, group: Sequence[Ready], used: Callable[[], Resources]) -> list[Ran]:
+        """Run calls that may run at the same time."""
+        if not group:
+            return []
+        self._begin(group, used())
+        done: dict[int, Ran] = {}
+        try:
+            async with anyio.create_task_group() as tasks:
+                for number, each in enumerate(group):
+                    tasks.start_soon(self._run, each, number, done)
+        except BaseException:
+            cancelled = [
+                done.get(number) or refused(each.call, CANCELLED, ran=True) for number, each in enumerate(group)
+            ]
+            self._record([(each.key, ran) for each, ran in zip(group, cancelled, strict=True)], used())
+            raise
+        self._record([(each.key, done[number]) for number, each in enumerate(group)], used())
+        return [done[number] for number in range(len(group))]
 
     def _begin(self, group: Sequence[Ready], used: Resources) -> None:
         """Write down what is about to run, where running it twice may do harm."""
@@ -243,7 +256,7 @@ class Calls:
         """What the results show. A huge one is kept whole beside the journal, and shown from its beginning."""
         found: list[tuple[tuple[Block, ...], OutputRef | None]] = []
         for _, ran in ended:
-            ref = self._session.outputs.keep([ran.text]) if len(ran.text) > HUGE else None
+            ref = ran.ref or (self._session.outputs.keep([ran.text]) if len(ran.text) > HUGE else None)
             if ref is None:
                 found.append((ran.blocks, None))
             else:
@@ -287,15 +300,3 @@ def _arguments(call: ToolUse, *, broken: bool) -> tuple[dict[str, Any], str]:
     if not isinstance(value, dict):
         return {}, "Error: the arguments have to be a JSON object. Make the call again."
     return value, ""
-
-
-def _groups(ready: Sequence[Ready]) -> Iterator[list[Ready]]:
-    """Calls that run at the same time: neighbours that all may."""
-    group: list[Ready] = []
-    for each in ready:
-        if group and not (each.tool.parallel and group[-1].tool.parallel):
-            yield group
-            group = []
-        group.append(each)
-    if group:
-        yield group

@@ -30,6 +30,7 @@ from windowsill.errors import InputError, SettingError
 from windowsill.logs import log
 from windowsill.session.session import Session
 from windowsill.state.policies import Approve
+from windowsill.state.policies.approval import WAIT
 from windowsill.state.policies.guard import Check
 from windowsill.state.projection import Narrow
 from windowsill.state.projection.projected import Mode
@@ -68,7 +69,9 @@ class Engine:
         rules: Iterable[Narrow] = (),
         tool_mode: Mode = "remove",
         tool_budget: int | None = 2_000,
+        shown: Mapping[str, Iterable[str]] | None = None,
         approve: Approve | None = None,
+        approval_seconds: float | None = WAIT,
         checks: Mapping[str, Check] | None = None,
         base: Path | str = ".",
         validators: Mapping[str, Validator] | None = None,
@@ -108,6 +111,7 @@ class Engine:
                 rules=rules,
                 mode=tool_mode,
                 budget=tool_budget,
+                shown=shown,
                 history=history_tools,
                 own=own_tools,
             ),
@@ -118,6 +122,7 @@ class Engine:
             max_output=max_output,
             base=Path(base),
             approve=approve,
+            approval_seconds=approval_seconds,
             checks=dict(checks or {}),
             checkpoints=checkpoints,
             snapshots=snapshots,

@@ -35,7 +35,7 @@ _REFLECTING = (
     "finish with done=false and say what is missing; otherwise give the final result."
 )
 _VERIFYING = (
-    "[phase: verifying] Check each of these with your own eyes, not from memory:\n{criteria}\n"
+    "[phase: verifying] Check each of these with the tools you have, not from memory alone:\n{criteria}\n"
     "Then call finish: done=true only if all of them hold, otherwise say what is missing."
 )
 _AGAIN = "[phase: executing] The task is not done yet:\n{missing}\nGo on with it."

@@ -14,6 +14,7 @@ Status: TypeAlias = Literal["completed", "failed", "limit", "stuck", "cancelled"
 EventKind: TypeAlias = Literal[
     "phase",  # another phase was entered
     "request",  # a request was composed
+    "folded",  # composing it folded something away
     "text",  # a piece of the answer
     "reasoning",
     "tool_call",  # a piece of a call

@@ -56,7 +56,13 @@ class Run:
         self._hear = tell
         self._asking = Asking(session, setup.model, tell=self._tell, sleep=setup.sleep, random=setup.random)
         self._calls = Calls(
-            session, setup.toolset, base=setup.base, approve=setup.approve, checks=setup.checks, tell=self._tell
+            session,
+            setup.toolset,
+            base=setup.base,
+            approve=setup.approve,
+            wait=setup.approval_seconds,
+            checks=setup.checks,
+            tell=self._tell,
         )
         self._showing = Showing(session, setup.toolset, self._tell)
         self._road = Road()

@@ -14,7 +14,7 @@ import msgspec
 from anyio import current_effective_deadline, fail_after, get_cancelled_exc_class, to_thread
 
 from windowsill.engine.tools import EngineTool
-from windowsill.messages import Block, Document, Image, Text, ToolUse
+from windowsill.messages import Block, Document, Image, OutputRef, Text, ToolUse
 
 LONGEST_ERROR = 4_000
 """Characters of an error that a model is told."""
@@ -35,6 +35,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     ran: bool = True
     """False when the tool was never begun."""
+    ref: OutputRef | None = None
+    """What the tool kept in `session.outputs` itself, and gave the ref of."""
 
     @property
     def text(self) -> str:
@@ -42,9 +44,9 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
 
 
-def refused(call: ToolUse, why: str) -> Ran:
-    """A call that was not run."""
-    return Ran(call=call, blocks=(Text(text=sound(why)),), is_error=True, ran=False)
+def refused(call: ToolUse, why: str, *, ran: bool = False) -> Ran:
+    """A call that was not run, or not to its end."""
+    return Ran(call=call, blocks=(Text(text=sound(why)),), is_error=True, ran=ran)
 
 
 async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Ran:
@@ -54,6 +56,8 @@ async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Ran
         values = _typed(tool, arguments)
         with fail_after(tool.seconds):
             given = await _given(tool, values, begun + tool.seconds)
+        if isinstance(given, OutputRef):
+            return Ran(call=call, blocks=(), seconds=time.monotonic() - begun, ref=given)
         blocks, is_error = _blocks(given), False
     except ToolError as error:
         blocks, is_error = (Text(text=sound(_words(error))),), True

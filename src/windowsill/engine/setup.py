@@ -30,6 +30,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     max_output: int
     base: Path
     approve: Approve | None
+    approval_seconds: float | None
     checks: dict[str, Check]
     """Of the policies, by their id."""
     checkpoints: Automatic | None

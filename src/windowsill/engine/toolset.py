@@ -47,6 +47,7 @@ class Toolset:
         rules: Iterable[Narrow] = (),
         mode: Mode = "remove",
         budget: int | None,
+        shown: Mapping[str, Iterable[str]] | None = None,
         history: bool = True,
         own: bool = True,
     ) -> None:
@@ -64,7 +65,12 @@ class Toolset:
             [each.offered for each in always], count=session.count, budget=None, urgent=len(always) or 1
         )
         self._given = Projection(
-            [each.offered for each in given], count=session.count, budget=budget, rules=rules, mode=mode
+            [each.offered for each in given],
+            count=session.count,
+            phases=shown,
+            budget=budget,
+            rules=rules,
+            mode=mode,
         )
         self._last: Shown | None = None
 

@@ -195,7 +195,7 @@ class Composer:
         self.ledger.pend(call, dict(fixed.blobs.values()))
         items = list(view.items)
         shown, refs = self._frozen(view, items), shows_refs(fixed.tools)
-        return Payload(
+        payload = Payload(
             tokens=total,
             tell=lambda: self._report(fixed, wanted.budget, shown(), done, total=total, stable=stable),
             format=format,
@@ -211,6 +211,8 @@ class Composer:
             headers=asking.headers if asking is not None else {},
             items=items,
         )
+        payload.folds = tuple(done.folds)
+        return payload
 
     def sent_behind(self, message_id: str) -> Sent | None:
         """The last request that ended with this message, if it was not long ago."""

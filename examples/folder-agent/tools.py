@@ -1,0 +1,148 @@
+"""Tools for the files of one folder. None of them leaves it but the shell, which is therefore asked about first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import re2  # type: ignore[import-untyped]  # has no types
+
+import windowsill
+from windowsill.engine import EngineTool, ToolError
+
+LONGEST = 600.0
+"""Seconds that a command may take, whatever the model asks for."""
+
+
+class Folder:
+    """The files below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def tools(self) -> list[EngineTool]:
+        """All of them. What only looks may run at the same time, and once more after a crash."""
+        look = windowsill.tool(category="read", permissions=("read",), repeatable=True, parallel=True)
+        change = windowsill.tool(category="write", permissions=("write",))
+        delete = windowsill.tool(category="delete", permissions=("delete",))
+        # The command has its own time limit, so that what it said until then is not lost.
+        execute = windowsill.tool(category="execute", permissions=("execute",), seconds=LONGEST + 10)
+        return [
+            *(look(each) for each in (self.list_files, self.read_file, self.search)),
+            *(change(each) for each in (self.write_file, self.edit_file)),
+            delete(self.delete_file),
+            execute(self.run_shell),
+        ]
+
+    def list_files(self, path: str = ".") -> str:
+        """List all files below a folder with their sizes, but hidden ones."""
+        found = [f"{file.stat().st_size:>9,}  {self._name(file)}" for file in self._files(self._inside(path))]
+        return "\n".join(found) or "(no files)"
+
+    def read_file(self, path: str, first: int = 1, last: int | None = None) -> str:
+        """Read a file, or its lines from `first` to `last`. The number before each line is not part of the file."""
+        lines = _lines(self._inside(path))
+        if not 1 <= first <= max(len(lines), 1) or (last is not None and last < first):
+            raise ToolError(f"{path} has {len(lines)} lines; there are no lines {first} to {last or 'the end'}")
+        numbered = (f"{first + place:>6}  {line}" for place, line in enumerate(lines[first - 1 : last]))
+        return "\n".join(numbered) or "(empty)"
+
+    def search(self, pattern: str, path: str = ".", *, regex: bool = False) -> str:
+        """Find the lines of files that hold a text or, with `regex`, that match a regular expression (RE2)."""
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            wanted = re2.compile(pattern if regex else re2.escape(pattern), options)
+        except re2.error as error:
+            raise ToolError(f"{pattern!r} is no regular expression: {error}") from None
+        place = self._inside(path)
+        found = [
+            f"{self._name(file)}:{number}: {line}"
+            for file in ([place] if place.is_file() else self._files(place))
+            for number, line in enumerate(_lines(file), start=1)
+            if wanted.search(line)
+        ]
+        return "\n".join(found) or "(nothing found)"
+
+    def write_file(self, path: str, text: str) -> str:
+        """Write a file, new or in the place of the one that is there."""
+        self._replace(self._inside(path), text)
+        return f"wrote {len(text):,} characters to {path}"
+
+    def edit_file(self, path: str, old: str, new: str) -> str:
+        """Replace a text in a file by another. It has to stand there exactly once: give enough lines around it."""
+        place = self._inside(path)
+        text = place.read_bytes().decode()
+        times = text.count(old) if old else 0
+        if times != 1:
+            raise ToolError(f"the old text stands {times} times in {path}, not once: read it, and give more around it")
+        self._replace(place, text.replace(old, new))
+        return f"edited line {text[: text.index(old)].count(chr(10)) + 1} of {path}"
+
+    def delete_file(self, path: str) -> str:
+        """Delete a file."""
+        self._inside(path).unlink()
+        return f"deleted {path}"
+
+    async def run_shell(self, command: str, seconds: float = 60.0) -> str:
+        """Run a shell command in the folder and get its output. It is stopped after so many seconds, at most 600."""
+        said = bytearray()
+        with anyio.CancelScope(shield=True):  # what has begun can be stopped only when it is known
+            process = await anyio.open_process(
+                command, cwd=self.root, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        async with process:
+            assert process.stdout is not None
+            try:
+                with anyio.move_on_after(min(seconds, LONGEST)) as limit:
+                    async for piece in process.stdout:
+                        said += piece
+                    await process.wait()
+            finally:
+                # In time, too late or interrupted: whatever it started ends with it.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        late = f"stopped after {min(seconds, LONGEST):g} seconds" if limit.cancelled_caught else ""
+        # Before the output: however little of a long one is shown, how it ended is.
+        return f"[{late or f'exit code {process.returncode}'}]\n{said.decode(errors='backslashreplace')}"
+
+    def _inside(self, path: str) -> Path:
+        """The file of that name, links followed; `ToolError` for one outside."""
+        place = (self.root / path).resolve()
+        if not place.is_relative_to(self.root):
+            raise ToolError(f"{path} is outside of the folder: give a path below it, such as src/main.py")
+        return place
+
+    def _name(self, file: Path) -> str:
+        return file.relative_to(self.root).as_posix()
+
+    def _files(self, top: Path) -> Iterator[Path]:
+        if not top.is_dir():
+            raise ToolError(f"{self._name(top)} is no folder")
+        for folder, folders, names in os.walk(top):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            files = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+            yield from (file for file in files if file.is_file() and file.resolve().is_relative_to(self.root))
+
+    def _replace(self, place: Path, text: str) -> None:
+        """Write beside it first: whoever reads it meanwhile, and whatever happens, finds the old text or the new."""
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = place.with_name(f".{place.name}.{os.getpid()}")
+        try:
+            beside.write_bytes(text.encode())
+            if place.exists():
+                shutil.copymode(place, beside)
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _lines(file: Path) -> list[str]:
+    """The lines of a file, whatever it holds."""
+    return [line.decode(errors="backslashreplace") for line in file.read_bytes().splitlines()]
