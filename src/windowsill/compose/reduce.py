@@ -19,7 +19,7 @@ from windowsill.compose.writing import Filled
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
-from windowsill.strategies import Eager, Strategy, Substituting
+from windowsill.strategies import Strategy, is_eager, substitutes
 from windowsill.strategies.sliding_window import SlidingWindow, fold_units, free_units
 
 MOST_ROUNDS = 8
@@ -73,7 +73,7 @@ def reduce(
 
 def _wants(view: View, budget: Budget, strategy: Strategy) -> bool:
     """Whether the strategy has something to do."""
-    return _total(view, budget) > budget.high or (isinstance(strategy, Eager) and strategy.due(view, budget))
+    return _total(view, budget) > budget.high or (is_eager(strategy) and strategy.due(view, budget))
 
 
 def _total(view: View, budget: Budget) -> int:
@@ -176,7 +176,7 @@ def _accept(view: View, budget: Budget, strategy: Strategy, filled: Filled, acce
     """Fold; where a text could not be written, what the strategy knows instead, or nothing while there is room."""
     proposals: tuple[Proposal, ...] = (filled.proposal,)
     if not filled.whole:
-        if isinstance(strategy, Substituting):
+        if substitutes(strategy):
             proposals = strategy.instead(view, budget).proposals or proposals
         elif _total(view, budget) <= budget.high:
             # A marker alone would hide words that have room.

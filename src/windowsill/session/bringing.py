@@ -12,7 +12,7 @@ from windowsill.models import Model
 from windowsill.session.adding import write
 from windowsill.session.fitting import Fitted, Fitting, Wanted
 from windowsill.session.ledger import Ledger
-from windowsill.strategies import Telling
+from windowsill.strategies import tells
 
 if TYPE_CHECKING:
     from windowsill.session.layering import Layering
@@ -49,7 +49,7 @@ class Bringing:
 
     def _room(self, wanted: Wanted, settings: Settings) -> int:
         """Tokens in which the layered state may be told; 0 when it is not."""
-        told = wanted.strategy.layers(wanted.budget) if isinstance(wanted.strategy, Telling) else 0
+        told = wanted.strategy.layers(wanted.budget) if tells(wanted.strategy) else 0
         size = settings.layers if settings.layers is not None else None if told else self.room
         return told if size is None else tokens_of(size, wanted.budget.limit, "layers")
 

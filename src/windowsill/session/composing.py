@@ -23,7 +23,7 @@ from windowsill.session.fitting import Fitted, Fitting, Wanted, lowered
 from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
-from windowsill.strategies import Asking, Delegating, Strategy
+from windowsill.strategies import Asking, Strategy, delegates
 from windowsill.strategies.guard import trusted
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.telemetry import names
@@ -241,7 +241,7 @@ class Composer:
         )
         self._check_fixed(fixed, budget)
         under = terms(_ids(fixed))
-        idle = isinstance(self.strategy, Delegating) and self._asking(format) is None
+        idle = delegates(self.strategy) and self._asking(format) is None
         return Wanted(
             budget=budget,
             strategy=SlidingWindow() if idle else self.strategy,
@@ -294,7 +294,7 @@ class Composer:
 
     def _asking(self, format: str) -> Asking | None:
         """What the strategy has to say to the provider; always the same, so that the request only grows."""
-        return self.strategy.ask(format, self.budget(0)) if isinstance(self.strategy, Delegating) else None
+        return self.strategy.ask(format, self.budget(0)) if delegates(self.strategy) else None
 
     def _check_fixed(self, fixed: Fixed, budget: Budget) -> None:
         if budget.fixed < budget.limit:

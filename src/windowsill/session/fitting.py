@@ -22,7 +22,7 @@ from windowsill.logs import log
 from windowsill.session.desk import Desk
 from windowsill.session.ledger import Ledger
 from windowsill.session.metering import commit_fold
-from windowsill.strategies import Eager, Following, Strategy
+from windowsill.strategies import Strategy, follows, is_eager
 from windowsill.strategies.sliding_window import free_units
 from windowsill.writers import Shared
 
@@ -103,7 +103,7 @@ class Fitting:
                 overtaken = error
                 continue
             self._ledger.journal.load(view)
-            if isinstance(wanted.strategy, Following):
+            if follows(wanted.strategy):
                 wanted.strategy.follow(view)
             done.rendered = wanted.render(view)
             if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
@@ -139,7 +139,7 @@ class Fitting:
         known = (view.edits, len(view.items), budget, id(strategy))
         if known == self._nothing_to_do and budget.fixed + extra + view.tokens() <= budget.limit:
             return
-        due = isinstance(strategy, Eager) and strategy.due(view, budget)
+        due = is_eager(strategy) and strategy.due(view, budget)
         if not too_long and not due and not over_limits(view, budget):
             return
         folds = len(done.folds)
@@ -242,4 +242,4 @@ def _acts(view: View, wanted: Wanted) -> bool:
     """Whether something is to be hidden now."""
     budget, strategy = wanted.budget, wanted.strategy
     too_long = budget.fixed + view.tokens() > budget.high
-    return too_long or (isinstance(strategy, Eager) and strategy.due(view, budget))
+    return too_long or (is_eager(strategy) and strategy.due(view, budget))

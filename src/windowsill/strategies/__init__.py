@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, TypeGuard, get_args, runtime_checkable
 
 import msgspec
 
@@ -23,9 +23,14 @@ __all__ = [
     "Strategy",
     "Substituting",
     "Telling",
+    "delegates",
+    "follows",
     "get",
+    "is_eager",
     "names",
     "settings_of",
+    "substitutes",
+    "tells",
 ]
 
 DEFAULT = "sliding-window"
@@ -111,6 +116,34 @@ class Substituting(Protocol):
 
     def instead(self, view: View, budget: Budget) -> Plan:
         """What to fold in the place of what was planned; nothing when the marker is as good."""
+
+
+# Asked at every turn: a protocol's own `isinstance` takes longer than what follows from the answer.
+
+
+def delegates(strategy: object) -> TypeGuard[Delegating]:
+    """Whether a strategy asks the provider."""
+    return hasattr(strategy, "ask")
+
+
+def is_eager(strategy: object) -> TypeGuard[Eager]:
+    """Whether a strategy may have something to do before the high mark."""
+    return hasattr(strategy, "due")
+
+
+def follows(strategy: object) -> TypeGuard[Following]:
+    """Whether a strategy reads messages as they come."""
+    return hasattr(strategy, "follow")
+
+
+def tells(strategy: object) -> TypeGuard[Telling]:
+    """Whether requests tell the layered state under a strategy."""
+    return hasattr(strategy, "layers")
+
+
+def substitutes(strategy: object) -> TypeGuard[Substituting]:
+    """Whether a strategy knows something better than a marker."""
+    return hasattr(strategy, "instead")
 
 
 def names() -> tuple[str, ...]:

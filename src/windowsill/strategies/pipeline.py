@@ -16,7 +16,7 @@ from windowsill import strategies
 from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Delegating, Eager, Following, Plan, Strategy, Telling
+from windowsill.strategies import Delegating, Plan, Strategy, follows, is_eager, tells
 from windowsill.strategies.turns import freed_by
 
 JOINT = "+"
@@ -59,12 +59,12 @@ class Pipeline:
     def follow(self, view: View) -> None:
         """Let the stages that read messages read what was added."""
         for stage in self.stages:
-            if isinstance(stage, Following):
+            if follows(stage):
                 stage.follow(view)
 
     def layers(self, budget: Budget) -> int:
         """How many tokens a request may tell of the layered state: as the stage says that tells it."""
-        return max((stage.layers(budget) for stage in self.stages if isinstance(stage, Telling)), default=0)
+        return max((stage.layers(budget) for stage in self.stages if tells(stage)), default=0)
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """What the first stage proposes that frees enough; below the high mark only stages that are due are asked."""
@@ -84,7 +84,7 @@ class Pipeline:
 
 
 def _is_due(stage: Strategy, view: View, budget: Budget) -> bool:
-    return isinstance(stage, Eager) and stage.due(view, budget)
+    return is_eager(stage) and stage.due(view, budget)
 
 
 def _planned(stage: Strategy, view: View, budget: Budget, notes: list[str]) -> Plan:
