@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowsill.budget import Budget
-from windowsill.errors import FoldError, InputError, NotFoundError
+from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.changes import Change, changes
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry
 from windowsill.history.folds import Fold, Part, Proposal, Run, StandIn, unpack_stand_ins
@@ -237,5 +237,7 @@ def place_of_entry(ledger: Ledger, id: str) -> int:
     """The number of any entry."""
     entry = ledger.store.find(ledger.session, id)
     if entry is None:
-        raise InputError(f"session {ledger.session!r} has no entry {id!r}", remedy="`session.branches` lists the ends")
+        raise NotFoundError(
+            f"session {ledger.session!r} has no entry {id!r}", remedy="`session.branches` lists the ends"
+        )
     return entry.seq

@@ -15,6 +15,7 @@ HOMES = {
     "import": Home(f"{_HERE}.importing:import_file", "Take in an export, or a recorded conversation."),
     "unfold": Home(f"{_HERE}.undo:unfold", "Bring back what a fold hid."),
     "rewind": Home(f"{_HERE}.undo:rewind", "Go back to a message or a time; the other branch stays."),
+    "state": Home(f"{_HERE}.state:state", "Print the layered state, as it is or as it was."),
     "checkpoints": Home(f"{_HERE}.checkpoints:checkpoints", "List the checkpoints, the newest first."),
     "checkpoint": Home(f"{_HERE}.checkpoints:checkpoint", "Name this moment, to come back to it."),
     "restore": Home(f"{_HERE}.checkpoints:restore", "Go back to a checkpoint; the other branch stays."),
