@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -222,15 +223,33 @@ def test_a_file_has_its_name_only_when_all_of_it_is_written(folder, sync, newest
 
 def test_a_file_is_on_disk_before_it_has_its_name_and_then_the_name_is(folder, monkeypatch):
     """In this order a loss of power leaves no name without its content."""
-    order, sync, replace = [], os.fsync, Path.replace
+    order, sync, link = [], os.fsync, Path.hardlink_to
     monkeypatch.setattr(
         os, "fsync", lambda handle: (order.append(stat.S_ISDIR(os.fstat(handle).st_mode)), sync(handle))
     )
-    monkeypatch.setattr(Path, "replace", lambda path, target: (order.append("named"), replace(path, target)))
+    monkeypatch.setattr(Path, "hardlink_to", lambda path, target: (order.append("named"), link(path, target)))
     save_snapshot(folder, shot(4))
     assert order == [False, "named", True]
     save_snapshot(folder / "new" / "newer", shot(5))
     assert order[3:] == [True, True, False, "named", True]
+
+
+def test_several_that_write_at_once_each_keep_their_own(tmp_path):
+    """None takes the number of another: what was written stays until newer ones push it out."""
+    with ThreadPoolExecutor(6) as threads:
+        paths = list(threads.map(lambda number: save_snapshot(tmp_path, shot(number), keep=100), range(60)))
+    assert [load_snapshot(path).snapshot.token_count for path in paths] == list(range(60))
+
+
+def test_a_file_system_without_links_will_do(folder, monkeypatch):
+    """The file is renamed then, whole all the same."""
+
+    def refused(_path, _target):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    assert save_snapshot(folder, shot(4)) == folder / "0004.json"
+    assert numbers(folder) == ["0001.json", "0002.json", "0003.json", "0004.json"]
 
 
 WRITER = """

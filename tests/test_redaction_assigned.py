@@ -34,6 +34,14 @@ VALUE = "Tr0ub4dor&3"
         ("my password is hunter2!", "my password is [secret: password]!"),
         ('"password": "pässwört-9"', '"password": "[secret: password]"'),
         (r"PASSWORD=a1b2c3d4\nUSER=me", r"PASSWORD=[secret: password]\nUSER=me"),
+        ("DB_PASS=hunter2", "DB_PASS=[secret: password]"),
+        ('"pass": "hunter22"', '"pass": "[secret: password]"'),
+        ('{"password":\n    "hunter2"}', '{"password":\n    "[secret: password]"}'),
+        ('{"password":                    "hunter2"}', '{"password":                    "[secret: password]"}'),
+        ('{"name": "DB_PASSWORD", "value": "letmein"}', '{"name": "DB_PASSWORD", "value": "[secret: password]"}'),
+        ("- name: DB_PASSWORD\n  value: hunter2", "- name: DB_PASSWORD\n  value: [secret: password]"),
+        ("<password>hunter2</password>", "<password>[secret: password]</password>"),
+        ("<db.token>a1b2c3d4e5</db.token>", "<db.token>[secret: token]</db.token>"),
     ],
 )
 def test_value_under_the_name_of_a_secret_is_taken_out(text, clean):
@@ -70,6 +78,14 @@ def test_value_under_the_name_of_a_secret_is_taken_out(text, clean):
         "keyword: abc12345",
         "private_key: Ed25519PrivateKey",
         "Forgot password? See https://example.org/reset7",
+        "the tests pass: 120/120",
+        "first_pass = 'blur'",
+        "FIRST_PASS=1",
+        "if token>limit</b>:",
+        "<password>${DB_PASSWORD}</password>",
+        "mysql -u root -p <password> shop",
+        '{"name": "password", "value": ""}',
+        "bypass: a1b2c3d4e5",
     ],
 )
 def test_code_labels_and_references_stay(text):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 
 import pytest
 from hypothesis import given
@@ -80,3 +81,18 @@ def test_text_that_is_json_stays_json():
 def test_what_is_allowed_stays_in_documents():
     """Under the name of a secret too."""
     assert redacted_value({"password": "hunter2"}, Redactor(allow=["hunter2"])) == {"password": "hunter2"}
+
+
+@pytest.mark.parametrize("pair", [{"name": "DB_PASSWORD", "value": "letmein"}, {"Key": "apiKey", "Value": "letmein"}])
+def test_a_pair_of_name_and_value_is_an_assignment(pair):
+    """As environments, headers and variables of a state are spelled; in documents and in values alike."""
+    name = next(iter(pair))
+    found = json.loads(redacted_json(json.dumps([pair, {name: "user", "value": "letmein"}]).encode(), Redactor()))
+    assert found == redacted_value([pair, {name: "user", "value": "letmein"}], Redactor())
+    assert [[*each.values()][1][:8] for each in found] == ["[secret:", "letmein"]
+
+
+def test_a_tuple_with_names_of_its_own_is_gone_through():
+    """It becomes a plain one where something is taken out."""
+    pair = namedtuple("pair", "a b")("password=hunter2", 1)
+    assert redacted_value(pair, Redactor()) == ("password=[secret: password]", 1)

@@ -91,3 +91,29 @@ def test_encoded_object_is_no_token_by_itself():
 def test_what_only_begins_like_a_key_stays(text):
     """Names, addresses and references to a secret are none."""
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize("before", ["", "+", "-", " ", "    ", "> ", "# ", "// ", " * ", "12: ", "    12\t", "   12→"])
+def test_a_private_key_is_taken_out_whatever_stands_before_its_lines(before):
+    """In a diff, a quotation, a comment, or with the numbers that a reading tool puts there."""
+    body = [drawn(number, 64) for number in range(8)]
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
+    clean = redacted("".join(f"{before}{line}\n" for line in key))
+    assert [line for line in body if line[:24] in clean] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("curl -s -u ann:hunter2 https://a.example", "curl -s -u ann:[secret: password] https://a.example"),
+        ("curl --user 'ann:hunter2' a.example", "curl --user 'ann:[secret: password]' a.example"),
+        ("sshpass -p hunter2 ssh a", "sshpass -p [secret: password] ssh a"),
+        ("mysqldump -u root -phunter2 shop", "mysqldump -u root -p[secret: password] shop"),
+        ("curl -u ann:$PASS a.example", "curl -u ann:$PASS a.example"),
+        ("docker run -u 1000:1000 image", "docker run -u 1000:1000 image"),
+        ("mysql -p shop", "mysql -p shop"),
+    ],
+)
+def test_programs_that_take_a_password_without_a_name_are_known(text, clean):
+    """References to one stay, and so does what other programs mean by the same letters."""
+    assert redacted(text) == clean

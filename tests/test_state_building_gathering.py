@@ -311,3 +311,18 @@ def test_what_has_no_key_goes_by_what_it_says():
     ids = [piece.id for piece in Builder(len).build(state, 10**6, now=NOW, layers=["memory"]).pieces]
     assert len(set(ids)) == 4
     assert ids[2] == "memory.semantic.facts#x"
+
+
+def test_an_embedder_is_given_text_that_can_be_written():
+    """Half a character is shown as a sign, and others' code never sees it."""
+
+    class Strict(Synonyms):
+        def embed(self, texts):
+            assert "".join(texts).encode()
+            return super().embed(texts)
+
+    facts = (Fact(id="f", content="hound \ud800", source="s"),)
+    embedder = Strict(("dog", "hound"))
+    assert chosen(
+        "memory.semantic.facts", goal="dog \udfff", embedder=embedder, memory=Memory(semantic=Semantic(facts=facts))
+    )

@@ -76,3 +76,8 @@ def test_a_digest_tells_any_change():
     nodes = [Node("a", text="bc"), Node("ab", text="c"), Node("a", (("b", "c"),)), Node("a", children=(Node("b"),))]
     assert len({digest(each) for each in nodes}) == 4
     assert digest(Node("a", text="bc")) == digest(nodes[0])
+
+
+def test_a_number_too_long_to_be_written_is_named():
+    """Python refuses to spell out numbers of more than a few thousand digits."""
+    assert words({"n": 10**5000}) == "a number too long to be shown"

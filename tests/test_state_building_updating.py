@@ -249,3 +249,15 @@ def test_whoever_follows_the_updates_knows_what_holds(states, tokens):
         )
         true = {piece.id: piece.digest for piece in wide.pieces}
         assert {id: digest for id, digest in told.items() if "facts" in id}.items() <= true.items()
+
+
+@pytest.mark.parametrize("name", ["=total", "#1", "=", "a#b"])
+def test_what_is_gone_is_told_whatever_its_name_begins_with(name):
+    """A name may begin with the signs that our own ids are made of."""
+    before = State(memory=Memory(short_term=ShortTerm(variables=(Variable(name=name, value=1),))))
+    assert told(before, State()).removed == (f"memory.short_term.variables#{name}",)
+
+
+def test_of_two_with_one_key_the_second_leaves_without_a_word():
+    """Nobody could say which of them it was; the first keeps its name."""
+    assert told(semantic(fact("a", "one"), fact("a", "two")), semantic(fact("a", "one"))) is None

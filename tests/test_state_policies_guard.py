@@ -317,3 +317,26 @@ def test_a_verdict_can_be_recorded():
     """It is a plain value."""
     verdict = judged(READ, {"path": "/etc/x"})
     assert msgspec.json.decode(msgspec.json.encode(verdict), type=Verdict) == verdict
+
+
+def test_somebody_who_never_answers_does_not_hold_up_the_end_of_a_process():
+    """The thread that asks is one that an interpreter does not wait for."""
+    ended = threading.Event()
+    asking = []
+
+    def never(_):
+        asking.append(threading.current_thread())
+        ended.wait()
+
+    assert not checked(never, wait=0.05).allowed
+    assert asking[0].daemon
+    ended.set()
+
+
+def test_whoever_leaves_instead_of_answering_did_not_say_yes():
+    """`sys.exit` in a function that is asked ends neither the call nor the program."""
+
+    def leaves(_):
+        raise SystemExit
+
+    assert "failed" in checked(leaves).why

@@ -194,6 +194,39 @@ def test_entries_of_lists_are_narrowed():
     assert found.arguments("edit", {}) == {}
 
 
+def test_what_holds_an_allow_list_must_be_given_too():
+    """Left out, it would take the parameter with it, and the tool what nobody checked; unless that has a default."""
+    inner = {"type": "object", "properties": {"mode": TEXT, "size": {"type": "integer", "default": 1}}}
+    one = Tool(
+        name="run", schema={"type": "object", "properties": {"options": {"$ref": "#/$defs/O"}}, "$defs": {"O": inner}}
+    )
+    found = narrowed(one, Narrow(tool="run", parameter="options.mode", allow=("safe",)))
+    assert found.allows("run", {}).parameter == "options"
+    assert found.allows("run", {"options": {}}).parameter == "options.mode"
+    assert found.allows("run", {"options": {"mode": "safe"}}) is None
+    assert schema(found)["required"] == ["options"]
+    assert narrowed(one, Narrow(tool="run", parameter="options.size", allow=(1, 2))).allows("run", {}) is None
+
+
+def test_a_form_without_the_parameter_stays_a_form():
+    """A tool that takes a path or an address may still be given the address."""
+    forms = [{"properties": {"path": TEXT}, "required": ["path"]}, {"properties": {"url": TEXT}, "required": ["url"]}]
+    one = Tool(name="get", schema={"type": "object", "properties": {"what": {"type": "object", "oneOf": forms}}})
+    found = narrowed(one, Narrow(tool="get", parameter="what.path", allow=("a",)))
+    assert found.allows("get", {"what": {"url": "u"}}) is None
+    assert found.allows("get", {}) is None
+    assert found.allows("get", {"what": {"path": "b"}}).parameter == "what.path"
+
+
+def test_a_forced_value_is_put_in_where_null_was_given():
+    """`null` says as little as nothing at all, and must not be a way around the rule."""
+    options = {"anyOf": [{"type": "object", "properties": {"safe": {"type": "boolean"}}}, {"type": "null"}]}
+    one = Tool(name="run", schema={"type": "object", "properties": {"options": options}})
+    found = narrowed(one, Narrow(tool="run", force={"options.safe": True}))
+    assert found.allows("run", {"options": None}) is None
+    assert found.arguments("run", {"options": None}) == {"options": {"safe": True}}
+
+
 def test_references_are_followed_and_left_to_others():
     """A definition that two parameters share is narrowed for one of them only."""
     place = {"$ref": "#/$defs/Place"}
@@ -212,7 +245,7 @@ def test_references_are_followed_and_left_to_others():
     rules = [Narrow(tool="copy", parameter=name, allow=("a",)) for name in ("to.host", "by.host")]
     found = narrowed(one, *rules)
     assert found.allows("copy", {"to": {"host": "b"}}).parameter == "to.host"
-    assert found.allows("copy", {"by": {"host": "b"}}).parameter == "by.host"
+    assert found.allows("copy", {"to": {"host": "a"}, "by": {"host": "b"}}).parameter == "by.host"
     assert found.allows("copy", {"to": {"host": "a"}, "from": {"host": "b"}, "by": None}) is None
     assert schema(found)["properties"]["by"]["anyOf"][0]["properties"]["host"]["enum"] == ["a"]
     assert schema(found)["$defs"] == one.schema["$defs"]

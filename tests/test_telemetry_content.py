@@ -152,3 +152,34 @@ def test_an_errors_words_are_told_without_secrets(heard):
     with pytest.raises(InputError), telemetry.span("compose"):
         raise InputError(f"no such key: {SECRET}")
     assert heard.span("compose").status.description.startswith("no such key: [secret: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"password": ["hunter22x"]},
+        {"password": 'hunter22x":"'},
+        {"env": {"DB_PASSWORD": "hunter22x"}},
+        {"env": [{"name": "DB_PASSWORD", "value": "hunter22x"}]},
+        {"hunter22x@example:" + SECRET: "hunter22y"},
+    ],
+)
+def test_secrets_are_found_in_lists_names_and_pairs(heard, monkeypatch, arguments):
+    """A name speaks for the items of its list, a name may be a secret itself, and a pair is an assignment."""
+    monkeypatch.setenv(SWITCH, "true")
+    with telemetry.tool_run("login", arguments=arguments):
+        pass
+    told = heard.said("execute_tool login")["gen_ai.tool.call.arguments"]
+    assert "[secret: " in told
+    assert "hunter22x" not in told.replace("hunter22x@", "")
+    assert SECRET not in told
+
+
+def test_an_error_is_cut_after_its_secrets_are_taken_out(heard):
+    """Half a key reads like any word, and is still half a key."""
+    from windowsill.errors import InputError  # noqa: PLC0415 - beside the one test that raises it
+
+    key = "ghp_" + "aB3dE5fG7h" * 4
+    with pytest.raises(InputError), telemetry.span("compose"):
+        raise InputError("word " * 57 + key)
+    assert "ghp_" not in heard.span("compose").status.description

@@ -8,6 +8,7 @@ import pytest
 
 from cli_calls import anthropic_turns, call, saved
 from store_journal import child_env
+from telemetry_heard import listening
 from windowsill import telemetry
 from windowsill.telemetry import faults
 
@@ -137,3 +138,28 @@ def test_without_the_extra_the_remedy_is_said(tmp_path):
         "pip install 'windowsill[telemetry]'\n"
     )
     assert not (tmp_path / "t").exists()
+
+
+def test_two_files_are_written_side_by_side(tmp_path):
+    """Whichever is closed first, the other goes on."""
+    outer, inner = telemetry.to_file(tmp_path / "outer"), telemetry.to_file(tmp_path / "inner")
+    with telemetry.span("both"):
+        pass
+    outer.close()
+    with telemetry.span("one"):
+        pass
+    inner.close()
+    assert [line["name"] for line in lines(tmp_path / "outer")] == ["both"]
+    assert [line["name"] for line in lines(tmp_path / "inner")] == ["both", "one"]
+    assert not telemetry.span("none").live
+
+
+def test_a_provider_that_was_given_by_hand_hears_on(tmp_path):
+    """While a file is written, and when it is closed."""
+    with listening() as heard:
+        with telemetry.to_file(tmp_path / "trace"), telemetry.span("meanwhile"):
+            pass
+        with telemetry.span("afterwards"):
+            pass
+        assert [span.name for span in heard.spans] == ["meanwhile", "afterwards"]
+    assert [line["name"] for line in lines(tmp_path / "trace")] == ["meanwhile"]

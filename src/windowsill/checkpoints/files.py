@@ -50,9 +50,7 @@ def save_snapshot(folder: Path, snapshot: Snapshot, *, keep: int = KEEP) -> Path
         raise SettingError("keep", keep, "1 or more")
     try:
         _make(folder)
-        there = _numbered(folder)
-        path = folder / f"{(there[0][0] if there else 0) + 1:04}.json"
-        _write(folder, path, pack(snapshot))
+        path = _write(folder, pack(snapshot))
         _rotate(folder, keep, path.stat().st_mtime)
     except OSError as error:
         raise StoreError(
@@ -132,19 +130,36 @@ def _make(folder: Path) -> None:
         _sync(each.parent)
 
 
-def _write(folder: Path, path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f"{path.stem}-", suffix=_UNFINISHED)
+def _write(folder: Path, data: bytes) -> Path:
+    handle, name = tempfile.mkstemp(dir=folder, suffix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        path = _take_number(folder, Path(name))
     except BaseException:
         with suppress(OSError):
             Path(name).unlink()
         raise
     _sync(folder)
+    return path
+
+
+def _take_number(folder: Path, written: Path) -> Path:
+    """Give a file the next number. Of several processes that want the same one, each gets its own."""
+    while True:
+        there = _numbered(folder)
+        path = folder / f"{(there[0][0] if there else 0) + 1:04}.json"
+        try:
+            path.hardlink_to(written)
+        except FileExistsError:
+            continue
+        except OSError:
+            # A file system without links, where two may take the same number: the later one has it then.
+            return written.replace(path)
+        written.unlink()
+        return path
 
 
 def _sync(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds what is assigned to a name that says it is secret: in shell, env files, JSON, YAML, code, flags.
+"""Finds what is assigned to a name that says it is secret: in shell, env files, JSON, YAML, XML, code, flags.
 
 A name alone says little (`token = next(tokens)`), so the value decides too. Where it is quoted, or an upper-case name
 gets it as in a shell, nearly every value counts; where it could as well be code or prose, it must hold a digit or a
@@ -42,10 +42,14 @@ LONGEST_NAME = 64
 _NAME = (
     r"(?:(pass(?:word|wd|phrase|code)|pwd)|((?:api|access|auth|private|secret|encryption|signing|account|master|session"
     r"|subscription|service|app|license)[_-]?key(?:[_-]?base|[_-]?data)?|client[_-]?key[_-]?data|client[_-]?secret"
-    r"|(?:access|auth|refresh|bearer|bot|api)[_-]?token)|(secret|token|credentials?))"
+    r"|(?:access|auth|refresh|bearer|bot|api)[_-]?token)|(secret|token|credentials?|pass))"
     r"(?:[_-](?:prod|dev|test|staging|live|old|new|[0-9]{1,2}))?"
 )
-_SET = r"""((?:\\?["'`])?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}(?:\[\s{0,16})?|[ \t]{1,8}(?:is:?[ \t]{1,8})?)"""
+_SET = (
+    r"""((?:\\?["'`])?[ \t]*(?:=>|:=|[:=])[ \t]*(?:\[\s{0,16})?|\\?["']\s*:\s*(?:\[\s*)?"""
+    r"""|\\?["']\s*,\s*\\?["']value\\?["']\s*:\s*|[ \t]*\r?\n[ \t]*value:[ \t]*|>|[ \t]{1,8}(?:is:?[ \t]{1,8})?)"""
+)
+"""On one line; in JSON over several; as a pair of `name` and `value`, also in YAML; as a tag of XML; in words."""
 _VALUE = (
     r"""(?:[bru]{0,2}(?:\\"([^"\\\r\n]*)\\"|"((?:[^"\\\r\n]|\\.)*)"|'((?:[^'\\\r\n]|\\.)*)')"""
     r"""|([^\s"'`\\]+))"""
@@ -110,6 +114,10 @@ def find(data: bytes) -> Iterator[Found]:
         if not _is_name(prefix, word, group) or not _is_set(prefix, set_by):
             continue
         text = data[start:end].decode("utf-8", "surrogateescape")
+        if set_by == TAG:
+            if data[name[0] - len(prefix) - 1 : name[0] - len(prefix)] != b"<" or "</" not in text:
+                continue
+            text, value = text.partition("</")[0], QUOTED  # tags say as clearly as quotes where it ends
         shell = set_by == b"=" and (prefix + word).isupper()
         in_query = data[name[0] - len(prefix) - 1 : name[0] - len(prefix)] in QUERY
         ends = "query" if in_query else "code" if b"=" in set_by and not shell else "line"
@@ -119,8 +127,11 @@ def find(data: bytes) -> Iterator[Found]:
             yield Found(kind, start, start + len(text[:size].encode("utf-8", "surrogateescape")))
 
 
-PHRASE, KEY, DOUBTFUL, UNQUOTED = 1, 2, 3, 8
+PHRASE, KEY, DOUBTFUL, QUOTED, UNQUOTED = 1, 2, 3, 6, 8
 """Groups of the pattern."""
+
+TAG = b">"
+"""What stands between a tag and its value."""
 
 QUERY = (b"?", b"&")
 """What stands before a name in the query of an address."""
@@ -154,7 +165,7 @@ def _is_set(prefix: str, set_by: bytes) -> bool:
 
 
 def _kind(word: str) -> str:
-    return "token" if word.lower() == "token" else "secret"
+    return {"token": "token", "pass": "password"}.get(word.lower(), "secret")
 
 
 def _secret(said: _Said) -> int:

@@ -18,6 +18,9 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NAME_END = re.compile(rb"[ \t\r\n]*+:")
 _NAME_ENDS = re.compile(rb"[{}\]]")
 """Where a name no longer holds; it does for the items of a list."""
+_OBJECT_ENDS = re.compile(rb"[{}]")
+_CALLS, _VALUE = frozenset({"name", "key", "variable"}), "value"
+"""How a pair is spelled that is an assignment: `{"name": "DB_PASSWORD", "value": "..."}`."""
 _OPAQUE = re.compile(
     r"(?:^|_|-)(?:ids?|uuid|signature|thought_signature|encrypted_content|data|hash|sha\d*|digest|checksum|integrity"
     r"|etag|cursor|ref|refs|blob)$|(?:Id|ID|Ids|Signature|Data|Hash|Digest)$"
@@ -31,17 +34,20 @@ def redacted_json(data: bytes, redactor: Redactor) -> bytes:
         return data
     pieces: list[bytes] = []
     end = 0
-    name = ""
+    name = called = ""
     before = 0
     for match in _STRING.finditer(data):
         text = _decoded(match[0])
         if _NAME_ENDS.search(data, before, match.start()):
             name = ""
+        if _OBJECT_ENDS.search(data, before, match.start()):
+            called = ""
         before = match.end()
         if _NAME_END.match(data, before):
             name, clean = text, redactor.redacted(text)
         else:
-            clean = _redacted(text, redactor, name)
+            called = text if name.lower() in _CALLS else called
+            clean = _redacted(text, redactor, called if called and name.lower() == _VALUE else name)
         if clean != text:
             pieces += (data[end : match.start()], _encoded(clean))
             end = match.end()
@@ -66,13 +72,23 @@ def redacted_value(value: T, redactor: Redactor, name: str = "") -> T:
     if isinstance(value, str):
         clean = _redacted(value, redactor, name)
     elif isinstance(value, dict):
+        named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
+        called = next((named[name] for name in _CALLS if name in named), "")
         clean = {
-            redacted_value(key, redactor): redacted_value(inner, redactor, key if isinstance(key, str) else "")
+            redacted_value(key, redactor): redacted_value(inner, redactor, _name_of(key, called))
             for key, inner in value.items()
         }
     elif isinstance(value, list | tuple):
-        clean = type(value)(redacted_value(inner, redactor, name) for inner in value)
+        # Tuples with names of their own cannot be made from a row of values.
+        clean = (list if isinstance(value, list) else tuple)(redacted_value(inner, redactor, name) for inner in value)
     return clean if clean != value else value
+
+
+def _name_of(key: Any, called: str) -> str:
+    """What the value under a key stands under: the key, or what the object calls itself."""
+    if not isinstance(key, str):
+        return ""
+    return called if called and key.lower() == _VALUE else key
 
 
 def _redacted(text: str, redactor: Redactor, name: str) -> str:

@@ -166,6 +166,20 @@ FORMATS: tuple[KeyFormat, ...] = (
         r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>\\\[\]?#]*:([^\s/@"'<>\\\[\]]+)@[A-Za-z0-9_\[.-]""",
         _is_stated,
     ),
+    # Programs that are given a password without a name for it.
+    KeyFormat(
+        "password",
+        ("curl",),
+        r"""\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:([^\s"'$][^\s"']{2,})""",
+        _is_stated,
+    ),
+    KeyFormat("password", ("sshpass",), r"""\bsshpass\s+-p\s*["']?([^\s"'$][^\s"']{2,})""", _is_stated),
+    KeyFormat(
+        "password",
+        ("mysql",),
+        r"""\bmysql(?:dump|admin|import)?\b[^\n|;]*?\s-p([^\s"'$-][^\s"']{3,})""",
+        lambda key: _is_stated(key) and any(char.isdigit() for char in key),
+    ),
     KeyFormat(
         "netrc-password", ("login",), r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt])+password\s+([^\s\"'\\]+)", any_case=True
     ),

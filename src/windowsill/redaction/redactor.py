@@ -96,7 +96,7 @@ class Redactor:
         if not found:
             return []
         left = without(found, taken)
-        allowed = [*self._allowed(data)]
+        allowed = [self._places(data, text) for text in self.allow]
         return [each for each in left if data[each.start : each.end].strip() and not _is_within(each, allowed)]
 
     def _extra(self, data: bytes) -> Iterator[Found]:
@@ -106,13 +106,15 @@ class Redactor:
                 if end > start:
                     yield Found(EXTRA, start, end)
 
-    def _allowed(self, data: bytes) -> Iterator[Range]:
-        for text in self.allow:
-            wanted = text.encode("utf-8", "surrogatepass")
-            start = data.find(wanted)
-            while start >= 0:
-                yield start, start + len(wanted)
-                start = data.find(wanted, start + 1)
+    def _places(self, data: bytes, text: str) -> list[Range]:
+        """Where a text of `allow` stands, in order."""
+        wanted = text.encode("utf-8", "surrogatepass")
+        found: list[Range] = []
+        start = data.find(wanted)
+        while start >= 0:
+            found.append((start, start + len(wanted)))
+            start = data.find(wanted, start + 1)
+        return found
 
 
 class _Hinted(msgspec.Struct):
@@ -154,8 +156,14 @@ def _strings(setting: str, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _is_within(found: Found, ranges: Iterable[Range]) -> bool:
-    return any(start <= found.start and found.end <= end for start, end in ranges)
+def _is_within(found: Found, allowed: Iterable[Sequence[Range]]) -> bool:
+    """Whether a secret stands within one of the ranges; those of one sequence are in order and equally long."""
+    for ranges in allowed:
+        # Of those that begin before it the last reaches the furthest.
+        place = bisect_right(ranges, found.start, key=itemgetter(0)) - 1
+        if place >= 0 and found.end <= ranges[place][1]:
+            return True
+    return False
 
 
 def _gaps(found: Sequence[Found]) -> list[tuple[int, int]]:

@@ -81,26 +81,11 @@ def _words(block: Block) -> str:
 
 
 def told_value(value: Any) -> Any:
-    """A JSON value with the secrets taken out of its texts, wherever they stand in it."""
-    match value:
-        case str():
-            return cleaned(value)
-        case dict():
-            return {key: _assigned(key, each) for key, each in value.items()}
-        case list() | tuple():
-            return [told_value(each) for each in value]
-        case _:
-            return value
+    """A JSON value with the secrets taken out of it, wherever they stand: in texts, names, or because of a name."""
+    from windowsill.redaction import usual  # noqa: PLC0415 - only where something is told
+    from windowsill.redaction.documents import redacted_value  # noqa: PLC0415 - as above
 
-
-def _assigned(key: Any, value: Any) -> Any:
-    """A value that may be a secret only because of the name it stands under."""
-    told = told_value(value)
-    if not isinstance(value, str) or told != value:
-        return told
-    named = f'"{key}": "{value}"'
-    shown = cleaned(named)
-    return told if shown == named else shown.partition(": ")[2].strip('"')
+    return redacted_value(value, usual())
 
 
 def as_json(value: Any) -> str:

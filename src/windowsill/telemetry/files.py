@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from windowsill.errors import InputError
 from windowsill.telemetry.faults import swallow
@@ -15,7 +15,7 @@ from windowsill.telemetry.listening import listeners
 from windowsill.telemetry.names import SCOPE
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
     from opentelemetry.sdk.trace.export import SpanExportResult
 
 # ruff: noqa: PLC0415 - OpenTelemetry is only there for those who installed it
@@ -54,6 +54,20 @@ class Lines:
         return True
 
 
+class _Private:
+    """The provider of all files where the application has none; it goes with the last of them."""
+
+    def __init__(self) -> None:
+        self.provider: TracerProvider | None = None
+        self.files = 0
+        self.before: Any = None
+        """What `telemetry.use` had given that no file can be added to."""
+        self.lock = Lock()
+
+
+_private = _Private()
+
+
 class Tracing:
     """Spans are written until it is closed."""
 
@@ -64,8 +78,13 @@ class Tracing:
     def close(self) -> None:
         """Write no more. Closing twice is fine."""
         self._lines.shutdown()
-        if self._private:
-            listeners.trace_with(None)
+        with _private.lock:
+            _private.files -= self._private
+            if self._private and not _private.files:
+                if listeners.given is _private.provider:
+                    listeners.trace_with(_private.before)
+                _private.provider = _private.before = None
+            self._private = False
 
     def __enter__(self) -> Self:
         return self
@@ -79,11 +98,10 @@ class Tracing:
 def to_file(path: str | os.PathLike[str]) -> Tracing:
     """Append every span of Windowsill to a file from now on, until what is returned is closed.
 
-    A tracer provider that the application has set hears them as before. Without the extra `telemetry` it is an
-    `InputError`.
+    A tracer provider that the application has set, here or globally, hears them as before, and so do other files.
+    Without the extra `telemetry` it is an `InputError`.
     """
     try:
-        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import SimpleSpanProcessor
         from opentelemetry.trace import get_tracer_provider
@@ -93,14 +111,23 @@ def to_file(path: str | os.PathLike[str]) -> Tracing:
             remedy="pip install 'windowsill[telemetry]'",
         ) from None
     lines = Lines(Path(path).open("ab", buffering=0))  # noqa: SIM115 - it stays open until it is closed
-    provider = get_tracer_provider()
-    private = not isinstance(provider, TracerProvider)
-    if private:
-        resource = Resource.create()
-        if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-            resource = resource.merge(Resource({SERVICE_NAME: SCOPE}))
-        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        listeners.trace_with(provider)
-    assert isinstance(provider, TracerProvider)
+    with _private.lock:
+        provider = listeners.given if listeners.given is not None else get_tracer_provider()
+        if not isinstance(provider, TracerProvider):
+            provider, _private.before = _made(), listeners.given
+            listeners.trace_with(provider)
+            _private.provider = provider
+        private = provider is _private.provider
+        _private.files += private
     provider.add_span_processor(SimpleSpanProcessor(lines))  # type: ignore[arg-type] # it has what an exporter has
     return Tracing(lines, private=private)
+
+
+def _made() -> TracerProvider:
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: SCOPE}))
+    return TracerProvider(resource=resource, shutdown_on_exit=False)

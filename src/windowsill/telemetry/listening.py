@@ -29,6 +29,8 @@ class Listening:
         """What was set when there was only a provider that records nothing."""
         self._known: list[tuple[Any, Instruments]] = []
         self._tracer: Any = None
+        self.given: Any = None
+        """The provider that spans are given to in place of the application's."""
         self._meter: Instruments | None = None
         self._more: tuple[Instruments, ...] = ()
         self._meters: tuple[Instruments, ...] = ()
@@ -36,6 +38,7 @@ class Listening:
     def trace_with(self, provider: Any) -> None:
         """Give spans to this provider in place of the application's; `None` looks that up again."""
         self._tracer = None if provider is None else _tracer_of(provider)
+        self.given = provider
 
     def measure_with(self, provider: Any) -> None:
         """Give what is measured to this provider in place of the application's; `None` looks that up again."""

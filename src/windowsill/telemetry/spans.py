@@ -163,5 +163,5 @@ def _reason(error: BaseException) -> str:
     if not isinstance(error, WindowsillError):
         return ""
     with harmless:
-        return cleaned(str(error)[:LONGEST_REASON])
+        return cleaned(str(error))[:LONGEST_REASON]  # the other way round half a key would be told
     return ""

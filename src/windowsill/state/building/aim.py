@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from windowsill.archive.embedders import Embedder
 from windowsill.archive.relevance import relevance
+from windowsill.state.building.nodes import clean
 
 
 class Aim:
@@ -13,10 +14,12 @@ class Aim:
 
     def __init__(self, goal: str, threshold: float, embedder: Embedder | None) -> None:
         self.goal = goal
+        # As it is shown: others' code need not know what to do with half a character.
+        self._clean = clean(goal)
         self._threshold = threshold
         self._embedder = embedder
         # A goal without a single word is near to nothing, not even to itself.
-        self._none = not goal.strip() or relevance(goal, [goal], embedder) == [0.0]
+        self._none = not goal.strip() or relevance(self._clean, [self._clean], embedder) == [0.0]
 
     def near(self, relevance: float) -> bool:
         """Whether something so relevant is shown."""
@@ -24,4 +27,4 @@ class Aim:
 
     def relevance(self, texts: Sequence[str]) -> list[float]:
         """For each text a number from 0 to 1."""
-        return [1.0] * len(texts) if self._none else relevance(self.goal, texts, self._embedder)
+        return [1.0] * len(texts) if self._none else relevance(self._clean, [*map(clean, texts)], self._embedder)

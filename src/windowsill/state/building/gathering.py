@@ -16,7 +16,7 @@ from windowsill.state.building.picks import Picks
 from windowsill.state.state import State
 
 NAMELESS = "="
-"""Stands before a digest that serves as a key."""
+"""Stands between a path and a digest that serves as a key: where a key stands, any sign may be its first."""
 
 FIRST, NEXT = -1, 0
 """Places in the order of importance: before all elements of a layer, and beside the best of each kind."""
@@ -78,7 +78,8 @@ class Gathering:
             element = found.elements[where]
             drawn = found.drawn(element)
             # Without a key of its own only what it says tells it apart.
-            key = element.key if element.key and element.key not in used else f"{NAMELESS}{drawn.digest}"
-            used.add(key)
-            chosen.append(Candidate(kind, element.key, f"{kind.path}#{key}", drawn, (rank, place), (place, spot)))
+            named = element.key and element.key not in used
+            used.add(element.key)
+            id = f"{kind.path}#{element.key}" if named else f"{kind.path}{NAMELESS}{drawn.digest}"
+            chosen.append(Candidate(kind, element.key, id, drawn, (rank, place), (place, spot)))
         return Gathered(chosen, {kind.path: len(found.elements) - len(best)}, found.weight)

@@ -115,6 +115,8 @@ def _blunt(value: Any) -> str:
         return str(value)
     except RecursionError:
         return "a value too deep to be shown"
+    except ValueError:
+        return "a number too long to be shown"
 
 
 def _builtin(value: Any) -> Any:

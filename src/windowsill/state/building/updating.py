@@ -9,7 +9,7 @@ from windowsill.state.building.built import WITHHELD, Update
 from windowsill.state.building.catalogue import CATALOGUE, PLACES, WHOLE
 from windowsill.state.building.fitting import Candidate, Table
 from windowsill.state.building.frame import Drawn
-from windowsill.state.building.gathering import NAMELESS, Gathered, Gathering
+from windowsill.state.building.gathering import Gathered, Gathering
 from windowsill.state.building.kinds import Kind, Single
 from windowsill.state.building.nodes import Node, clean
 from windowsill.state.building.pen import Pen
@@ -36,10 +36,11 @@ def news(
     current = {each.id for each in gathered.candidates}
     for id, known in told.items():
         path, _, key = id.partition("#")
+        # What goes by its digest has no path before a key: nobody could say which one it was.
         if id in current or known.startswith(WITHHELD) or path not in PLACES:
             continue
         entry = CATALOGUE[PLACES[path]]
-        if entry.layer not in layers or _unnoticed(entry, key):
+        if entry.layer not in layers or (isinstance(entry, Kind) and entry.fades == "always"):
             continue
         element = gathering.list(path).find(key) if isinstance(entry, Kind) else None
         if isinstance(entry, Single) or _is_gone(entry, element, state):
@@ -56,11 +57,6 @@ def news(
 
 def _is_news(known: str | None, candidate: Candidate) -> bool:
     return known is None or known.removeprefix(WITHHELD) != candidate.drawn.digest
-
-
-def _unnoticed(entry: Kind | Single, key: str) -> bool:
-    """Whether something may leave without a word: it only grew old, or nobody could say which one it was."""
-    return isinstance(entry, Kind) and (entry.fades == "always" or not key or key.startswith(NAMELESS))
 
 
 def _is_gone(kind: Kind, element: Any, state: State) -> bool:

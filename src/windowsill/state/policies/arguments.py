@@ -45,7 +45,11 @@ _SAID: tuple[tuple[re.Pattern[str], Part], ...] = (
 )
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_ROOTED = re.compile(r"[/~]|\.\.?/|file:", re.IGNORECASE)
+_ROOTED = re.compile(r"[/~]|\.\.?/|file:|[^\s:]*/\.\.(/|$)", re.IGNORECASE)
+_PATTERN = frozenset({"pattern", "patterns"})
+_GLOB = re.compile(r"\bglob", re.IGNORECASE)
+SHELLS = frozenset({"bash", "shell", "sh", "zsh", "terminal", "command", "cmd", "powershell"})
+"""Words in the name of a tool that runs commands: what nothing else is known of is one."""
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -58,9 +62,9 @@ class Mention(msgspec.Struct, frozen=True):
     """It stands in a command or is a pattern: wildcards in it are expanded."""
 
 
-def mentions(arguments: Mapping[str, Any], schema: Schema | None = None) -> Iterator[Mention]:
+def mentions(arguments: Mapping[str, Any], schema: Schema | None = None, tool: str = "") -> Iterator[Mention]:
     """Every path and address that a call names, by the names of its parameters, by its schema and by its looks."""
-    for parameter, value, part in _walk(arguments, schema or {}):
+    for parameter, value, part in _walk(arguments, schema or {}, tool):
         if part == "command" and _is_argv(value):
             yield from _in_command(parameter, value)
         elif isinstance(value, str):
@@ -69,7 +73,7 @@ def mentions(arguments: Mapping[str, Any], schema: Schema | None = None) -> Iter
 
 def texts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Every text in the arguments with the parameter it stands in."""
-    return ((parameter, value) for parameter, value, _ in _walk(arguments, {}) if isinstance(value, str))
+    return ((parameter, value) for parameter, value, _ in _walk(arguments, {}, "") if isinstance(value, str))
 
 
 def _in_command(parameter: str, command: Any) -> Iterator[Mention]:
@@ -95,7 +99,7 @@ def _in_text(parameter: str, value: str, part: str) -> Iterator[Mention]:
         yield Mention(parameter, "url", value)
 
 
-def _walk(arguments: Mapping[str, Any], schema: Schema) -> Iterator[tuple[str, Any, str]]:
+def _walk(arguments: Mapping[str, Any], schema: Schema, tool: str) -> Iterator[tuple[str, Any, str]]:
     """Every value with its parameter and the part it plays; keys of a parameter for paths count as its values."""
     waiting: list[tuple[str, Any, str, Schema]] = [("", arguments, "", schema)]
     while waiting:
@@ -107,7 +111,7 @@ def _walk(arguments: Mapping[str, Any], schema: Schema) -> Iterator[tuple[str, A
                 known = properties.get(key) if isinstance(properties, dict) else None
                 inner: Schema = known if isinstance(known, dict) else {}
                 where = f"{parameter}.{key}".lstrip(".")
-                waiting.append((where, each, part_of(str(key), resolved(inner, schema)), inner))
+                waiting.append((where, each, part_of(str(key), resolved(inner, schema), tool), inner))
                 if part == "path":
                     waiting.append((where, str(key), part, {}))
         elif isinstance(value, list | tuple):
@@ -121,15 +125,19 @@ def _walk(arguments: Mapping[str, Any], schema: Schema) -> Iterator[tuple[str, A
             yield parameter, value, part
 
 
-def part_of(name: str, schema: Schema) -> str:
-    """The part a parameter plays: by the format of its schema, by its name, by what its description says."""
+def part_of(name: str, schema: Schema, tool: str = "") -> str:
+    """The part a parameter plays: by the format of its schema, by its name, by its description, by the tool's name."""
     if part := _FORMATS.get(str(schema.get("format"))):
         return part
-    for word in reversed(_NAME_WORD.findall(name)):
-        if part := _KIND.get(word.lower()):
-            return part
     said = str(schema.get("description", ""))
-    return next((part for pattern, part in _SAID if pattern.search(said)), "")
+    for word in (each.lower() for each in reversed(_NAME_WORD.findall(name))):
+        if word in _PATTERN and (_GLOB.search(said) or _GLOB.search(tool)):
+            return "glob"
+        if part := _KIND.get(word):
+            return part
+    if part := next((part for pattern, part in _SAID if pattern.search(said)), None):
+        return part
+    return "command" if any(word.lower() in SHELLS for word in _NAME_WORD.findall(tool)) else ""
 
 
 def _is_argv(value: Any) -> bool:

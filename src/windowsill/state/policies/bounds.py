@@ -40,7 +40,7 @@ class Bounds:
                 yield Refusal(tool=name, rule="max_file_bytes", parameter=parameter, why=why, remedy=remedy)
         reads = category_of(offered) not in NOT_READING
         fence = Fence(self._forbidden, base=self._base)
-        for found in mentions(arguments, offered.tool.schema):
+        for found in mentions(arguments, offered.tool.schema, name):
             fault = self._address(found) if found.kind == "url" else self._path(found, fence, reads=reads)
             if fault is not None:
                 rule, why, remedy = fault

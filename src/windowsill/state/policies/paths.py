@@ -122,8 +122,10 @@ def _homes(stated: str) -> Iterator[str]:
 
 
 def _readings(path: str) -> Iterator[str]:
-    """What a tool may take this text for: itself, without spaces around it, the path of a `file:` address."""
+    """What a tool may take this text for: itself, without spaces, with variables, the path of a `file:` address."""
     yield path
+    if "$" in path:
+        yield os.path.expandvars(path)
     bare = path.strip()
     if bare != path:
         yield bare

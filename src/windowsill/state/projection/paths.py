@@ -103,6 +103,7 @@ def filled(given: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     name, further = path[0], path[1:]
+    given = {} if given is None and name != ENTRIES else given  # nothing at all is the same as left out
     if name == ENTRIES:
         return [filled(each, further, value) for each in given] if isinstance(given, list | tuple) else given
     if not isinstance(given, Mapping):
@@ -110,6 +111,24 @@ def filled(given: Any, path: Path, value: Any) -> Any:
     if name not in given and ENTRIES in further:
         return given  # a list that was left out has no entries to fill
     return {**given, name: filled(given.get(name, {}), further, value)}
+
+
+def certain(schema: Schema, path: Path, root: Schema, depth: int = 0) -> bool:
+    """Whether whatever a schema takes has this parameter: in no other form, such as `null`, and in no list."""
+    if depth > DEEPEST or ENTRIES in path:
+        return False
+    schema = resolved(schema, root)
+    held = (schema.get("properties") or {}).get(path[0])
+    if isinstance(held, dict) and (len(path) == 1 or certain(held, path[1:], root, depth + 1)):
+        return True
+    for key in _BRANCHES:
+        branches = schema.get(key)
+        each_has = isinstance(branches, list) and [
+            isinstance(each, dict) and certain(each, path, root, depth + 1) for each in branches
+        ]
+        if each_has and (any(each_has) if key == "allOf" else all(each_has)):
+            return True
+    return False
 
 
 def same(one: Any, other: Any) -> bool:

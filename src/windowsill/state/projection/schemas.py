@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from windowsill.errors import InputError
@@ -10,7 +11,7 @@ from windowsill.messages import Tool
 from windowsill.state.projection.checking import accepts
 from windowsill.state.projection.definitions import with_schema
 from windowsill.state.projection.narrowing import Narrow, Narrowing
-from windowsill.state.projection.paths import ENTRIES, Edit, Path, Schema, edited, parse, resolved, same, spell
+from windowsill.state.projection.paths import ENTRIES, Edit, Path, Schema, certain, edited, parse, resolved, same, spell
 from windowsill.state.projection.refusal import named, several, shown
 from windowsill.state.runtime import Environment
 
@@ -68,6 +69,7 @@ class _Work:
     def allow(self, name: str, values: tuple[Any, ...]) -> None:
         path = parse(name, self.schema)
         left: list[Any] = []
+        whole = certain(self.schema, path, self.root)
 
         def edit(holder: Schema, last: str) -> Schema:
             schema = _part(holder, last, self.root)
@@ -83,6 +85,9 @@ class _Work:
 
         self._edit(path, edit)
         self.allowed[path] = tuple(left)
+        if whole:
+            for length in range(len(path) - 1, 0, -1):
+                self._edit(path[:length], partial(_held, path[length], self.root))
 
     def _edit(self, path: Path, edit: Edit) -> None:
         found = edited(self.schema, path, edit, self.root)
@@ -118,10 +123,18 @@ def _with_default(schema: Schema, values: list[Any]) -> Schema:
 
 def _demanded(holder: Schema, name: str) -> Schema:
     """The holder with the parameter required: left out, a tool would take what nobody checked."""
+    return holder if "default" in holder["properties"][name] else _required(holder, name)
+
+
+def _held(inner: str, root: Schema, holder: Schema, name: str) -> Schema:
+    """The holder with a part required that has to hold a parameter: left out, it would take the parameter with it."""
+    part = _part(holder, name, root)
+    return _required(holder, name) if inner in (part.get("required") or ()) else holder
+
+
+def _required(holder: Schema, name: str) -> Schema:
     required = holder.get("required") or []
-    if name in required or "default" in holder["properties"][name]:
-        return holder
-    return {**holder, "required": [*required, name]}
+    return holder if name in required else {**holder, "required": [*required, name]}
 
 
 def _without(holder: Schema, name: str) -> Schema:
