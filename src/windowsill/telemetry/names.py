@@ -14,7 +14,6 @@ OURS: Final = "windowsill."
 
 # Attributes of the conventions.
 
-AGENT_NAME: Final = "gen_ai.agent.name"
 CONVERSATION_COMPACTED: Final = "gen_ai.conversation.compacted"
 """Only ever true: where nothing was folded it is left out."""
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
