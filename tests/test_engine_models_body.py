@@ -163,3 +163,9 @@ def test_name_of_the_limit_without_an_address(format: str, model: str, name: str
 def test_name_of_the_limit_at_an_address(spec: str, name: str) -> None:
     """Only OpenAI itself is sure to know its newer name."""
     assert endpoint(spec, environment={}).limit_field == name
+
+
+def test_a_body_that_says_everything_already_is_sent_as_it_is():
+    """Byte for byte: what was recorded is what is sent."""
+    body = b'{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "model": "gpt-4o"}'
+    assert fitted(body, "openai", model="gpt-4o", max_output=5, limit_field="max_tokens", stream=False) is body

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessions import opened
+from sessions import opened, talk
 from windowsill.messages import Request, text_message
 from windowsill.session.desk import Desk
 from windowsill.strategies.condense import Condense
@@ -64,3 +64,17 @@ def test_the_writer_is_the_one_of_the_model_where_the_profile_chooses():
 
     session = opened(budget=10_000, profile="auto", writer=mine)
     assert asked(session, "gpt-5").fitting.desk.source is mine
+
+
+def test_a_session_can_be_reduced_to_less_than_its_marks():
+    """To a share of what a request may have, or as far as possible; what goes can be brought back."""
+    session = opened(budget=10_000)
+    talk(session, 60)
+    assert session.reduce().pruned is False
+    before = session.tokens
+    done = session.reduce(to=0.3)
+    assert done.pruned
+    assert session.tokens <= 3_000 < before < 8_000
+    for fold in reversed(session.folds):
+        session.unfold(fold.id)
+    assert session.tokens == before

@@ -225,3 +225,31 @@ def test_a_goal_that_grows_beyond_its_share_is_told_whole_in_an_update_too():
     assert b"every single page " * 80 in body
     assert len(told(session)) == 2
     assert composed(session) == body
+
+
+def test_when_the_first_telling_is_hidden_everything_is_told_again():
+    """Changes that can still be seen are no use without what they change."""
+    session = begun()
+    composed(session)
+    first = session.items()[-1].id
+    session.add({"role": "assistant", "content": "ok"})
+    session.add({"role": "user", "content": "Go on."})
+    session.state.add_fact("The login page is blue", source="x")
+    composed(session)
+    session.fold(first, text="hidden")
+    body = composed(session)
+    assert b"<goal>Mend the login page</goal>" in body
+    assert "<context>" in told(session)[-1]
+
+
+def test_what_was_taken_back_is_told_again_when_it_returns():
+    """With the very same value as before."""
+    session = begun()
+    session.state.set_variable("port", 8080)
+    composed(session)
+    session.state.drop("memory.short_term.variables", "port")
+    composed(session)
+    session.state.set_variable("port", 8080)
+    composed(session)
+    assert "8080" in told(session)[-1]
+    assert "<removed" not in told(session)[-1]
