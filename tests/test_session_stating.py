@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sessions import opened
 from windowsill import Session
@@ -190,7 +190,7 @@ def test_the_audit_tells_changes_of_the_state(store):
 
 
 class Going(RuleBasedStateMachine):
-    """Changes, messages, rewinds, switches and openings in any order, against a plain record of what was when."""
+    """Changes, messages, rewinds, checkpoints and openings in any order, against a plain record of what was when."""
 
     def __init__(self):
         super().__init__()
@@ -198,6 +198,7 @@ class Going(RuleBasedStateMachine):
         self.session = Session.open("s", model="gpt-4o", store=self.store, clock=lambda: 5.0)
         self.session.add("begin")
         self.moments = {self.session.items()[-1].id: State()}
+        self.checkpoints = {}
         self.expected = State()
 
     @rule(value=st.integers(-(2**63), 2**64 - 1))
@@ -223,6 +224,17 @@ class Going(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(sorted(self.moments)))
         self.session.switch(id)
         self.expected = self.moments[id]
+
+    @rule()
+    def checkpoint(self):
+        self.checkpoints[self.session.checkpoint().id] = self.expected
+
+    @precondition(lambda self: self.checkpoints)
+    @rule(data=st.data())
+    def restore(self, data):
+        id = data.draw(st.sampled_from(sorted(self.checkpoints)))
+        self.session.restore(id)
+        self.expected = self.checkpoints[id]
 
     @rule()
     def reopen(self):
