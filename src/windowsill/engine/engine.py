@@ -5,6 +5,7 @@ from __future__ import annotations
 import random as randomness
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from windowsill.checkpoints.automatic import Automatic
 from windowsill.engine.holding import holding
 from windowsill.engine.models import Model
 from windowsill.engine.models import model as model_of
-from windowsill.engine.models.remote import MANNERS
+from windowsill.engine.models.remote import MANNERS, Remote
 from windowsill.engine.phases import ALL, check_phases
 from windowsill.engine.result import Event, Result
 from windowsill.engine.run import Run
@@ -144,7 +145,8 @@ class Engine:
             run = self._run = Run(self.session, self._setup, self._tell)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
             telling = self.session.telling_state(self._layers, apart=("system",))
-            async with holding(self.session, run.lost):
+            opened = self.model.opened() if isinstance(self.model, Remote) else nullcontext()
+            async with holding(self.session, run.lost), opened:
                 with span, telling:
                     run.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
                     result = await run.go()

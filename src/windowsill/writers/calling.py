@@ -16,6 +16,8 @@ from windowsill.writers.faults import UnusableError
 from windowsill.writers.pace import Pace
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 T = TypeVar("T")
@@ -99,13 +101,15 @@ class Caller:
         self._sleep = sleep
         self._random = random
         self._pace = Pace(manners.per_minute, clock=clock, sleep=sleep)
+        self._trust: dict[bool, ssl.SSLContext] = {}
+        """The certificates, which take longer to read than most requests to send."""
 
     async def turn(self) -> None:
         """Wait until one more call may begin."""
         await self._pace.turn()
 
     def client(self, *, own_machine: bool = False) -> httpx2.AsyncClient:
-        """A client for the requests of one summary, to be used in an `async with`.
+        """A client for the requests of one summary or one run, to be used in an `async with`.
 
         For a server on this machine no proxy is used: it would carry conversation and key into the network and back.
         `UnusableError` when the environment's settings for proxies or certificates are none.
@@ -114,7 +118,11 @@ class Caller:
 
         times = httpx2.Timeout(self.manners.timeout, connect=self.manners.connect)
         try:
-            return httpx2.AsyncClient(timeout=times, follow_redirects=False, trust_env=not own_machine)
+            if own_machine not in self._trust:
+                self._trust[own_machine] = httpx2.create_ssl_context(trust_env=not own_machine)
+            return httpx2.AsyncClient(
+                timeout=times, follow_redirects=False, trust_env=not own_machine, verify=self._trust[own_machine]
+            )
         except Exception as error:  # noqa: BLE001 whatever an address of a proxy or a file of certificates may cause
             what = f"no connection can be set up ({type(error).__name__})"
             remedy = "check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"

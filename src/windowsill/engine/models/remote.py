@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import random as chance
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -21,12 +24,23 @@ from windowsill.writers.calling import BrokenOffError, Caller, Manners, Post
 from windowsill.writers.endpoints import Endpoint, endpoint
 from windowsill.writers.faults import UnusableError
 
+if TYPE_CHECKING:
+    import httpx2
+
 MANNERS = Manners(timeout=600.0, patience=1_800.0, longest_wait=60.0)
 """Models may think for minutes: an answer may take as long as the providers' own clients wait. Limits are counted by
 the minute, so a pause of that length is worth it; longer ones are left to the caller."""
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer as it comes: the longest there are, each word in an event of its own, stay well below."""
+
+
+class Kept:
+    """A client that is made when it is first needed and closed with its run."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self.stack = stack
+        self.client: httpx2.AsyncClient | None = None
 
 
 class Remote:
@@ -59,6 +73,7 @@ class Remote:
         self._largest = largest
         self._clock = clock
         self._caller = Caller(manners, clock=clock, sleep=sleep, random=random)
+        self._kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
 
     def __repr__(self) -> str:
         return f"<model {self._where.name()}>"
@@ -83,9 +98,31 @@ class Remote:
             raise met(error) from None
         return self._broken(fault, hearing, began)
 
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Keep one connection for all that is asked inside, instead of one for each."""
+        async with AsyncExitStack() as stack:
+            token = self._kept.set(Kept(stack))
+            try:
+                yield
+            finally:
+                self._kept.reset(token)
+
+    async def _client(self, stack: AsyncExitStack) -> httpx2.AsyncClient:
+        """The client of the run that this is asked in, or one for this question alone."""
+        kept = self._kept.get()
+        if kept is not None and kept.client is not None:
+            return kept.client
+        made = self._caller.client(own_machine=self._where.on_this_machine)
+        client = await (stack if kept is None else kept.stack).enter_async_context(made)
+        if kept is not None:
+            kept.client = client
+        return client
+
     async def _send(self, post: Post, hearing: Hearing) -> bytes | None:
         """The answer where it comes in one piece; a stream is heard on the way."""
-        async with self._caller.client(own_machine=self._where.on_this_machine) as client:
+        async with AsyncExitStack() as stack:
+            client = await self._client(stack)
             if not self.stream:
                 return await self._caller.send(client, post, limit=self._largest)
             await self._caller.stream(client, post, hearing.take, limit=self._largest)
