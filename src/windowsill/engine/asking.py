@@ -13,6 +13,7 @@ from windowsill.engine.result import Event
 from windowsill.errors import FormatError
 from windowsill.messages import Reply
 from windowsill.session.session import Session
+from windowsill.telemetry import names
 
 FORCED = 0.3
 """What a request is reduced to when the provider says it was too long, as a share of what it may have."""
@@ -90,7 +91,11 @@ class Asking:
     async def _once(self, payload: Payload, max_output: int) -> Heard:
         model = self._model
         span = telemetry.model_call(
-            model.name or None, provider=model.format, session=self._session.id, compacted=payload.compacted
+            model.name or None,
+            provider=model.format,
+            session=self._session.id,
+            operation=names.GENERATE_CONTENT if model.format == "gemini" else names.CHAT,
+            compacted=payload.compacted,
         )
         with span:
             if span.wants_content:
