@@ -45,7 +45,7 @@ class Beginning:
         check_form(state.task)
         self._spending.begin(state, before=state.runtime.resources.seconds if unfinished else 0.0)
         if unfinished and (task is None or goal_of(task) == state.task.goal):
-            check_validators(state.task, self._setup.validators)
+            check_validators(state.task.success_criteria, self._setup.validators)
             self._say_what_is_missing(state)
             return
         assert task is not None
@@ -70,10 +70,7 @@ class Beginning:
             Set("runtime.resources", Resources()),
         ]
         self._session.state.check(changes)
-        named = {name for each in wanted or state.task.success_criteria for name in (each.id, each.description)}
-        missing = [name for name in self._setup.validators if name not in named]
-        if missing:
-            raise InputError(f"there is no criterion {missing[0]!r} to validate", remedy="name it in criteria=")
+        check_validators(wanted or state.task.success_criteria, self._setup.validators)
         self._session.add(task, state=changes)
         if start.text:
             say(self._session, start.text)

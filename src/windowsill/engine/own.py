@@ -20,9 +20,6 @@ from windowsill.state.work import Hypothesis, Status, Step
 
 PLAN, REMEMBER, FINISH = "update_plan", "remember", "finish"
 
-HIGHEST = 1_000
-"""Their priority: without them no task could be ended or planned, however little room there is for tools."""
-
 
 class PlanStep(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One step."""
@@ -67,7 +64,6 @@ def own_tools() -> list[EngineTool]:
             definition=Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema_of(kind, name)),
             function=_never,
             category="general",
-            priority=HIGHEST,
             repeatable=True,
             arguments=kind,
         )

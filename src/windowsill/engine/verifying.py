@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -35,12 +35,12 @@ async def unmet(task: Task, validators: Mapping[str, Validator], result: str) ->
     return missing
 
 
-def check_validators(task: Task, validators: Mapping[str, Validator]) -> None:
-    """`InputError` for a validator of a criterion that the task does not have."""
-    known = {name for each in task.success_criteria for name in (each.id, each.description)}
+def check_validators(criteria: Sequence[Criterion], validators: Mapping[str, Validator]) -> None:
+    """`InputError` for a validator of a criterion that is none of these."""
+    known = {name for each in criteria for name in (each.id, each.description)}
     for name in validators:
         if name not in known:
-            listed = ", ".join(repr(each.description) for each in task.success_criteria) or "none"
+            listed = ", ".join(repr(each.description) for each in criteria) or "none"
             raise InputError(f"there is no criterion {name!r} to validate", remedy=f"the task has {listed}")
 
 
