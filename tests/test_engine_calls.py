@@ -7,6 +7,7 @@ from anyio.lowlevel import checkpoint
 from engines import Shop, engine, results
 from sessions import opened
 from windowsill.engine import Engine, tool
+from windowsill.errors import InputError
 from windowsill.state.projection import Narrow
 from windowsill.testing import Call, Scripted
 
@@ -213,3 +214,16 @@ def test_folds_are_heard_of_and_other_categories_can_be_shown():
     shown = {each["name"] for each in running.model.requests[0]["tools"]}
     assert "wipe" in shown
     assert "put" not in shown
+
+
+def test_what_cannot_be_a_model_a_tool_or_a_phase_is_named():
+    """When the engine is made, in one line."""
+    for wrong, said in (
+        ({"answers": 5}, "5 is no model; give"),
+        ({"shown": {"dancing": ("read",)}}, "setting 'shown': there is no phase 'dancing'; use initializing"),
+    ):
+        with pytest.raises(InputError) as caught:
+            engine(wrong.pop("answers", ["ok"]), **wrong)
+        assert str(caught.value).startswith(said)
+    with pytest.raises(InputError, match="5 is no tool; give functions"):
+        Engine(opened(budget=60_000), model=Scripted(["ok"]), tools=[5])

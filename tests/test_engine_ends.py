@@ -3,13 +3,12 @@
 import anyio
 import pytest
 
-from engines import Shop, engine, results
+from engines import Shop, engine, over, results
 from sessions import opened
-from windowsill.engine import Engine, tool
 from windowsill.engine.words import CANCELLED
 from windowsill.errors import LockedError
 from windowsill.store.memory import MemoryStore
-from windowsill.testing import Call, Scripted
+from windowsill.testing import Call
 
 pytestmark = pytest.mark.integration
 
@@ -57,17 +56,7 @@ def test_a_model_that_goes_round_in_circles_is_told_and_then_stopped():
 def test_the_same_call_with_other_results_is_no_circle():
     """Waiting for something is work."""
     ticks = iter(range(100))
-
-    @tool(category="read")
-    def clock() -> int:
-        return next(ticks)
-
-    running = Engine(
-        opened(budget=60_000),
-        model=Scripted([Call("clock")] * 12 + ["done"], format="anthropic"),
-        tools=[clock],
-        phases=("executing",),
-    )
+    running = over(lambda: next(ticks), [*[Call("work")] * 12, "done"])
     assert running.run_sync("Wait.").status == "completed"
 
 
@@ -77,16 +66,12 @@ def test_an_engine_that_runs_keeps_others_out():
     session = opened(store, budget=60_000)
     other = engine(["no"], session=opened(store, budget=60_000))
 
-    @tool(category="read")
     def intrude() -> str:
         with pytest.raises(LockedError, match="is locked by"):
             other.run_sync("Mine!")
         return "kept out"
 
-    running = Engine(
-        session, model=Scripted([Call("intrude"), "ok"], format="anthropic"), tools=[intrude], phases=("executing",)
-    )
-    assert running.run_sync("Go.").ok
+    assert over(intrude, session=session).run_sync("Go.").ok
     assert results(session)[0][1] == "kept out"
     assert session.lock is None
     assert other.run_sync("Mine!").text == "no"
@@ -95,40 +80,28 @@ def test_an_engine_that_runs_keeps_others_out():
 def test_a_cancelled_run_is_told_to_the_model_and_goes_on_later():
     """What was at work when it was cancelled may have taken effect."""
 
-    @tool(category="execute")
     async def stop() -> str:
         running.cancel()
         await anyio.sleep(30)
         return "never"
 
-    running = Engine(
-        opened(budget=60_000),
-        model=Scripted([Call("stop"), "done"], format="anthropic"),
-        tools=[stop],
-        phases=("executing",),
-    )
+    running = over(stop)
     result = running.run_sync("Go.")
     assert (result.status, result.phase, result.turns) == ("cancelled", "executing", 1)
-    assert results(running.session) == [("stop", CANCELLED, True)]
+    assert results(running.session) == [("work", CANCELLED, True)]
     assert running.run_sync("Go.").text == "done"
 
 
 def test_from_another_thread_a_run_is_cancelled_after_the_step_at_hand():
     """What the step did is recorded."""
 
-    @tool(category="execute")
     def stop() -> str:
         running.cancel()
         return "stopped"
 
-    running = Engine(
-        opened(budget=60_000),
-        model=Scripted([Call("stop"), "done"], format="anthropic"),
-        tools=[stop],
-        phases=("executing",),
-    )
+    running = over(stop)
     assert running.run_sync("Go.").status == "cancelled"
-    assert results(running.session) == [("stop", "stopped", False)]
+    assert results(running.session) == [("work", "stopped", False)]
     assert running.run_sync().text == "done"
 
 
@@ -138,18 +111,12 @@ def test_a_cancellation_from_outside_is_passed_on_and_loses_nothing():
     async def go():
         begun = anyio.Event()
 
-        @tool(category="execute")
         async def hang() -> str:
             begun.set()
             await anyio.sleep(30)
             return "never"
 
-        running = Engine(
-            opened(budget=60_000),
-            model=Scripted([Call("hang"), "done"], format="anthropic"),
-            tools=[hang],
-            phases=("executing",),
-        )
+        running = over(hang)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(running.run, "Go.")
             await begun.wait()
@@ -157,7 +124,7 @@ def test_a_cancellation_from_outside_is_passed_on_and_loses_nothing():
         return running
 
     running = anyio.run(go)
-    assert results(running.session) == [("hang", CANCELLED, True)]
+    assert results(running.session) == [("work", CANCELLED, True)]
     assert running.session.lock is None
     assert running.run_sync("Go.").text == "done"
 

@@ -237,12 +237,12 @@ STEPS = st.lists(
 def tree(tmp_path_factory):
     """A project with links into a secret folder; all examples share it."""
     root = tmp_path_factory.mktemp("tree")
-    (root / "work/src").mkdir(parents=True)
+    (root / "home/src").mkdir(parents=True)
     (root / "secret/deep").mkdir(parents=True)
     (root / "secret/deep/key").write_text("k")
-    (root / "work/link").symlink_to(root / "secret")
-    (root / "work/src/up").symlink_to("../../secret/deep")
-    (root / "work/chain").symlink_to("link/deep")
+    (root / "home/link").symlink_to(root / "secret")
+    (root / "home/src/up").symlink_to("../../secret/deep")
+    (root / "home/chain").symlink_to("link/deep")
     return root
 
 
@@ -250,6 +250,6 @@ def tree(tmp_path_factory):
 def test_nothing_that_opens_the_secret_gets_through(tree, steps):
     """Whatever way leads to the key, it is refused; and whatever leads elsewhere is not."""
     path = "/".join(["src", *steps, "key"])
-    ends = os.path.realpath(f"{tree}/work/{path}"), os.path.realpath(os.path.normpath(f"{tree}/work/{path}"))
+    ends = os.path.realpath(f"{tree}/home/{path}"), os.path.realpath(os.path.normpath(f"{tree}/home/{path}"))
     inside = any(end.startswith(f"{tree}/secret/") for end in ends)
-    assert (forbidden(path, [str(tree / "secret")], base=tree / "work") is not None) == inside
+    assert (forbidden(path, [str(tree / "secret")], base=tree / "home") is not None) == inside

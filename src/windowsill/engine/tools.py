@@ -125,5 +125,5 @@ def as_tool(given: AnyTool) -> EngineTool:
         definition, function = given
         return EngineTool(definition=definition, function=function)
     if not callable(given):
-        raise InputError(f"a {type(given).__name__} is no tool", remedy="give functions, or make tools with @tool")
+        raise InputError(f"{given!r:.80} is no tool", remedy="give functions, or make tools with @tool")
     return tool(given)

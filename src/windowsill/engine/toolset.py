@@ -10,7 +10,7 @@ from windowsill.engine.running import ToolError
 from windowsill.engine.tools import AnyTool, EngineTool, as_tool
 from windowsill.errors import InputError
 from windowsill.session.session import Session
-from windowsill.state.projection import Narrow, Projected, Projection, Refusal
+from windowsill.state.projection import Narrow, Projected, Projection, Refusal, known
 from windowsill.state.projection.projected import Mode
 from windowsill.state.state import State
 
@@ -52,6 +52,8 @@ class Toolset:
         own: bool = True,
     ) -> None:
         given = [as_tool(each) for each in tools]
+        for name in shown or ():
+            known.phase(name, "setting 'shown'")
         always = [*(own_tools() if own else ()), *(_history_tools(session) if history else ())]
         names = {each.name for each in always}
         taken = next((each.name for each in given if each.name in names), None)

@@ -29,7 +29,8 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     """
 
     keep: int = 10
-    """The latest messages that stay; a call and its results stay together, so it may be a few more."""
+    """The latest messages that are not summarised, a few more where calls go with their results; and the latest outputs
+    that are not masked."""
     told: float = 0.25
     """The share of the request's limit in which the state may be told."""
     exempt: tuple[str, ...] = EXEMPT

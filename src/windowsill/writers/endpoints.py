@@ -189,14 +189,14 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
     provider = PROVIDERS.get({"google": "gemini"}.get(name, name))
     if provider is None:
         raise NotFoundError(
-            f"no provider {_shown(name)!r} for a writer",
+            f"no provider {_shown(name)!r} for a model",
             remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
         )
     model, at, address = rest.partition("@http")
     if _LOOKS_LIKE_KEY.match(model.strip()):
         # It would be kept with the session, and stand in every report.
         remedy = f"set {' or '.join(provider.keys)}, and name a model"
-        raise InputError(f"the model of writer {name!r} looks like a key", remedy=remedy)
+        raise InputError(f"the model of provider {name!r} looks like a key", remedy=remedy)
     stated = base_url or (f"http{address}" if at else "")
     url = _checked(stated or environment.get(provider.base, "").strip() or provider.url)
     found = key or next((environment[each] for each in provider.keys if environment.get(each, "").strip()), "")
@@ -218,10 +218,10 @@ def _checked(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in {"http", "https"} or not host:
-        raise InputError("the address of a writer is no web address", remedy="give one like http://127.0.0.1:8080/v1")
+        raise InputError("the address of a model is no web address", remedy="give one like http://127.0.0.1:8080/v1")
     if parts.username is not None or parts.query or parts.fragment:
         raise InputError(
-            f"the address of a writer at {host} holds more than host and path",
+            f"the address of a model at {host} holds more than host and path",
             remedy="leave user, password and query out; give a key with key=",
         )
     return url.rstrip("/")

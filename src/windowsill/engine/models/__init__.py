@@ -40,6 +40,6 @@ def model(what: str | Callable[..., Any] | Model, **settings: Any) -> Model:
         return what
     if not callable(what):
         raise InputError(
-            f"a {type(what).__name__} is no model", remedy='give "provider:model", a function, or an object that asks'
+            f"{what!r:.80} is no model", remedy='give "provider:model", a function, or an object that asks'
         )
     return Function(what, **settings)
