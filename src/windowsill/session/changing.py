@@ -131,9 +131,10 @@ class Changing(Checkpointing):
             return self._ledger.commit(lambda draft: draft.record("tools", decided)).id
 
     def hold(self, holder: str, *, seconds: float) -> Lock:
-        """Keep others out, or go on doing so; `LockedError` while another holds the session. Who only reads may.
+        """Keep other holders out, or go on doing so; `LockedError` while another holds the session.
 
-        The lock ends after so many seconds, and with the process that `store.lease.holder_name` names.
+        It is an agreement among those who ask for it, as engines do: nobody else is kept from writing. The lock ends
+        after so many seconds, and with the process that `store.lease.holder_name` names.
         """
         return self._store.lock(self.id, holder, seconds=seconds, now=self._ledger.clock())
 
