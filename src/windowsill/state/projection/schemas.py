@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from windowsill.errors import InputError
+from windowsill.formats.tool_schemas import with_schema
 from windowsill.messages import Tool
 from windowsill.state.projection.checking import accepts
-from windowsill.state.projection.definitions import with_schema
 from windowsill.state.projection.narrowing import Narrow, Narrowing
 from windowsill.state.projection.paths import ENTRIES, Edit, Path, Schema, certain, edited, parse, resolved, same, spell
 from windowsill.state.projection.refusal import named, several, shown
