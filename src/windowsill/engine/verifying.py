@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import msgspec
 from anyio import to_thread
 
+from windowsill import schemas
 from windowsill.engine.running import in_thread
 from windowsill.errors import InputError
 from windowsill.state.task import Criterion, Task
@@ -49,12 +49,12 @@ def check_form(task: Task) -> None:
     schema = task.output_format.schema
     if schema is None:
         return
-    jsonschema = import_module("jsonschema")
     try:
-        jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
-    except jsonschema.SchemaError as error:
+        schemas.validator(schema).check_schema(schema)
+    except schemas.unreadable() as error:
+        said = schemas.fault_of(error)
         raise InputError(
-            f"task.output_format.schema is no JSON Schema: {error.message}", remedy="mend it, or take it out"
+            f"task.output_format.schema is no JSON Schema: {said}", remedy="mend it, or take it out"
         ) from None
 
 
@@ -86,13 +86,8 @@ def _form(task: Task, result: str) -> str:
 
 
 def _schema_fault(schema: dict[str, Any], value: Any) -> str:
-    # Slow to import, and few tasks have a schema.
-    jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        # With a registry of its own nothing is fetched from the network.
-        validator = kind(schema, registry=referencing.Registry())
-        error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+        error = schemas.best_match(schemas.validator(schema).iter_errors(value))
     except Exception as broken:  # noqa: BLE001 - whatever is wrong with a schema, the result has not been found to fit
         return f"the schema of the result cannot be used ({type(broken).__name__}: {broken})"
     return "" if error is None else f"the result does not fit its schema at {error.json_path}: {error.message}"

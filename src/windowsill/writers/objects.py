@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from importlib import import_module
 from typing import Any, NoReturn
 
+from windowsill import schemas
 from windowsill.writers.faults import UnusableError, note
 from windowsill.writers.fences import fences
 from windowsill.writers.parsing import Parsed, spoken
@@ -71,18 +71,14 @@ _decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 
 
 def _fulfil(value: dict[str, Any], schema: dict[str, Any]) -> None:
-    # Heavy, and only states need them.
-    jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
-    unresolvable = import_module("referencing.exceptions").Unresolvable
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(schema)
-        # A registry of its own: the one by default fetches what a schema refers to from the network.
-        errors = list(kind(schema, registry=referencing.Registry()).iter_errors(value))
-    except (jsonschema.SchemaError, unresolvable, RecursionError) as error:
-        said = error.message if isinstance(error, jsonschema.SchemaError) else type(error).__name__
+        validator = schemas.validator(schema)
+        validator.check_schema(schema)
+        errors = list(validator.iter_errors(value))
+    except schemas.unreadable() as error:
+        said = schemas.fault_of(error)[:LONGEST_COMPLAINT]
         raise UnusableError(
-            "broken-schema", f"the schema cannot be used: {said[:LONGEST_COMPLAINT]}", remedy="correct the schema"
+            "broken-schema", f"the schema cannot be used: {said}", remedy="correct the schema"
         ) from None
     if errors:
         first = min(errors, key=lambda each: each.json_path)

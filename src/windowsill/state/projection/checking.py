@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import msgspec
 
+from windowsill import schemas
 from windowsill.state.projection.paths import Schema
 from windowsill.state.projection.refusal import LONGEST_VALUE, named, several, shown
 
@@ -26,8 +26,8 @@ class Fault(msgspec.Struct, frozen=True):
 def accepts(schema: Schema, value: Any, root: Schema) -> bool:
     """Whether a part of the schema `root` takes this value; one that cannot be read takes none."""
     try:
-        return bool(_validator(root).evolve(schema=schema).is_valid(value))
-    except _unreadable():
+        return bool(schemas.validator(root).evolve(schema=schema).is_valid(value))
+    except schemas.unreadable():
         return False
 
 
@@ -46,29 +46,14 @@ class Checker:
             return None
         try:
             if self._made is None:
-                made = _validator(self._schema)
+                made = schemas.validator(self._schema)
                 made.check_schema(self._schema)
                 self._made = made
-            error = import_module("jsonschema.exceptions").best_match(self._made.iter_errors(arguments))
-        except _unreadable() as broken:
-            said = str(getattr(broken, "message", "") or type(broken).__name__)[:LONGEST_COMPLAINT]
+            error = schemas.best_match(self._made.iter_errors(arguments))
+        except schemas.unreadable() as broken:
+            said = schemas.fault_of(broken)[:LONGEST_COMPLAINT]
             return Fault("", f"its arguments cannot be checked: {said}", "tell the user that its schema is broken")
         return None if error is None else _worded(error)
-
-
-def _validator(schema: Schema) -> Any:
-    # Heavy, and only who narrows or calls needs them.
-    jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    # A registry of its own: the one by default fetches what a schema refers to from the network.
-    return kind(schema, registry=referencing.Registry())
-
-
-def _unreadable() -> tuple[type[BaseException], ...]:
-    schema_error: type[BaseException] = import_module("jsonschema").SchemaError
-    unresolvable: type[BaseException] = import_module("referencing.exceptions").Unresolvable
-    unknown: type[BaseException] = import_module("jsonschema.exceptions").UnknownType
-    return schema_error, unresolvable, unknown, RecursionError
 
 
 def _worded(error: Any) -> Fault:

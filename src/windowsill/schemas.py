@@ -1,0 +1,32 @@
+"""Validators for JSON Schemas that others wrote: nothing is fetched from the network or loaded too early."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def validator(schema: dict[str, Any]) -> Any:
+    """What holds values against a schema, of the draft that it names."""
+    # Heavy, and few programs need them.
+    jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    # A registry of its own: the one by default fetches what a schema refers to.
+    return kind(schema, registry=referencing.Registry())
+
+
+def best_match(errors: Any) -> Any:
+    """The most telling of a validator's errors; `None` when there is none."""
+    return import_module("jsonschema.exceptions").best_match(errors)
+
+
+def unreadable() -> tuple[type[BaseException], ...]:
+    """What a validator raises when the schema itself is at fault."""
+    exceptions = import_module("jsonschema.exceptions")
+    unresolvable: type[BaseException] = import_module("referencing.exceptions").Unresolvable
+    return exceptions.SchemaError, unresolvable, exceptions.UnknownType, RecursionError
+
+
+def fault_of(error: BaseException) -> str:
+    """What is wrong with a schema, in a few words."""
+    return str(getattr(error, "message", "") or type(error).__name__)
