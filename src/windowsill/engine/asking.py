@@ -14,6 +14,7 @@ from windowsill.errors import FormatError
 from windowsill.messages import Reply
 from windowsill.session.session import Session
 from windowsill.telemetry import names
+from windowsill.writers.pace import backoff
 
 FORCED = 0.3
 """What a request is reduced to when the provider says it was too long, as a share of what it may have."""
@@ -76,17 +77,14 @@ class Asking:
                     reduce()
                     self._tell(Event(kind="reduced", text=f"the model's window was passed: {error}"))
                     continue
-                pause = self._pause(tried) if error.retry_after is None else error.retry_after
+                pause = error.retry_after
+                if pause is None:
+                    pause = backoff(FIRST_PAUSE, tried, LONGEST_PAUSE, self._random)
                 if not (error.passing or error.kind == "malformed") or tried >= RETRIES or pause > LONGEST_PAUSE:
                     raise
                 tried += 1
                 self._tell(Event(kind="retry", text=f"{error.kind}: {error}", data={"pause": round(pause, 3)}))
                 await self._sleep(pause)
-
-    def _pause(self, tried: int) -> float:
-        """From half to the whole of a time that doubles."""
-        whole: float = min(FIRST_PAUSE * 2**tried, LONGEST_PAUSE)
-        return whole * (0.5 + self._random() / 2)
 
     async def _once(self, payload: Payload, max_output: int) -> Heard:
         model = self._model

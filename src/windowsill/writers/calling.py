@@ -13,7 +13,7 @@ import msgspec
 from windowsill.errors import SettingError
 from windowsill.models import is_overflow, learn_window
 from windowsill.writers.faults import UnusableError
-from windowsill.writers.pace import Pace
+from windowsill.writers.pace import Pace, backoff
 
 if TYPE_CHECKING:
     import ssl
@@ -177,9 +177,7 @@ class Caller:
             await self._sleep(pause)
 
     def _pause(self, tried: int) -> float:
-        """From half to the whole of a time that doubles: many who failed together do not come back together."""
-        whole: float = min(self.manners.backoff * 2**tried, self.manners.longest_wait)
-        return whole * (0.5 + self._random() / 2)
+        return backoff(self.manners.backoff, tried, self.manners.longest_wait, self._random)
 
     async def _once(self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], None], limit: int) -> None:
         import httpx2  # noqa: PLC0415  see above

@@ -1,4 +1,4 @@
-"""Our own limit on how often a model is asked."""
+"""How often a model is asked, and how long it is left alone after it failed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Awaitable, Callable
 from threading import Lock
 
 MINUTE = 60.0
+
+
+def backoff(first: float, tried: int, longest: float, random: Callable[[], float]) -> float:
+    """From half to the whole of a time that doubles: many who failed together do not come back together."""
+    whole: float = min(first * 2**tried, longest)
+    return whole * (0.5 + random() / 2)
 
 
 class Pace:
