@@ -66,13 +66,13 @@ class Slow:
 def made(writer, *, budget=3_000, wait=5.0, **settings):
     session = opened(budget=budget, wait=wait, **settings)
     session._composer.strategy = settings.get("plug_in") or Condensing()
-    session._composer.fitting.desk.use(writer)
+    session._composer.desk.use(writer)
     return session
 
 
 def finished(session):
     """Wait until what is being written is written."""
-    session._composer.fitting.desk._background.job.texts.exception(timeout=5)
+    session._composer.desk._background.job.texts.exception(timeout=5)
 
 
 def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
@@ -252,7 +252,7 @@ def test_nothing_is_prepared_for_a_caller_who_keeps_no_session():
     session = made(Slow())
     fill(session, 1_900)
     session.compose_once(system=None, tools=(), params={}, max_output=None, model=None)
-    assert session._composer.fitting.desk._background.job is None
+    assert session._composer.desk._background.job is None
 
 
 def test_below_the_high_mark_nothing_is_hidden_when_nothing_could_be_written():
@@ -264,7 +264,7 @@ def test_below_the_high_mark_nothing_is_hidden_when_nothing_could_be_written():
 
     session = opened(budget=100_000)
     session._composer.strategy = Early()
-    session._composer.fitting.desk.use(Silent())
+    session._composer.desk.use(Silent())
     talk(session, 5)
     assert session.compose_sync().report.folds == ()
 
@@ -279,7 +279,7 @@ def test_a_strategy_may_know_something_better_than_a_marker():
 
     session = opened(budget=1_500)
     session._composer.strategy = Careful()
-    session._composer.fitting.desk.use(Silent())
+    session._composer.desk.use(Silent())
     fill(session, 1_300)
     assert session.compose_sync().report.folds[0].strategy == "instead"
 
@@ -363,7 +363,7 @@ def test_all_the_texts_of_a_request_together_are_waited_for_once():
     writer = Slow()
     session = made(writer, wait=30.0)
     session._composer.strategy = Thrice()
-    desk = session._composer.fitting.desk
+    desk = session._composer.desk
     given = Given(desk._background)
     desk._clock = lambda: given.now
     fill(session, 3_300)
@@ -385,7 +385,7 @@ def test_a_writer_that_cannot_be_stopped_is_waited_for_once():
 
     writer = Stuck()
     session = made(writer, wait=30.0)
-    given = Given(session._composer.fitting.desk._background)
+    given = Given(session._composer.desk._background)
     at = 0
     for _ in range(3):
         at = fill(session, 3_300, start=at)
@@ -435,14 +435,14 @@ def test_texts_of_no_use_are_asked_for_twice_and_then_no_more():
     writer = Slow("")
     writer.go.set()
     session = made(writer)
-    session._composer.fitting.desk._background.writer._offline = Silent()
+    session._composer.desk._background.writer._offline = Silent()
     at = fill(session, 2_450)
     notes, folds = [], 0
     for number in range(4):
         payload = session.compose_sync()
         notes += payload.report.notes
         folds += len(payload.report.folds)
-        if session._composer.fitting.desk._background.job is not None:
+        if session._composer.desk._background.job is not None:
             finished(session)
         talk(session, 1, start=at + number)
     assert len(writer.asked) == 2

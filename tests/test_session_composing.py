@@ -53,7 +53,7 @@ def test_what_is_stated_wins_for_every_model():
 def test_the_writer_is_the_one_of_the_model_where_the_profile_chooses():
     """A writer that was given stays."""
     session = opened(budget=10_000, profile="auto", writer="profile")
-    desk = session._composer.fitting.desk
+    desk = session._composer.desk
     assert isinstance(desk, Desk)
     before = desk.source
     asked(session, "gpt-5")
@@ -63,7 +63,7 @@ def test_the_writer_is_the_one_of_the_model_where_the_profile_chooses():
         return "text"
 
     session = opened(budget=10_000, profile="auto", writer=mine)
-    assert asked(session, "gpt-5").fitting.desk.source is mine
+    assert asked(session, "gpt-5").desk.source is mine
 
 
 def test_a_session_can_be_reduced_to_less_than_its_marks():

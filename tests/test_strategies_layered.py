@@ -39,8 +39,7 @@ def tight(view, **marks):
 
 
 def planned(view, phase="executing", strategy=None, **marks):
-    view.phase = lambda: phase
-    return (strategy or Layered()).plan(view, tight(view, **marks))
+    return (strategy or Layered()).plan(view, tight(view, phase=phase, **marks))
 
 
 def masked(plan):
@@ -89,7 +88,6 @@ def test_a_phase_that_nobody_knows_is_the_first_one():
     """A session that keeps no state has none."""
     view = mixed(200, 100).view
     unknown = masked(planned(view, "dreaming"))
-    view.phase = None
     assert masked(Layered().plan(view, tight(view))) == unknown == masked(planned(view, "initializing"))
 
 

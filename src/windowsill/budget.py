@@ -64,6 +64,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the parts that are never cut."""
     size: SizeClass = "balanced"
     """How large the model is in its family."""
+    phase: str = ""
+    """Where the work stands, for strategies under which requests tell the state."""
 
     @property
     def room_bytes(self) -> int | None:

@@ -56,8 +56,9 @@ def checked(view: View, proposal: Proposal) -> Proposal:
 def _check_words(proposal: Proposal) -> None:
     """Refuse what the journal could write but not read again: a session that cannot be opened is a session lost."""
     for name in ("strategy", "reason"):
-        if not isinstance(getattr(proposal, name), str):
-            raise FoldError(f"the {name} of a fold is no text", remedy="give a str")
+        text = getattr(proposal, name)
+        if not isinstance(text, str) or (not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)):
+            raise FoldError(f"the {name} of a fold is no text", remedy="give a str that UTF-8 can hold")
     for span in proposal.spans:
         if isinstance(span, Run) and span.facts:
             try:

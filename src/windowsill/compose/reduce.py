@@ -1,4 +1,4 @@
-"""Keeps the promise that a request fits, once, for every strategy: plan, check, accept, fall back.
+"""Keeps the promise that a request fits, once, for every strategy: plan, check, write, fall back.
 
 Each stage takes over where the one before left something too large: the strategy, a plain cut of the oldest, a cut that
 keeps only the last unit, and at the end the largest blocks cut in the middle, which cannot fail.
@@ -6,8 +6,8 @@ keeps only the last unit, and at the end the largest blocks cut in the middle, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -33,42 +33,27 @@ Fallback: TypeAlias = Callable[[View, Budget], Proposal | None]
 class Reduction(msgspec.Struct):
     """What was done to make a request fit."""
 
-    notes: list[str]
+    notes: list[str] = []
     middle: tuple[Item, ...] = ()
 
 
-class Write(Protocol):
-    """Fills a proposal with text; `None` when that is still being written, and the request can go without."""
-
-    def __call__(self, proposal: Proposal, *, urgent: bool) -> Filled | None:
-        """The proposal as it can be folded."""
-
-
-def as_it_is(proposal: Proposal, *, urgent: bool) -> Filled | None:
-    """For callers without a writer: what a strategy wanted written stays a marker."""
-    del urgent
-    return Filled(proposal)
-
-
-def reduce(
-    view: View, budget: Budget, strategy: Strategy, accept: Callable[[Proposal], None], write: Write = as_it_is
-) -> Reduction:
-    """Fold until the request is within its budget; `accept` records each fold and applies it to the view.
+def reductions(
+    view: View, budget: Budget, strategy: Strategy, write: Callable[..., Filled | None], done: Reduction
+) -> Iterator[Proposal]:
+    """The folds that make a request fit, one at a time: fold each before asking for the next.
 
     `BudgetError` when what cannot be reduced is larger than the budget.
     """
-    done = Reduction(notes=[])
     if over_limits(view, budget):
-        _try_each((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, accept, done)
+        yield from _fallbacks((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, done)
         if not _bytes_fit(view, budget):
             raise _too_large(view, budget)
     if not _wants(view, budget, strategy):
-        return done
-    _by_strategy(view, budget, strategy, accept, write, done)
-    _try_each(FALLBACKS, _tokens_fit, view, budget, accept, done)
+        return
+    yield from _by_strategy(view, budget, strategy, write, done)
+    yield from _fallbacks(FALLBACKS, _tokens_fit, view, budget, done)
     if not _tokens_fit(view, budget):
         raise _too_large(view, budget)
-    return done
 
 
 def _wants(view: View, budget: Budget, strategy: Strategy) -> bool:
@@ -88,20 +73,19 @@ def _bytes_fit(view: View, budget: Budget) -> bool:
     return not over_limits(view, budget)
 
 
-def _try_each(
+def _fallbacks(
     fallbacks: Sequence[Fallback],
     fits: Callable[[View, Budget], bool],
     view: View,
     budget: Budget,
-    accept: Callable[[Proposal], None],
     done: Reduction,
-) -> None:
+) -> Iterator[Proposal]:
     """One after the other, until it fits; each is looked for when the ones before did not suffice."""
     for fallback in fallbacks:
         if fits(view, budget):
             return
         if (proposal := fallback(view, budget)) is not None:
-            accept(proposal)
+            yield proposal
             done.notes.append(f"{proposal.strategy}: {proposal.reason}")
 
 
@@ -120,26 +104,26 @@ def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
 
 
 def _by_strategy(
-    view: View,
-    budget: Budget,
-    strategy: Strategy,
-    accept: Callable[[Proposal], None],
-    write: Write,
-    done: Reduction,
-) -> None:
+    view: View, budget: Budget, strategy: Strategy, write: Callable[..., Filled | None], done: Reduction
+) -> Iterator[Proposal]:
     idle = 0
     for _ in range(MOST_ROUNDS):
         before = _total(view, budget)
+        if not _wants(view, budget, strategy):
+            return
         try:
-            if not _wants(view, budget, strategy) or not _round(view, budget, strategy, accept, write, done):
-                return
+            waiting = yield from _round(view, budget, strategy, write, done)
         except StoreError:
             # A disk that fails is not the strategy's fault, and no other plan will mend it.
             raise
         except WindowsillError as error:
+            waiting = False
             done.notes.append(f"strategy {strategy.name!r}: {error}")
         except Exception as error:  # noqa: BLE001 - a user's plug-in may raise anything, and must not cost the turn
+            waiting = False
             done.notes.append(f"strategy {strategy.name!r} failed with {type(error).__name__}: {error}")
+        if waiting:
+            return
         idle = idle + 1 if _total(view, budget) >= before else 0
         if idle >= ROUNDS_WITHOUT_PROGRESS:
             if before > budget.limit:
@@ -148,41 +132,35 @@ def _by_strategy(
 
 
 def _round(
-    view: View,
-    budget: Budget,
-    strategy: Strategy,
-    accept: Callable[[Proposal], None],
-    write: Write,
-    done: Reduction,
-) -> bool:
-    """Plan once and fold; false when a text is still being written, and the fold comes with a later request."""
+    view: View, budget: Budget, strategy: Strategy, write: Callable[..., Filled | None], done: Reduction
+) -> Generator[Proposal, None, bool]:
+    """Plan once and yield the folds; return true when a text is still being written for a later request."""
+    waiting = False
     urgent = _total(view, budget) > budget.limit
     with telemetry.span("plan", strategy=strategy.name, urgent=urgent) as span:
         plan = strategy.plan(view, budget)
         span.set(proposals=len(plan.proposals))
         done.middle = plan.middle or done.middle
         done.notes.extend(plan.notes)
-        waiting = False
         for proposal in plan.proposals:
             filled = write(checked(view, proposal), urgent=urgent)
-            waiting = waiting or filled is None
-            if filled is not None:
-                done.notes.extend(filled.notes)
-                _accept(view, budget, strategy, filled, accept)
-    return not waiting
+            if filled is None:
+                waiting = True
+                continue
+            done.notes.extend(filled.notes)
+            for fold in _foldable(view, budget, strategy, filled):
+                yield checked(view, fold)
+    return waiting
 
 
-def _accept(view: View, budget: Budget, strategy: Strategy, filled: Filled, accept: Callable[[Proposal], None]) -> None:
-    """Fold; where a text could not be written, what the strategy knows instead, or nothing while there is room."""
-    proposals: tuple[Proposal, ...] = (filled.proposal,)
-    if not filled.whole:
-        if substitutes(strategy):
-            proposals = strategy.instead(view, budget).proposals or proposals
-        elif _total(view, budget) <= budget.high:
-            # A marker alone would hide words that have room.
-            return
-    for proposal in proposals:
-        accept(checked(view, proposal))
+def _foldable(view: View, budget: Budget, strategy: Strategy, filled: Filled) -> tuple[Proposal, ...]:
+    """Where a text could not be written: what the strategy knows instead, or nothing while there is room."""
+    if filled.whole:
+        return (filled.proposal,)
+    if substitutes(strategy):
+        return strategy.instead(view, budget).proposals or (filled.proposal,)
+    # A marker alone would hide words that have room.
+    return () if _total(view, budget) <= budget.high else (filled.proposal,)
 
 
 def _cut_keeping(keep: int) -> Fallback:

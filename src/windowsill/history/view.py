@@ -114,8 +114,6 @@ class View:
         """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time."""
         self.scale: Scale | None = None
         self.reader: Callable[[Item], Message] | None = None
-        self.phase: Callable[[], str] | None = None
-        """Tells where the work stands, in sessions that keep a state."""
         self.surveyed: object = None
         """What plans found out about the items (see `history.survey`, which alone reads it)."""
 

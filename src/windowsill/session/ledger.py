@@ -37,7 +37,6 @@ class Ledger:
         self.clock = clock
         self.journal = Journal(store, session)
         self.lock = RLock()
-        self.phase: Callable[[], str] | None = None
         self.history = History()
         self._pending: list[Call] = []
         self._blobs: dict[str, bytes] = {}
@@ -140,7 +139,6 @@ class Ledger:
         """A view that can weigh and read."""
         view.scale = self.scale
         view.reader = self.journal.show
-        view.phase = self.phase
         return view
 
     def weigh_with(self, scale: Scale) -> None:

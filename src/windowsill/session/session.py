@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,30 +15,60 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
 
-from windowsill import formats, strategies
+from windowsill import formats, strategies, telemetry
 from windowsill.budget import Size
+from windowsill.checkpoints.automatic import Automatic, Seen
+from windowsill.checkpoints.labels import Checkpoint, Label, Reason, check_label, checkpoint_of, find, known
+from windowsill.checkpoints.watching import Watching
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.config import Loaded, Settings, changed, load, read_settings, tuned
-from windowsill.errors import InputError
-from windowsill.messages import Request
-from windowsill.session.composing import Composer
+from windowsill.errors import InputError, NotFoundError, SettingError, StoreError
+from windowsill.history.entries import Entry
+from windowsill.history.folds import FoldKind
+from windowsill.history.history import Draft, call_meta
+from windowsill.history.view import Item, Marking, View, message_meta
+from windowsill.logs import log
+from windowsill.messages import Cleared, Mark, Message, OutputRef, Request, ToolUse, Usage, text_message
+from windowsill.models import Model
+from windowsill.session import folding, provider, telling, undo
+from windowsill.session.adding import again_after_conflicts, write
+from windowsill.session.composing import Composer, Sent
 from windowsill.session.desk import Desk, Source
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
+from windowsill.session.porting import taken
+from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
+from windowsill.session.referring import referring, with_places
+from windowsill.session.replaying import request_of
 from windowsill.session.resuming import Resumed, Resumption, without_system
-from windowsill.session.taking import Taking
-from windowsill.store import Store, open_store
+from windowsill.store import Lock, Store, open_store
 from windowsill.strategies import Strategy
+from windowsill.telemetry import names
+from windowsill.writers.metering import meter
 
 if TYPE_CHECKING:
+    from windowsill.archive import Archive
+    from windowsill.checkpoints.snapshot import Snapshot
+    from windowsill.outputs import Collected, Outputs
+    from windowsill.session.layering import Layering
+    from windowsill.session.stating import LiveState
     from windowsill.session.tools import Toolbox
+    from windowsill.state.changes import Change
+    from windowsill.state.projection import Decided
 
+# ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
+
+LISTED = 10
+KEPT = 5
+SNAPSHOTS = "snapshots"
+"""The folder beside the database that holds a folder of snapshot files for each session."""
+TELLING = 20
+"""How many items at the start are asked for the session's format."""
 Config: TypeAlias = Loaded | Path | str | bool
-
 NAME_LIMIT = 500
 
 
-class Session(Taking):
+class Session:
     """A conversation that is kept whole, and what a model sees of it.
 
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
@@ -54,14 +87,8 @@ class Session(Taking):
         lens = Lens(fitted, store)
         self._ledger = Ledger(store, id, lens.scale, clock)
         desk = Desk(fitted.writer, load=self._ledger.journal.load_items, wait=fitted.wait)
-        self._composer = Composer(self._ledger, lens, settings, self._strategy, desk)
+        self._composer = Composer(self, self._ledger, lens, settings, self._strategy, desk)
         self._resumption = Resumption(self._ledger, self._composer)
-        if settings.recall is not None:
-            from windowsill.session.recalling import Recalling  # noqa: PLC0415 - most sessions bring nothing back
-
-            self._composer.bringing.recalling = Recalling(lambda: self.archive)
-        self._composer.bringing.layering = lambda: self.layering
-        self._ledger.phase = lambda: self.state.value.runtime.phase
         self._ledger.dress(self._ledger.view)
 
     @classmethod
@@ -137,7 +164,7 @@ class Session(Taking):
         if strategy is not None:
             session._strategy = session._composer.strategy = strategy
         if writer is not None and not isinstance(writer, str):
-            session._composer.fitting.desk.use(writer)
+            session._composer.desk.use(writer)
         return session
 
     def __enter__(self) -> Session:
@@ -151,9 +178,9 @@ class Session(Taking):
     def close(self) -> None:
         """Write what is pending and release the store, if this session opened it."""
         # Before the lock too: a request of another thread may hold it while it waits for a summary.
-        self._composer.fitting.desk.close()
+        self._composer.desk.close()
         with self._ledger.lock:
-            self._composer.fitting.desk.close()
+            self._composer.desk.close()
             self._ledger.flush()
             self._lens.save()
             if self._owned:
@@ -185,14 +212,14 @@ class Session(Taking):
             format=format,
             params=params,
         )
-        if not self._composer.fitting.desk.asks:
+        if not self._composer.desk.asks:
             # Only a model may be waited for; without one a thread would cost more than it saves.
             return compose()
         try:
             return await to_thread.run_sync(compose, abandon_on_cancel=True)
         except get_cancelled_exc_class():
             # Whoever gives up a turn does not wait for its summary; what is being composed ends in its thread.
-            self._composer.fitting.desk.close()
+            self._composer.desk.close()
             raise
 
     def compose_sync(
@@ -268,9 +295,637 @@ class Session(Taking):
     @cached_property
     def tools(self) -> Toolbox:
         """Tools with which the model reads and searches what left its window."""
-        from windowsill.session.tools import Toolbox  # noqa: PLC0415 - most sessions offer none
+        from windowsill.session.tools import Toolbox
 
         return Toolbox(self)
+
+    # Taking
+    def add(
+        self,
+        value: Any,
+        *,
+        id: str = "",
+        at: float | None = None,
+        marks: Iterable[Mark] = (),
+        metadata: Mapping[str, Any] | None = None,
+        format: str | None = None,
+        after: str | None = None,
+        sent: Sent | None = None,
+        outputs: Mapping[str, OutputRef] | None = None,
+        state: Sequence[Change] = (),
+    ) -> str:
+        """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user.
+
+        The id of the message, of the last one where a reply is several; when it returns, it is on disk. `after` is the
+        message it follows: the session goes there first when it has moved on. `sent` is the request it answers, where
+        that is not the last one. `outputs` are, by call id, the refs of outputs that `session.outputs` keeps whole.
+        `state` are changes of the layered state that are written together with it.
+        """
+        added = self._read(value, format)
+        if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
+            raise InputError(f"this holds {len(added.messages)} messages", remedy="use `extend` for a list")
+        # A reply may be several messages, where a provider gives reasoning, words and calls one by one.
+        messages = [
+            msgspec.structs.replace(
+                message,
+                id=id or message.id,
+                at=at if at is not None else message.at,
+                marks=message.marks | frozenset(marks),
+                metadata={**message.metadata, **(metadata or {})},
+            )
+            for message in (referring(added.messages, outputs) if outputs else added.messages)
+        ]
+        with self._ledger.lock:
+            if after is None:
+                sent = sent or self._composer.last
+                return self._write(messages, added.usage, added.cleared, sent, state=state)[-1]
+            answered = sent or self._composer.sent_behind(after)
+            return again_after_conflicts(lambda: self._add_behind(after, messages, added, answered, state))[-1]
+
+    def _add_behind(
+        self,
+        after: str,
+        messages: Sequence[Message],
+        added: formats.Added,
+        sent: Sent | None,
+        state: Sequence[Change],
+    ) -> list[str]:
+        undo.go_to(self._ledger, after, "an answer belongs here")
+        thread = self._ledger.view.thread
+        return self._write(messages, added.usage, added.cleared, sent, steady=thread, state=state)
+
+    def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
+        """Add several messages as one: all of them or none. Their ids."""
+        messages: list[Message] = []
+        usage = None
+        for index, value in enumerate(values):
+            added = self._read(value, format)
+            usage = added.usage or usage
+            when = at[index] if index < len(at) else None
+            messages += [
+                msgspec.structs.replace(message, at=when) if when is not None else message for message in added.messages
+            ]
+        return self._write(messages, usage, sent=self._composer.last)
+
+    def _read(self, value: Any, format: str | None) -> formats.Added:
+        stated = format or self.settings.format
+        return formats.read_added(value, format=stated, default=stated or self.format)
+
+    def _write(
+        self,
+        messages: Sequence[Message],
+        usage: Usage | None,
+        cleared: Cleared | None = None,
+        sent: Sent | None = None,
+        *,
+        steady: bytes | None = None,
+        state: Sequence[Change] = (),
+    ) -> list[str]:
+        with self._ledger.lock:
+            also = partial(self._draft_state, state) if state else None
+            ids = write(self._ledger, messages, usage, steady=steady, also=also)
+            meter(usage, (sent.lens if sent is not None else self._lens).model)
+            if not provider.record(self._ledger, messages, cleared, sent.fields if sent is not None else {}):
+                # What the provider counted after it cut the request itself says nothing about what was sent.
+                self._learn(usage, sent)
+            return ids
+
+    def _draft_state(self, changes: Sequence[Change], draft: Draft, entries: Sequence[Entry]) -> None:
+        del entries
+        self.state.draft(draft, changes)
+
+    def _learn(self, usage: Usage | None, sent: Sent | None) -> None:
+        if usage is not None and sent is not None:
+            sent.lens.observe(sent.weight, usage, sent.shape)
+
+    def observe(self, usage: Usage | Mapping[str, Any]) -> None:
+        """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
+        seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
+        with self._ledger.lock:
+            self._ledger.commit(lambda draft: draft.record("usage", seen))
+            meter(seen, self._lens.model)
+            self._learn(seen, self._composer.last)
+
+    def overflowed(self, error: BaseException | str, *, sent: int | Sent | None = None) -> int | None:
+        """Learn a lower window from a provider's overflow error; the window from now on, when the error says one.
+
+        With `sent`, the refused request or the tokens it was counted as, the next one is smaller in any case.
+        """
+        if isinstance(sent, Sent):
+            return sent.lens.overflowed(str(error), sent.tokens)
+        return self._lens.overflowed(str(error), sent)
+
+    @property
+    def format(self) -> str:
+        """The wire format of this session: the stated one, that of its messages, or that of its model."""
+        if self.settings.format:
+            return self.settings.format
+        chat = formats.dialect(self._lens.model)
+        with self._ledger.lock:
+            for item in self._ledger.view.items[:TELLING]:
+                found = self._ledger.view.read(item).format
+                if found in formats.names():
+                    return chat if found in formats.DIALECTS else found
+        return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, chat)
+
+    # Looking
+    id: str
+    settings: Settings
+    _store: Store
+    _ledger: Ledger
+    _composer: Composer
+
+    @property
+    def _lens(self) -> Lens:
+        return self._composer.lens
+
+    @property
+    def model(self) -> Model:
+        """The model, with its window as stated or learned."""
+        return self._lens.model
+
+    @property
+    def view(self) -> View:
+        """What the model sees now."""
+        return self._ledger.view
+
+    @property
+    def tokens(self) -> int:
+        """What the view weighs, without system prompt and tools."""
+        return self._ledger.view.tokens()
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """How tokens are counted and how far that has been off."""
+        return self._lens.describe()
+
+    @property
+    def fill(self) -> tuple[int, int]:
+        """The tokens that a request has now, with the system prompt and tools of the last one, and may have."""
+        fixed = self._composer.fixed_tokens
+        return fixed + self.tokens, self._composer.budget(fixed).limit
+
+    def refresh(self) -> None:
+        """Take in what other processes have written to this session."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """Every tool output of this session, whole: to read, to search, and to keep what arrives in pieces."""
+        from windowsill.outputs import Outputs
+
+        return Outputs(self._store, self.id, clock=self._ledger.clock)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Search over everything ever said in this session, and in those its `scope` includes."""
+        from windowsill.archive import Archive, WordLlama
+
+        embedder = WordLlama() if self.settings.embedder else None
+        return Archive(self._store, self.id, scope=self.settings.scope, embedder=embedder, count=self.count)
+
+    def count(self, text: str) -> int:
+        """What a text weighs in tokens, as a message of its own."""
+        scale = self._ledger.scale
+        return scale.tokens(scale.weigh(text_message("user", text)))
+
+    def messages(self) -> Iterator[Message]:
+        """Every message of the current branch exactly as it was added, hidden or not, oldest first."""
+        journal = self._ledger.journal
+        for entry in journal.walk(journal.path(self._ledger.history.version), kinds=("message",), bodies=True):
+            yield with_places(journal.decode(entry), entry.seq)
+
+    def message(self, id: str) -> Message:
+        """One message as it was added, on whatever branch it is."""
+        journal = self._ledger.journal
+        seq = journal.find(id, "message").seq
+        return with_places(journal.message(seq), seq)
+
+    @property
+    def folds(self) -> list[FoldRecord]:
+        """Every fold of the current branch: what was hidden, why, what it saved, whether it still applies."""
+        with self._ledger.lock:
+            return telling.folds(self._ledger)
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """Every request that was composed on the current branch and written down."""
+        with self._ledger.lock:
+            self._ledger.flush()
+            return telling.calls(self._ledger)
+
+    @property
+    def tool_decisions(self) -> list[Decided]:
+        """Which tools the model got on this branch, each time that changed, and which were hidden by which rule."""
+        from windowsill.session.telling_tools import decisions
+
+        with self._ledger.lock:
+            return decisions(self._ledger)
+
+    @property
+    def audit(self) -> list[Event]:
+        """Everything that changed what the model sees: what, when, by which strategy, why."""
+        with self._ledger.lock:
+            return telling.audit(self._ledger)
+
+    @property
+    def branches(self) -> list[Branch]:
+        """Every end of the history: the current one, and those that were left."""
+        with self._ledger.lock:
+            return undo.branches(self._ledger)
+
+    def request(self, call_id: str) -> bytes:
+        """The exact body of a past request."""
+        with self._ledger.lock:
+            self._ledger.flush()
+            entry = self._ledger.journal.find(call_id, "call")
+            return request_of(self._ledger, call_meta(entry.meta))
+
+    def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
+        """Why a message is, or is not, in the window now, or in that of a past call."""
+        with self._ledger.lock:
+            self._ledger.flush()
+            return telling.explain(self._ledger, message_id, call)
+
+    def verify(self) -> list[str]:
+        """What is wrong with the stored history; an empty list when every entry is as it was written."""
+        with self._ledger.lock:
+            return [*self._store.check(self.id), *self._ledger.journal.problems(self._ledger.history.version)]
+
+    def open_calls(self) -> list[tuple[str, ToolUse]]:
+        """The calls of the last reply that have no result yet, each with the id of its message."""
+        items = self.items()
+        stop = len(items)
+        while stop and items[stop - 1].role != "assistant":
+            stop -= 1
+        start = stop
+        while start and items[start - 1].role == "assistant":
+            start -= 1
+        # Some models give two calls of one answer the same id: then the first result is the first call's.
+        answered = Counter(id for item in items[stop:] for id in item.results)
+        calls = [(item.id, call) for item in items[start:stop] if item.calls for call in self.message(item.id).calls]
+        open_ones = []
+        for id, call in calls:
+            if answered[call.id] > 0:
+                answered[call.id] -= 1
+            else:
+                open_ones.append((id, call))
+        return open_ones
+
+    def begun_calls(self, message_id: str) -> frozenset[str]:
+        """The calls of a message, by id, that were begun or answered, on whatever branch: also after going back."""
+        from windowsill.session.telling_tools import begun
+
+        with self._ledger.lock:
+            return begun(self._ledger, message_id)
+
+    def items(self) -> list[Item]:
+        """The items of the view, in order."""
+        return list(self._ledger.view.items)
+
+    # Changing
+    def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
+        """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
+        with self._ledger.lock, telemetry.span("unfold", session=self.id, fold=fold_id):
+            self._ledger.refresh()
+            if fit:
+                budget = self._composer.budget(self._composer.fixed_tokens)
+                undone = undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
+            else:
+                undone = undo.unfold(self._ledger, fold_id, span, reason)
+            telemetry.count(names.UNFOLDS)
+            return undone
+
+    def fold(
+        self,
+        first: str,
+        last: str | None = None,
+        *,
+        text: str | None = None,
+        kind: FoldKind = "condense",
+        reason: str = "",
+    ) -> str:
+        """Hide messages by hand, from `first` to `last`; `text` stands in for them, or a marker of what was there."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return folding.fold_run(self._ledger, first, last or first, text, kind, reason)
+
+    def mask(self, *message_ids: str, text: str | None = None, reason: str = "") -> str:
+        """Hide the tool outputs of these messages by hand behind a placeholder."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return folding.mask_results(self._ledger, message_ids, text, reason)
+
+    def collect_outputs(self) -> Collected:
+        """Remove kept outputs that no message refers to, on whatever branch, and what broken writings left behind.
+
+        Nothing of the last hour goes: its message may be on its way.
+        """
+        with self._ledger.lock:
+            self._ledger.refresh()
+            entries = self._ledger.journal.walk([(1, self._ledger.history.version)], kinds=("message",))
+            refs = {ref.id for entry in entries for ref in message_meta(entry.meta).refs if ref is not None}
+            return self.outputs.collect(refs)
+
+    def rewind(
+        self, message_id: str | None = None, *, at: float | None = None, before: bool = False, reason: str = ""
+    ) -> str:
+        """Go back to a message, which stays the last one (with `before` it goes too), or to a time.
+
+        The branch that is left stays: `branches` lists it, `switch` returns to it.
+        """
+        if (message_id is None) == (at is None):
+            raise InputError("rewind needs a message or a time", remedy="give one of them")
+        with self._ledger.lock, telemetry.span("rewind", session=self.id):
+            self._ledger.refresh()
+            if message_id is not None:
+                place = undo.place_of_message(self._ledger, message_id, before=before)
+            else:
+                place = undo.place_of_time(self._ledger, at or 0.0)
+            return undo.move(self._ledger, place, reason)
+
+    def switch(self, id: str, *, reason: str = "") -> str:
+        """Return to a branch that was left (see `branches`), or to any entry."""
+        with self._ledger.lock, telemetry.span("rewind", session=self.id):
+            self._ledger.refresh()
+            return undo.move(self._ledger, undo.place_of_entry(self._ledger, id), reason)
+
+    @cached_property
+    def state(self) -> LiveState:
+        """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
+        from windowsill.session.stating import LiveState
+
+        return LiveState(self._ledger)
+
+    @cached_property
+    def layering(self) -> Layering:
+        """Tells the model the state, in requests that do."""
+        from windowsill.session.layering import Layering
+
+        return Layering(self._ledger, self.state, self.count)
+
+    @contextmanager
+    def telling_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
+        """Let the requests inside tell the layered state, in so many tokens where nothing else says how many.
+
+        `apart` are layers that the caller tells in the system prompt.
+        """
+        composer, layering = self._composer, self.layering
+        before = (composer.layers, layering.apart)
+        composer.layers, layering.apart = size, frozenset(apart)
+        try:
+            yield
+        finally:
+            composer.layers, layering.apart = before
+
+    def record_tools(self, decided: Decided) -> str:
+        """Write down which tools the model gets from now on, and which were hidden by which rule."""
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return self._ledger.commit(lambda draft: draft.record("tools", decided)).id
+
+    def hold(self, holder: str, *, seconds: float) -> Lock:
+        """Keep other holders out, or go on doing so; `LockedError` while another holds the session.
+
+        It is an agreement among those who ask for it, as engines do: nobody else is kept from writing. The lock ends
+        after so many seconds, and with the process that `store.lease.holder_name` names.
+        """
+        return self._store.lock(self.id, holder, seconds=seconds, now=self._ledger.clock())
+
+    def release(self, holder: str | None = None) -> bool:
+        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        return self._store.unlock(self.id, holder)
+
+    @property
+    def lock(self) -> Lock | None:
+        """Who holds this session, and until when."""
+        return self._store.locked(self.id, now=self._ledger.clock())
+
+    def pin(self, message_id: str) -> None:
+        """Never hide this message."""
+        self.mark(message_id, add=("pinned",))
+
+    def unpin(self, message_id: str) -> None:
+        """Let this message be hidden again."""
+        self.mark(message_id, remove=("pinned",))
+
+    def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
+        """Give a message marks, or take them away."""
+        for mark in (*add, *remove):
+            if mark not in ("important", "pinned"):
+                raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            entry = self._ledger.journal.find(message_id, "message")
+            marking = Marking(entry.seq, message_id, tuple(add), tuple(remove))
+            self._ledger.commit(lambda draft: draft.mark(marking))
+
+    # Checkpointing
+    @cached_property
+    def _watching(self) -> Watching:
+        return Watching(self._store, self.id)
+
+    def checkpoint(self, name: str = "", *, reason: Reason = "manual") -> Checkpoint:
+        """Give this moment a name, so that `restore` can return to it; without one it goes by its id.
+
+        A name that another checkpoint has is taken over: that one is then reached by its id.
+        """
+        check_label(name, reason)
+        with self._ledger.lock, telemetry.span("checkpoint", session=self.id, reason=reason):
+            self._ledger.refresh()
+            made = self._ledger.commit(lambda draft: self._label(draft, name, reason))
+            telemetry.count(names.CHECKPOINTS, reason=reason)
+            return made
+
+    def checkpoints(self, limit: int | None = LISTED) -> list[Checkpoint]:
+        """The last checkpoints of every branch, the newest first; with `None` all of them."""
+        if limit is not None and limit < 0:
+            raise SettingError("limit", limit, "0 or more, or None")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            found = known(self._store, self.id, self._ledger.history.version)
+            return [checkpoint for _, checkpoint in islice(found, limit)]
+
+    def restore(self, id_or_name: str) -> Checkpoint:
+        """Go back to a checkpoint: the model sees exactly what it saw then, and the state is what it was.
+
+        What came after stays on its branch: `branches` lists it, `switch` returns to it.
+        """
+        with self._ledger.lock, telemetry.span("restore", session=self.id):
+            self._ledger.refresh()
+            seq, found = find(self._store, self.id, self._ledger.history.version, id_or_name)
+            named = f" {found.name!r}" if found.name else ""
+            # To the label and not to what it names: what comes next is counted from this checkpoint.
+            undo.move(self._ledger, seq, f"restored checkpoint{named} ({found.id})")
+            return found
+
+    def clean_up_checkpoints(self, keep: int = KEPT) -> int:
+        """Forget all checkpoints but the last ones; how many. Nothing else goes: `switch` still knows their ids."""
+        if keep < 0:
+            raise SettingError("keep", keep, "0 or more")
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return self._ledger.commit(lambda draft: self._forget(draft, keep))
+
+    def checkpoint_if_due(
+        self, rule: Automatic | None = None, *, force: bool = False, snapshots: bool | Path | str = False
+    ) -> Checkpoint | None:
+        """Make a checkpoint when the rule says so, or by `force`; `None` when none is due. Made for every turn.
+
+        With `snapshots` a snapshot file is written too, in the folder that is given or beside the database. One that
+        cannot be written is logged: the checkpoint is in the journal, and no turn should fail for it.
+        """
+        rule = rule if rule is not None else Automatic()
+        folder = self.snapshot_folder(None if snapshots is True else snapshots) if snapshots else None
+        with self._ledger.lock:
+            self._ledger.refresh()
+            if self._due(rule, force=force) is None:
+                return None
+            with telemetry.span("checkpoint", session=self.id) as span:
+                # Somebody else may make one first: then it is looked at again, and perhaps none is due any more.
+                made = self._ledger.commit(lambda draft: self._label_if_due(draft, rule, force=force))
+                if made is not None:
+                    span.set(reason=made.reason)
+                    telemetry.count(names.CHECKPOINTS, reason=made.reason)
+                    if folder is not None:
+                        self._write_or_log(folder)
+            return made
+
+    def write_snapshot(self, folder: Path | str | None = None, *, keep: int = KEPT) -> Path:
+        """Write what the model sees now, and the state, to a file of its own; where it is. The last `keep` stay.
+
+        They stand in `snapshots/` beside the database, or in `folder`: a folder for each session, a number for each.
+        """
+        from windowsill.checkpoints.files import save_snapshot
+
+        place = self.snapshot_folder(folder)
+        with self._ledger.lock:
+            self._ledger.refresh()
+            return save_snapshot(place, self._snapshot(), keep=keep)
+
+    @classmethod
+    def from_snapshot(
+        cls,
+        place: Path | str,
+        *,
+        store: Store | Path | str | None = None,
+        id: str | None = None,
+        clock: Callable[[], float] = time.time,
+        **settings: Any,
+    ) -> Session:
+        """Begin a session from a snapshot file, or the newest whole one of a folder: what was seen then, and the state.
+
+        It has the name that it had, or `id`; a session that exists already is never touched. What is stated wins over
+        the settings of the snapshot.
+        """
+        from windowsill.checkpoints.files import load_snapshot
+        from windowsill.session.snapshots import fill
+
+        loaded = load_snapshot(place)
+        for each in loaded.damaged:
+            log.warning("snapshot %s is damaged: %s", each.path, each.why)
+        snapshot = loaded.snapshot
+        name = id or snapshot.session
+        owned = not isinstance(store, Store)
+        kept = store if isinstance(store, Store) else open_store(store)
+        with _begun(kept, name, clock(), bytes(snapshot.settings), owned=owned):
+            session = cls.open(name, store=kept, clock=clock, **settings)
+            session._owned = owned  # noqa: SLF001 - a session of this very class, which `open` cannot tell
+            fill(session._ledger, snapshot)  # noqa: SLF001 - as above
+        return session
+
+    def _label(self, draft: Draft, name: str, reason: Reason) -> Checkpoint:
+        view = self._ledger.view
+        label = Label(
+            entry=draft.next - 1,
+            messages=self._watching.messages(view),
+            tokens=view.tokens(),
+            phase=self.state.value.runtime.phase,
+            reason=reason,
+            name=name,
+        )
+        made = checkpoint_of(draft.record("label", label))
+        assert made is not None
+        return made
+
+    def _label_if_due(self, draft: Draft, rule: Automatic, *, force: bool) -> Checkpoint | None:
+        reason = self._due(rule, force=force)
+        return self._label(draft, "", reason) if reason is not None else None
+
+    def _due(self, rule: Automatic, *, force: bool) -> Reason | None:
+        view, version = self._ledger.view, self._ledger.history.version
+        tokens = view.tokens()
+        now = Seen(
+            at=self._ledger.clock(),
+            messages=self._watching.messages(view),
+            tokens=tokens,
+            phase=self.state.value.runtime.phase,
+        )
+        found = rule.due(self._watching.seen(version, tokens), now)
+        return "forced" if force else found
+
+    def _forget(self, draft: Draft, keep: int) -> int:
+        seqs = [seq for seq, _ in known(self._store, self.id, self._ledger.history.version)][keep:]
+        if seqs:
+            draft.record("label", Label(forgets=seqs[0] + 1))
+        return len(seqs)
+
+    def snapshot_folder(self, folder: Path | str | None = None) -> Path:
+        """Where snapshot files of this session are written: beside its database, or in a folder that is given."""
+        from windowsill.checkpoints.names import folder_name
+
+        if not folder:
+            database = getattr(self._store, "path", None)
+            if not isinstance(database, Path):
+                raise InputError(f"session {self.id!r} is kept in no folder", remedy="give the folder for snapshots")
+            folder = database.parent / SNAPSHOTS
+        return Path(folder) / folder_name(self.id)
+
+    def _snapshot(self) -> Snapshot:
+        from windowsill.checkpoints.snapshot import NO_STATE
+        from windowsill.session.snapshots import snapshot_of
+
+        session = self
+        state = session.state.value
+        # A state that says nothing but the defaults is none.
+        told = msgspec.Raw(state.to_json()) if state != type(state)() else NO_STATE
+        return snapshot_of(
+            self._ledger, formats.get(session.format), self.settings, phase=state.runtime.phase, state=told
+        )
+
+    def _write_or_log(self, folder: Path) -> None:
+        from windowsill.checkpoints.files import save_snapshot
+
+        try:
+            save_snapshot(folder, self._snapshot())
+        except StoreError as error:
+            log.warning("session %s: %s", self.id, error)
+
+
+@contextmanager
+def _begun(store: Store, id: str, at: float, settings: bytes, *, owned: bool) -> Iterator[None]:
+    """A new session, or an empty one, to be filled; when that fails, the store is left as it was."""
+    made = False
+    try:
+        made = _made(store, id, at, settings)
+        yield
+    except BaseException:
+        if made:
+            store.delete(id)
+        if owned:
+            store.close()
+        raise
+
+
+def _made(store: Store, id: str, at: float, settings: bytes) -> bool:
+    """Whether the session is new; `InputError` when there is one that holds something."""
+    if store.create(id, at=at, settings=settings):
+        return True
+    info = store.info(id)
+    if info is not None and info.version:
+        raise taken(id)
+    return False
 
 
 def _opening(config: Config) -> dict[str, Any]:

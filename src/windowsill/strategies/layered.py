@@ -56,14 +56,14 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         wanted = budget.to_hide(total)
         if wanted <= 0:
             return Plan()
-        over = self._evidence(view) - self._share(view, budget)
+        over = self._evidence(view) - self._share(budget)
         if over >= least(budget):
             masker = self._maskers.of(view)
             latest = masker.latest(self.keep)
             chosen = masker.oldest(min(over, wanted), latest)
             if chosen.saved >= least(budget):
-                phase = _phase(view)
-                reason = f"{total:,} tokens passed {budget.high:,}; outputs were {over:,} above their share ({phase})"
+                reason = f"{total:,} tokens passed {budget.high:,}; outputs were {over:,} above their share"
+                reason += f" ({_phase(budget)})"
                 return Plan(proposals=chosen.proposals(self.name, reason), middle=masker.old(latest))
         return self._condense.plan(view, budget)
 
@@ -80,9 +80,9 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         each = known.tally(view).each
         return sum(each[place] for place in known.answers)
 
-    def _share(self, view: View, budget: Budget) -> int:
+    def _share(self, budget: Budget) -> int:
         """Tokens of outputs that may stand after a reduction: of what is left for the conversation, evidence's part."""
-        shares = allocate(budget.limit, phase=_phase(view), size=budget.size)
+        shares = allocate(budget.limit, phase=_phase(budget), size=budget.size)
         both = shares.evidence + shares.memory
         room = max(0, budget.low - budget.fixed)
         return room * shares.evidence // both if both else 0
@@ -109,6 +109,5 @@ class _Turns(Condense, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name = Layered.name
 
 
-def _phase(view: View) -> Phase:
-    phase = view.phase() if view.phase is not None else ""
-    return phase if phase in PHASES else "initializing"
+def _phase(budget: Budget) -> Phase:
+    return next((phase for phase in PHASES if phase == budget.phase), "initializing")
