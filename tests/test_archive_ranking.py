@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.archive.dates import Span
 from windowsill.archive.index import APART
 from windowsill.archive.ranking import Facts, Ranking, best_first, fuse, neighbours, spread, weigh
+from windowsill.dates import TimeSpan
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +19,7 @@ def facts(*times: float) -> dict[int, Facts]:
 def weighed(at: float, *, named: bool = False, ranking: Ranking = RANKING, now: float = 0.0) -> float:
     scores = {1: 1.0, 2: 1.0}
     about = {1: Facts(at, "user", None, None), 2: Facts(-1e9, "tool", None, None)}
-    period = [Span(100.0, 200.0)] if not named and ranking is RANKING else []
+    period = [TimeSpan(100.0, 200.0)] if not named and ranking is RANKING else []
     found = weigh(scores, about, ranking, named=lambda each: named and each.role == "user", periods=period, now=now)
     return found[1] / found[2]
 

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from cli_calls import Terminal
-from windowsill.cli.output import Column, print_bytes, print_table, shorten
+from windowsill.cli.output import Column, print_bytes, print_table
 
 pytestmark = pytest.mark.unit
 
@@ -37,12 +37,6 @@ def test_terminal_gets_a_drawn_table_without_markup():
 def test_no_rows_leave_the_header():
     """A table without rows is its header."""
     assert printed(lambda: print_table(COLUMNS, [])) == "name  size\n"
-
-
-def test_shorten_keeps_one_line():
-    """Long text is cut with an ellipsis, line breaks become spaces."""
-    assert shorten("one\ntwo three", 8) == "one two…"
-    assert shorten("short", 8) == "short"
 
 
 def test_stream_that_takes_a_part_gets_all():

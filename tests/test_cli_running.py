@@ -12,7 +12,7 @@ import pytest
 
 from cli_calls import anthropic_turns, call, saved
 from windowsill import errors
-from windowsill.cli.running import explain, one_line
+from windowsill.cli.running import explain
 
 pytestmark = pytest.mark.integration
 
@@ -53,11 +53,6 @@ def test_file_error_names_the_file_and_what_to_do():
     assert explain(IsADirectoryError(21, "Is a directory", "some/folder"))[0] == (
         "some/folder: is a directory; give a file, not a folder"
     )
-
-
-def test_control_characters_never_reach_the_terminal():
-    """What came from a file is shown on one line without escape sequences."""
-    assert one_line("a\x1b[31mb\r\nc\x00d\te") == "a [31mb c d e"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowsill import tokens
-from windowsill.compose.middle import cut_block, cut_text, keep_ends, note, weigh
+from windowsill.compose.middle import cut_block, cut_text, note, weigh
 from windowsill.messages import Document, Image, Reasoning, Text, ToolResult, ToolUse, Unknown
 from windowsill.tokens import Scale
 
@@ -31,23 +31,9 @@ def test_a_text_keeps_its_beginning_and_its_end():
     assert size_of(cut) <= 200
 
 
-def test_whole_lines_are_kept_where_there_are_lines():
-    """No line is cut in two when a line break is near."""
-    text = "\n".join(f"<{number}>" for number in range(2_000))
-    lines = [line for line in keep_ends(text, 400).split("\n") if "omitted" not in line]
-    assert all(line.startswith("<") and line.endswith(">") for line in lines)
-
-
 def test_a_text_that_fits_is_given_back():
     """The very same text."""
     assert cut_text("short", 10, SCALE) == "short"
-
-
-def test_what_is_said_to_be_omitted_is_what_is_missing():
-    """The count is exact: head, tail and the number add up."""
-    text = "x" * 5_000
-    cut = keep_ends(text, 100)
-    assert f"{5_000 - cut.count('x') + 'data truncated: '.count('x'):,} characters" in cut
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.history.marker import Facts, as_facts, cut_middle, gather, marker
+from windowsill.history.marker import Facts, as_facts, gather, marker
 from windowsill.history.view import Item
 from windowsill.history.voice import is_own, own_words
 from windowsill.messages import Message, Text, ToolResult, text_message
@@ -73,14 +73,6 @@ def test_quotations_stay_within_their_room(texts, room):
     facts = gathered([item(id, own=True) for id in words], words, room=room)
     assert sum(len(quote) for _, quote in facts.said) <= room
     assert len(facts.said) + facts.unquoted == sum(1 for text in texts if own_words(text_message("user", text)))
-
-
-@given(st.text(max_size=200), st.integers(0, 100))
-def test_cut_middle_never_exceeds_its_limit(text, most):
-    """A cut text is never longer than asked for, and a short one is left alone."""
-    cut = cut_middle(text, most)
-    assert len(cut) <= most
-    assert cut == text or len(text) > most
 
 
 def test_a_quotation_cannot_end_the_frame():

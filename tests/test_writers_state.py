@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.messages import Message, ToolUse, text_message
-from windowsill.writers.dates import last_date
 from windowsill.writers.state import fill, fits
 
 pytestmark = pytest.mark.unit
@@ -75,22 +74,6 @@ def test_arguments_of_a_call_fill_properties_of_their_name():
 def test_the_order_is_the_schemas():
     """The same values give the same bytes."""
     assert list(filled("cabin: economy\ndestination: Kyoto")) == ["destination", "cabin"]
-
-
-@pytest.mark.parametrize(
-    ("text", "date"),
-    [
-        ("2027-03-05", "2027-03-05"),
-        ("5 March 2027", "2027-03-05"),
-        ("on Mar 5, 2027 or 2027/04/06", "2027-04-06"),
-        ("２０２７年", None),
-        ("2027-02-30", None),
-        ("March 5", None),
-    ],
-)
-def test_dates_need_a_year_and_have_to_exist(text, date):
-    """No clock is read to complete one."""
-    assert last_date(text) == date
 
 
 json_values = st.recursive(

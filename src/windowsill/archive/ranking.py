@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from windowsill.archive.dates import Span
 from windowsill.archive.index import APART, number
+from windowsill.dates import TimeSpan
 
 HOUR = 3_600.0
 DAY = 24 * HOUR
@@ -96,7 +96,7 @@ def weigh(
     ranking: Ranking,
     *,
     named: Callable[[Facts], bool],
-    periods: Collection[Span],
+    periods: Collection[TimeSpan],
     now: float,
 ) -> dict[int, float]:
     """Scores between 0 and 1, with what the circumstances of each passage add to them."""
@@ -113,7 +113,7 @@ def weigh(
     return {key: score / highest for key, score in weighed.items() if score > 0} if highest > 0 else {}
 
 
-def _within(at: float, period: Span, later: float) -> float:
+def _within(at: float, period: TimeSpan, later: float) -> float:
     if period.start <= at < period.stop:
         return 1.0
     return 0.5 if period.stop <= at < period.stop + later else 0.0

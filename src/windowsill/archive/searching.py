@@ -7,12 +7,12 @@ from typing import Protocol
 
 import msgspec
 
-from windowsill.archive.dates import spans
 from windowsill.archive.found import Filters
 from windowsill.archive.index import Index, Progress, session_key
 from windowsill.archive.ranking import Facts, Ranking, fuse, neighbours, spread, weigh
 from windowsill.archive.speakers import named_in
 from windowsill.archive.words import content_words, phrase, plain, query, shortened
+from windowsill.dates import time_spans
 
 SHORTEST_EXACT = 3
 """Characters from which on a question is also looked for letter for letter."""
@@ -65,7 +65,7 @@ def search(
         facts,
         ranking,
         named=named_in(question, facts.values()),
-        periods=spans(question, present),
+        periods=time_spans(question, present),
         now=present,
     )
     exact = index.verbatim(matched, sought) if len(sought) >= SHORTEST_EXACT else set()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 import click
 import msgspec
 
-from windowsill.cli.running import one_line
+from windowsill.text import printable_line
 
 INDENT = 2
 
@@ -44,7 +44,7 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, footer: Sequence[str] = ()) -> None:
     """Rows in columns; the footer is a last row apart from the others."""
-    clean = [[one_line(cell) for cell in row] for row in rows]
+    clean = [[printable_line(cell) for cell in row] for row in rows]
     if on_terminal():
         _draw(columns, clean, footer)
         return
@@ -75,9 +75,3 @@ def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer: Sequ
     for row in rows:
         table.add_row(*map(Text, row))
     Console().print(table)
-
-
-def shorten(text: str, length: int) -> str:
-    """The beginning of a text, on one line."""
-    line = one_line(text[: length * 4])
-    return line if len(line) <= length else line[: length - 1] + "…"

@@ -12,6 +12,7 @@ import click
 
 from windowsill.cli.commands import group
 from windowsill.errors import FormatError, InputError, NotFoundError, UnknownModelError, WindowsillError
+from windowsill.text import printable_line
 
 DONE = 0
 FAILED = 1
@@ -57,7 +58,7 @@ def _ended_by(error: Exception) -> int:
     if isinstance(error, click.Abort):
         return INTERRUPTED
     line, code = explain(error)
-    click.echo(f"windowsill: {one_line(line)}", err=True)
+    click.echo(f"windowsill: {printable_line(line)}", err=True)
     return code
 
 
@@ -95,11 +96,6 @@ def _file_trouble(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename is not None else ""
     remedy = _REMEDIES.get(error.errno or 0, "check the file and try again")
     return f"{where}{what}; {remedy}"
-
-
-def one_line(text: str) -> str:
-    """Text without line breaks and control characters: what came from a file must not steer a terminal."""
-    return "".join(character if character.isprintable() else " " for character in " ".join(text.split()))
 
 
 def _write_what_can_be_written() -> None:

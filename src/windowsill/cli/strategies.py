@@ -8,10 +8,10 @@ import click
 import msgspec
 
 from windowsill import strategies as planners
-from windowsill.cli.output import print_json, shorten
-from windowsill.cli.running import one_line
+from windowsill.cli.output import print_json
 from windowsill.cli.strategies_docs import about, meanings
 from windowsill.errors import WindowsillError
+from windowsill.text import printable_line, shorten
 
 OURS = "windowsill"
 
@@ -85,8 +85,8 @@ def _lines(each: Listed) -> list[str]:
     pairs = {name: f"{name}={_default(value)}" for name, value in each.settings.items()}
     width = max((len(pair) for pair in pairs.values()), default=0)
     return [
-        one_line(f"{each.name}{source}: {what}"),
-        *(f"  {pair:{width}}  {one_line(each.meanings.get(name, ''))}".rstrip() for name, pair in pairs.items()),
+        printable_line(f"{each.name}{source}: {what}"),
+        *(f"  {pair:{width}}  {printable_line(each.meanings.get(name, ''))}".rstrip() for name, pair in pairs.items()),
     ]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from windowsill import models, strategies
-from windowsill.cli.running import one_line
 from windowsill.config import Loaded, Settings, load, tuned
 from windowsill.config.loading import CODE
 from windowsill.config.spelling import read
 from windowsill.errors import SettingError, UnknownModelError
 from windowsill.strategies.refusals import located
+from windowsill.text import printable_line
 
 
 def settings(**typed: Any) -> tuple[Settings, Loaded]:
@@ -24,7 +24,7 @@ def settings(**typed: Any) -> tuple[Settings, Loaded]:
     """
     loaded = load(typed)
     for note in loaded.notes:
-        click.echo(f"windowsill: {one_line(note)}", err=True)
+        click.echo(f"windowsill: {printable_line(note)}", err=True)
     held = tuned(loaded.settings)
     if loaded.origin("strategy") == CODE:
         _look_here(held.strategy)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
+from windowsill.text import keep_ends
 from windowsill.tokens import Scale
 
 TRIES = 8
@@ -85,23 +86,6 @@ def cut_text(text: str, most: int, scale: Scale) -> str:
         if keep <= 0:
             break
     return f"[{len(text):,} characters omitted]" if most >= SHORTEST else "[...]"
-
-
-def keep_ends(text: str, keep: int) -> str:
-    """About `keep` characters of a text, from both ends, at line breaks where some are near."""
-    if keep >= len(text):
-        return text
-    head = text[: (keep + 1) // 2]
-    tail = text[len(text) - keep // 2 :] if keep // 2 else ""
-    # A line break in the outer half is near enough: whole lines are worth more than a few characters.
-    if (cut := head.rfind("\n")) > len(head) // 2:
-        head = head[:cut]
-    if 0 <= (cut := tail.find("\n")) < len(tail) // 2:
-        tail = tail[cut + 1 :]
-    gone = text[len(head) : len(text) - len(tail)]
-    lines = gone.count("\n")
-    what = f"{lines:,} lines, {len(gone):,} characters" if lines > 1 else f"{len(gone):,} characters"
-    return f"{head}\n[... data truncated: {what} omitted here ...]\n{tail}"
 
 
 def _cut_result(block: ToolResult, most: int, scale: Scale) -> ToolResult:

@@ -17,6 +17,7 @@ from windowsill.history.view import Item, View
 from windowsill.history.voice import own_words
 from windowsill.messages import Message, text_message
 from windowsill.redaction import redacted
+from windowsill.text import cut_middle
 
 MOST_TOOLS = 12
 """How many tool names a marker lists: a session has few tools, and a list without end would grow with it."""
@@ -140,16 +141,6 @@ def _from_both_ends(count: int) -> Iterator[int]:
         yield count - 1 - index
         if index != count - 1 - index:
             yield index
-
-
-def cut_middle(text: str, most: int) -> str:
-    """A text within `most` characters: its beginning, a sign, its end."""
-    if len(text) <= most:
-        return text
-    sign = " [...] "
-    keep = max(0, most - len(sign))
-    head = (keep + 1) // 2
-    return text[:head].rstrip() + sign + text[len(text) - (keep - head) :].lstrip() if keep else ""
 
 
 def marker(facts: Facts) -> Message:

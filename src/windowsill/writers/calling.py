@@ -12,6 +12,7 @@ import msgspec
 
 from windowsill.errors import SettingError
 from windowsill.models import is_overflow, learn_window
+from windowsill.text import printable_line
 from windowsill.writers.faults import UnusableError
 from windowsill.writers.pace import Pace, backoff
 
@@ -271,15 +272,10 @@ def _message(answer: bytes) -> str:
     try:
         match msgspec.json.decode(answer):
             case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
-                return one_line(said)
+                return printable_line(said[:LONGEST_READ])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    return one_line(answer.decode("utf-8", "replace"))
-
-
-def one_line(said: str) -> str:
-    """A provider's words as one line without anything that a terminal would take for an order."""
-    return " ".join("".join(each if each.isprintable() else " " for each in said[:LONGEST_READ]).split())
+    return printable_line(answer.decode("utf-8", "replace")[:LONGEST_READ])
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from windowsill.history.folds import Style
-from windowsill.history.marker import cut_middle
+from windowsill.text import cut_middle
 from windowsill.writers import sections
 from windowsill.writers.ledger import Ledger
 from windowsill.writers.sections import Line, Maker

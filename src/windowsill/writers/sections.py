@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from windowsill.text import one_line
 from windowsill.writers.ledger import Command, Entry, Excerpt, File, Ledger, Quote, Sentence, Task, Trouble, Value
 
 NAMES_A_LINE = 6
@@ -100,11 +101,6 @@ def excerpts(ledger: Ledger) -> Iterator[Line]:
         Line(text=held[place].text, place=place, cuttable=True, group=_place(held[place]))
         for place in reversed(range(len(held)))
     )
-
-
-def one_line(text: str) -> str:
-    """Words on one line, so that nothing quoted can look like a heading or an entry of its own."""
-    return " ".join(text.split())
 
 
 def fenced(text: str) -> str:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from windowsill.dates import last_date
 from windowsill.history.voice import own_words
 from windowsill.messages import Message
-from windowsill.writers import dates
 
 NEAR = 60
 """Characters around a property's name in which its value is looked for."""
@@ -167,7 +167,7 @@ def _by_kind(name: str, rule: Schema, words: str) -> Any:
     for match in reversed(near):
         around = words[max(0, match.start() - NEAR) : match.end() + NEAR]
         if form in ("date", "date-time"):
-            value: Any = dates.last_date(around)
+            value: Any = last_date(around)
         elif _types(rule) & {"number", "integer"}:
             after = _NUMBER.search(words[match.end() : match.end() + NEAR])
             before = _NUMBER.findall(words[max(0, match.start() - NEAR) : match.start()])
@@ -176,7 +176,7 @@ def _by_kind(name: str, rule: Schema, words: str) -> Any:
             value = None
         if value is not None:
             return value
-    return dates.last_date(words) if form == "date" and len(near) == 0 and _only_date(words) else None
+    return last_date(words) if form == "date" and len(near) == 0 and _only_date(words) else None
 
 
 def _only_date(words: str) -> bool:
@@ -209,7 +209,7 @@ def shaped(rule: Schema, raw: str) -> Any:
         return None
     form = rule.get("format")
     if form == "date":
-        return dates.last_date(raw)
+        return last_date(raw)
     if form == "email":
         return (_EMAIL.findall(raw) or [None])[-1]
     return raw or None

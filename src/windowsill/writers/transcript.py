@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from windowsill.formats.wording import words
-from windowsill.history.marker import cut_middle
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
+from windowsill.text import cut_middle
 
 LARGEST_SHARE = 6
 """Where not everything fits, no message gets more than this part of the room: one output must not push out the rest."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from windowsill.cli.output import Column, on_terminal, print_table, shorten
+from windowsill.cli.output import Column, on_terminal, print_table
 from windowsill.cli.recordings import Broken
 from windowsill.cli.replay.report import Figures, ReplayReport
 from windowsill.cli.replay.spending import Comparison, Spending
 from windowsill.cli.replay.wording import sentences
-from windowsill.cli.running import one_line
+from windowsill.text import printable_line, shorten
 
 WIDE = 125
 """Characters that all columns need. A narrower terminal shows those that say whether it works."""
@@ -83,7 +83,7 @@ def print_report(
             everything = f"sending everything: ${total.dollars_everything:,.2f}"
             click.echo(f"cost at list prices: ${total.dollars:,.2f}; {everything}")
     for sentence in sentences(recorded, compared, report.options.window):
-        click.echo(one_line(sentence))
+        click.echo(printable_line(sentence))
     _print_troubles(report)
 
 
@@ -105,7 +105,7 @@ def _print_troubles(report: ReplayReport) -> None:
         for defect in each.defects
     ]
     for trouble in troubles[:MOST_TROUBLES]:
-        click.echo(one_line(trouble))
+        click.echo(printable_line(trouble))
     if len(troubles) > MOST_TROUBLES:
         click.echo(f"and {len(troubles) - MOST_TROUBLES:,} more; --report writes all of them")
     counts = {"broken lines": len(report.broken), "files without a recording": len(report.foreign)}
@@ -114,7 +114,7 @@ def _print_troubles(report: ReplayReport) -> None:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in report.skipped.items())
         told.append(f"besides the conversation {sum(report.skipped.values()):,} ({kinds})")
     if told:
-        click.echo(one_line(f"not replayed: {'; '.join(told)}"))
+        click.echo(printable_line(f"not replayed: {'; '.join(told)}"))
 
 
 def _by_file(broken: tuple[Broken, ...]) -> Iterator[str]:

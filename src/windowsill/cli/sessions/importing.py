@@ -14,12 +14,12 @@ from windowsill.cli.output import print_json
 from windowsill.cli.reading import STANDARD_INPUT, read_source, require_content
 from windowsill.cli.recordings import Broken, Foreign, Found, Recording, recorded_in, recordings
 from windowsill.cli.room import room
-from windowsill.cli.running import one_line
 from windowsill.cli.sessions.place import json_option, opened, store_option
 from windowsill.errors import FormatError, InputError
 from windowsill.session import Session
 from windowsill.session.porting import import_session, is_export, taken, taken_out
 from windowsill.store import Store
+from windowsill.text import printable_line
 
 MOST_BROKEN = 5
 """Lines told one by one: they show what is wrong, the rest is counted."""
@@ -107,7 +107,7 @@ def _nothing(broken: Sequence[Broken | Foreign], file: str) -> FormatError:
 def _tell(broken: Sequence[Broken | Foreign]) -> None:
     """The first few that could not be read, and how many there are, for people: on standard error."""
     for each in broken[:MOST_BROKEN]:
-        click.echo(one_line(f"skipped {_where(each)}: {each.why}"), err=True)
+        click.echo(printable_line(f"skipped {_where(each)}: {each.why}"), err=True)
     if len(broken) > MOST_BROKEN:
         click.echo(f"skipped {len(broken) - MOST_BROKEN:,} more", err=True)
 

@@ -7,13 +7,14 @@ from typing import Any
 import click
 import msgspec
 
-from windowsill.cli.output import Column, print_json, print_table, shorten
+from windowsill.cli.output import Column, print_json, print_table
 from windowsill.cli.sessions.place import json_option, known, moment, opened_session, store_option
 from windowsill.history.view import message_meta
 from windowsill.messages import Message, Text
 from windowsill.session import Session
 from windowsill.session.records import FoldRecord
 from windowsill.store import Store
+from windowsill.text import shorten
 
 PREVIEW = 60
 """Characters of a message that a list shows."""

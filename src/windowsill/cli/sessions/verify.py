@@ -6,12 +6,13 @@ import click
 import msgspec
 
 from windowsill.cli.output import print_json
-from windowsill.cli.running import FAILED, one_line
+from windowsill.cli.running import FAILED
 from windowsill.cli.sessions.place import json_option, known, opened, store_option
 from windowsill.config import Settings
 from windowsill.errors import WindowsillError
 from windowsill.session.journal import Journal
 from windowsill.store import SessionInfo, Store
+from windowsill.text import printable_line
 
 
 @click.command()
@@ -33,7 +34,7 @@ def verify(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, as_js
         for id, problems in found.items():
             lines += [f"{id}: {problem}" for problem in problems] or [f"{id}: sound"]
         for line in lines:
-            click.echo(one_line(line))
+            click.echo(printable_line(line))
     ctx.exit(0 if sound else FAILED)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from windowsill.engine.models.seam import PASSING, FaultKind, ModelError
 from windowsill.models import is_overflow
-from windowsill.writers.calling import LONGEST_MESSAGE, NO_ENTRY, SERVER, SLOW, TOO_MANY, one_line, retry_after
+from windowsill.text import printable_line
+from windowsill.writers.calling import LONGEST_MESSAGE, LONGEST_READ, NO_ENTRY, SERVER, SLOW, TOO_MANY, retry_after
 from windowsill.writers.endpoints import without_keys
 from windowsill.writers.faults import FaultKind as CallKind
 from windowsill.writers.faults import UnusableError
@@ -60,7 +61,7 @@ def met(fault: UnusableError) -> ModelError:
 
 def failed(what: str, names: str, scrubbed: Callable[[str], str]) -> ModelError:
     """An error that came in the place of an answer, or in the middle of it; `names` are the provider's words for it."""
-    said = scrubbed(one_line(what))
+    said = scrubbed(printable_line(what[:LONGEST_READ]))
     status = next((int(word) for word in names.split() if word.isdecimal()), SERVER)
     named = next((kind for word, kind in WORDS.items() if word in names.lower()), None)
     kind = "overflow" if is_overflow(said) else named or _by_status(status)
@@ -75,7 +76,7 @@ def raised(error: Exception, name: str) -> ModelError:
     """What a function of the user's raised, such as an error of a provider's SDK."""
     if isinstance(error, ModelError):
         return error
-    said = without_keys(one_line(str(error)))
+    said = without_keys(printable_line(str(error)[:LONGEST_READ]))
     status = _status(error)
     kind = "overflow" if is_overflow(said) else _by_status(status) if status else _by_type(error)
     shown = f": {said[:LONGEST_MESSAGE]}" if said and kind != "no-key" else ""

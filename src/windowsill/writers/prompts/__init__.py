@@ -14,6 +14,7 @@ import msgspec
 
 from windowsill.history.folds import Brief, Style
 from windowsill.messages import Message
+from windowsill.text import one_line
 
 WORDS_PER_TOKEN = 0.7
 """Models count words better than tokens; in English prose ten tokens are about seven words."""
@@ -52,7 +53,7 @@ def conversation(mark: str) -> str:
 
 def _opening(message: Message) -> str:
     """How a message is told from others: its first words, or its first call."""
-    if words := " ".join(message.text[: 4 * QUOTE].split()):
+    if words := one_line(message.text[: 4 * QUOTE]):
         return f"of the {message.role} that begins with {_json(words[:QUOTE])}"
     if message.calls:
         return f"of the assistant that calls {_json(message.calls[0].name)} (call {_json(message.calls[0].id)})"

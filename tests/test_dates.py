@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from windowsill.archive.dates import spans
+from windowsill.dates import last_date, time_spans
 
 pytestmark = pytest.mark.unit
 
@@ -11,7 +11,7 @@ NOW = datetime(2023, 6, 14, 15, 30, tzinfo=UTC).timestamp()
 
 
 def told(question: str) -> list[tuple[str, str]]:
-    return [tuple(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}" for at in span) for span in spans(question, NOW)]
+    return [tuple(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}" for at in span) for span in time_spans(question, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,29 @@ def test_what_is_no_date_is_none(question):
 
 def test_a_time_out_of_the_calendar_is_no_time():
     """A clock that shows nonsense breaks nothing."""
-    assert spans("yesterday", 1e300) == []
-    assert spans("999 years ago", 0.0) != []
+    assert time_spans("yesterday", 1e300) == []
+    assert time_spans("999 years ago", 0.0) != []
 
 
 def test_yesterday_of_the_first_day_is_answered():
     """Counting back from the beginning of the calendar stays inside it."""
-    assert spans("yesterday", datetime(1, 1, 1, tzinfo=UTC).timestamp()) == []
+    assert time_spans("yesterday", datetime(1, 1, 1, tzinfo=UTC).timestamp()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("2027-03-05", "2027-03-05"),
+        ("2027-03-05T10:00Z", "2027-03-05"),
+        ("5 March 2027", "2027-03-05"),
+        ("on Mar 5, 2027 or 2027/04/06", "2027-04-06"),
+        ("until 9999-12-31", "9999-12-31"),
+        ("2027 年 3 月 5 日", "2027-03-05"),
+        ("２０２７年", None),
+        ("2027-02-30", None),
+        ("March 5", None),
+    ],
+)
+def test_the_last_date_needs_a_year_and_has_to_exist(text, date):
+    """No clock is read to complete a date."""
+    assert last_date(text) == date

@@ -1,0 +1,46 @@
+"""Shorten and flatten text: the cuts and single lines that several rooms need."""
+
+from __future__ import annotations
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Shorten a text to `most` characters: its beginning, a sign, its end."""
+    if len(text) <= most:
+        return text
+    sign = " [...] "
+    keep = max(0, most - len(sign))
+    head = (keep + 1) // 2
+    return text[:head].rstrip() + sign + text[len(text) - (keep - head) :].lstrip() if keep else ""
+
+
+def keep_ends(text: str, keep: int) -> str:
+    """Keep about `keep` characters from both ends, cut at near line breaks; a line between them counts the rest."""
+    if keep >= len(text):
+        return text
+    head = text[: (keep + 1) // 2]
+    tail = text[len(text) - keep // 2 :] if keep // 2 else ""
+    # A line break in the outer half is near enough: whole lines are worth more than a few characters.
+    if (cut := head.rfind("\n")) > len(head) // 2:
+        head = head[:cut]
+    if 0 <= (cut := tail.find("\n")) < len(tail) // 2:
+        tail = tail[cut + 1 :]
+    gone = text[len(head) : len(text) - len(tail)]
+    lines = gone.count("\n")
+    what = f"{lines:,} lines, {len(gone):,} characters" if lines > 1 else f"{len(gone):,} characters"
+    return f"{head}\n[... data truncated: {what} omitted here ...]\n{tail}"
+
+
+def one_line(text: str) -> str:
+    """Put the words of a text on one line, so that it cannot look like a heading or an entry of its own."""
+    return " ".join(text.split())
+
+
+def printable_line(text: str) -> str:
+    """Put a text on one line without control characters, so that foreign words cannot steer a terminal."""
+    return one_line("".join([each if each.isprintable() else " " for each in text]))
+
+
+def shorten(text: str, length: int) -> str:
+    """Return the beginning of a text as one printable line of at most `length` characters."""
+    line = printable_line(text[: length * 4])
+    return line if len(line) <= length else line[: length - 1] + "…"
