@@ -12,8 +12,7 @@ from windowsill import Session, strategies
 from windowsill.budget import Budget
 from windowsill.history.view import View
 from windowsill.store.memory import MemoryStore
-from windowsill.strategies import Following
-from windowsill.strategies.sliding_window import free_units
+from windowsill.strategies import foldable_units
 
 P = ParamSpec("P")
 
@@ -64,17 +63,12 @@ def planned(name: str, session: Session, budget: Budget, later: Iterator[dict[st
     return best
 
 
-def added(name: str, session: Session, budget: Budget, *, read: bool) -> float:
-    """Seconds of the first plan when all messages came before it.
-
-    With `read` the strategy was told of what came after each turn, as it is before each request.
-    """
+def added(name: str, session: Session, budget: Budget) -> float:
+    """Seconds of the first plan when all messages came before it."""
     planner, view = strategies.get(name), View()
     view.scale, view.reader = session.view.scale, session.view.reader
-    for place, item in enumerate(session.items(), 1):
+    for item in session.items():
         view.add(item)
-        if read and isinstance(planner, Following) and not place % ADDED:
-            planner.follow(view)
     return best_of(1, lambda: planner.plan(view, budget))
 
 
@@ -91,7 +85,7 @@ def folded(name: str, session: Session, budget: Budget) -> float:
     planner = strategies.get(name)
     planner.plan(session.view, budget)
     items = session.items()
-    free = free_units(session.view, keep=4)
+    free = foldable_units(session.view, keep=4)
     unit = next(unit for unit in free[len(free) // 2 :] if not items[unit.start].fold)
     session.fold(items[unit.start].id, items[unit.stop - 1].id)
     return best_of(1, lambda: planner.plan(session.view, budget))
@@ -120,9 +114,7 @@ def run(*, quick: bool = False) -> None:
             show(f"{what}, {count:,} messages, of a trim", f"{ratio:.3f}", f"<= {SHARE}", met=met)
 
         for name in NAMES:
-            told(f"first plan of {name} after adding", of_rounds(added, name, session, budget, read=False))
-            if isinstance(strategies.get(name), Following):
-                told(f"first plan of {name}, read by turns", of_rounds(added, name, session, budget, read=True))
+            told(f"first plan of {name} after adding", of_rounds(added, name, session, budget))
         for name in NAMES:
             told(f"first plan of {name} after opening", of_rounds(opened, name, store, budget))
         for name in NAMES:

@@ -111,7 +111,7 @@ def test_stated_tokenizer_counts(tmp_path):
 def test_strategy_from_the_current_folder(tmp_path, monkeypatch):
     """A dotted path finds a plug-in beside the call."""
     (tmp_path / "own_plan.py").write_text(
-        "from windowsill import Plan\n\n\nclass Lazy:\n    name = 'lazy'\n\n"
+        "from windowsill import Plan, Strategy\n\n\nclass Lazy(Strategy):\n    name = 'lazy'\n\n"
         "    def plan(self, view, budget):\n        return Plan(notes=('nothing planned',))\n"
     )
     monkeypatch.chdir(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from cli_calls import anthropic_turns, call, saved
 from windowsill import strategies
 from windowsill.strategies import plugins
-from windowsill.strategies.plugins import Problem
+from windowsill.strategies.plugins import Plugin
 
 pytestmark = pytest.mark.integration
 
@@ -59,12 +59,13 @@ def test_every_setting_of_every_strategy_can_be_listed():
 
 
 def test_a_plug_in_that_cannot_be_used_is_listed_with_the_reason(monkeypatch):
-    """After the others."""
-    registry = plugins.Registry(strategies.BUILT_IN, [])
-    registry.problems.append(Problem("odd", "odd-package", "ImportError: x"))
-    monkeypatch.setattr(plugins, "registry", lambda: registry)
-    assert call("strategies").out.splitlines()[-1] == "odd (plug-in of odd-package): cannot be used: ImportError: x"
-    assert call("strategies", "--json").json[-1]["problem"] == "ImportError: x"
+    """Under its name, with its package."""
+    broken = Plugin("odd", "odd-package", error="ImportError: x")
+    monkeypatch.setattr(plugins, "find", lambda name: broken if name == "odd" else None)
+    assert call("strategies", "odd").out.splitlines() == [
+        "odd (plug-in of odd-package): cannot be used: ImportError: x"
+    ]
+    assert call("strategies", "odd", "--json").json[0]["problem"] == "ImportError: x"
 
 
 def test_fit_takes_its_settings_from_the_file(here):

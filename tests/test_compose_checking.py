@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sessions import kept, opened, talk
-from windowsill import Plan
+from windowsill import Plan, Strategy
 from windowsill.messages import text_message
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.sliding_window import SlidingWindow
@@ -12,7 +12,7 @@ from windowsill.strategies.sliding_window import SlidingWindow
 pytestmark = pytest.mark.unit
 
 
-class Odd:
+class Odd(Strategy):
     """Folds what the sliding window folds, with something changed."""
 
     name = "odd"

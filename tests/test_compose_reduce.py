@@ -6,7 +6,7 @@ import pytest
 
 import windowsill
 from conversations import result, text_block, use
-from windowsill import BudgetError, Plan, Session, formats
+from windowsill import BudgetError, Plan, Session, Strategy, formats
 from windowsill.history.folds import Part, Proposal, Run
 from windowsill.history.view import sum_weights
 from windowsill.messages import Text, text_message
@@ -19,7 +19,7 @@ BUDGET = 1_500
 PIN = "never touch main"
 
 
-class Own:
+class Own(Strategy):
     """A plug-in as a user writes one."""
 
     name = "own"

@@ -15,7 +15,6 @@ from cli_calls import anthropic_turns, saved
 from sessions import opened, talk
 from windowsill import NotFoundError, SettingError, strategies
 from windowsill.strategies import plugins
-from windowsill.strategies.plugins import Registry
 from windowsill.strategies.sliding_window import SlidingWindow
 
 pytestmark = pytest.mark.integration
@@ -24,9 +23,9 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "windowsill-quiet"
 
 GOOD = """
 import msgspec
-from windowsill import Plan
+from windowsill import Plan, Strategy
 
-class Good(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Good(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     '''A good one.'''
     size: int = 3
     '''How large.'''
@@ -35,45 +34,48 @@ class Good(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Plan(notes=(f"good {self.size}",))
 """
 
-HOOKED = """
-from windowsill.strategies.plugins import hookimpl
-
-@hookimpl
-def windowsill_strategies():
-    return {"first": "good_module:Good", "second": "good_module:Good", "native": "good_module:Good"}
-"""
-
 BROKEN = {
     "raises": ("raise RuntimeError('boom')", "RuntimeError: boom"),
     "exits": ("raise SystemExit(3)", "SystemExit: 3"),
     "needs": ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
     "lacks": ("", "AttributeError"),
-    "shapeless": ("Good = 5", "it is no strategy and has no hook"),
-    "planless": ("class Good:\n    name = 'x'", "is not a strategy"),
-    "unmade": ("class Good:\n    def __init__(self): raise OSError('no')", "cannot be made (OSError: no)"),
-    "hangs": ("import threading; threading.Event().wait()", "did not load in 0.2 seconds"),
+    "shapeless": ("Good = 5", "5 is not a class derived from windowsill.Strategy"),
+    "function": ("def Good(): raise OSError('called')", "is not a class derived from windowsill.Strategy"),
+    "foreign": ("class Good:\n    name = 'x'\n    def plan(self, *_): pass", "is not a class derived from"),
+    "unmade": (
+        "from windowsill import Strategy\nclass Good(Strategy):\n    def __init__(self): raise OSError('no')",
+        "cannot be made (OSError: no)",
+    ),
 }
 
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Installs modules as plug-ins: `installed(name=(source, attribute))`."""
+    """Installs modules as plug-ins: `installed(name=source)`."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(plugins, "LOAD_SECONDS", 0.2)
 
     def install(**modules):
         points = []
-        for name, (source, attribute) in modules.items():
+        for name, source in modules.items():
             (tmp_path / f"{name}_module.py").write_text(source)
-            value = f"{name}_module:{attribute}" if attribute else f"{name}_module"
-            points.append(EntryPoint(name, value, plugins.GROUP))
-        registry = Registry(strategies.BUILT_IN, points)
-        monkeypatch.setattr(plugins, "registry", lambda: registry)
-        return registry
+            points.append(EntryPoint(name, f"{name}_module:Good", plugins.GROUP))
+        offer(monkeypatch, *points)
 
     yield install
+    forget()
     for name in [each for each in sys.modules if each.endswith("_module") and "." not in each]:
         sys.modules.pop(name)
+
+
+def offer(monkeypatch, *points):
+    """Let these be the entry points of installed packages."""
+    forget()
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: points)
+
+
+def forget():
+    plugins.points.cache_clear()
+    plugins.find.cache_clear()
 
 
 def plan_of(strategy):
@@ -82,18 +84,16 @@ def plan_of(strategy):
     return strategy.plan(session.view, session._composer.budget(0))
 
 
-def test_built_ins_are_registered_as_plug_ins_are(installed):
-    """In one table, with their package."""
-    registry = installed(good=(GOOD, "Good"))
-    registry.load_all()
-    assert {registry.offers[name].package for name in strategies.BUILT_IN} == {"windowsill"}
-    assert registry.offers["good"].package == "good_module"
-    assert set(strategies.names()) == {*strategies.BUILT_IN, "good"}
+def test_plug_ins_are_listed_with_ours(installed):
+    """Without being loaded."""
+    installed(good=GOOD, raises="raise RuntimeError('boom')")
+    assert set(strategies.names()) == {*strategies.BUILT_IN, "good", "raises"}
+    assert "good_module" not in sys.modules
 
 
 def test_a_plug_in_is_a_strategy_by_its_name_with_settings(installed):
     """Read as those of a built-in one are."""
-    installed(good=(GOOD, "Good"))
+    installed(good=GOOD)
     assert plan_of(strategies.get("good:size=8")).notes == ("good 8",)
     assert plan_of(strategies.get("good", {"size": 9})).notes == ("good 9",)
     assert strategies.settings_of("good") == {"size": 3}
@@ -101,33 +101,31 @@ def test_a_plug_in_is_a_strategy_by_its_name_with_settings(installed):
 
 def test_a_setting_that_a_plug_in_does_not_take_is_the_users_mistake(installed):
     """It is refused, not replaced."""
-    installed(good=(GOOD, "Good"))
+    installed(good=GOOD)
     with pytest.raises(SettingError, match=r"setting 'good\.sise' is '8'; give size"):
         strategies.get("good:sise=8")
 
 
-def test_a_module_may_offer_several_through_the_hook(installed):
-    """By dotted path, imported when one is used; a name of ours stays ours."""
-    registry = installed(good=(GOOD, "Good"), many=(HOOKED, ""))
-    assert plan_of(strategies.get("second:size=2")).notes == ("good 2",)
+def test_a_name_of_ours_stays_ours(installed, caplog):
+    """The plug-in that wanted it is reported."""
+    installed(native=GOOD)
     assert type(strategies.get("native")).__module__ == "windowsill.strategies.native"
-    assert [str(each) for each in registry.problems] == [
-        "plug-in 'native' of many_module: windowsill has a strategy of this name already"
-    ]
+    assert strategies.settings_of("native") != {"size": 3}
+    assert strategies.names() == tuple(sorted(strategies.BUILT_IN))
+    assert "plug-in 'native' of native_module: windowsill has a strategy of this name already" in caplog.text
 
 
 def test_only_the_plug_in_that_is_asked_for_is_loaded(installed):
-    """Another one that hangs costs nothing."""
-    registry = installed(good=(GOOD, "Good"), raises=("raise RuntimeError('boom')", "Good"))
+    """Another one that fails costs nothing."""
+    installed(good=GOOD, raises="raise RuntimeError('boom')")
     strategies.get("good")
-    assert registry.problems == []
     assert "raises_module" not in sys.modules
 
 
 @pytest.mark.parametrize(("name", "source", "error"), [(name, *rest) for name, rest in BROKEN.items()])
 def test_a_plug_in_that_cannot_be_used_is_reported_and_the_default_takes_over(name, source, error, installed, caplog):
     """With name, package and error, in the log and in every plan's notes."""
-    installed(**{name: (source, "Good")})
+    installed(**{name: source})
     plan = plan_of(strategies.get(name))
     assert plan.notes[0].startswith(f"strategy {name!r} of {name}_module ")
     assert error in plan.notes[0]
@@ -135,78 +133,45 @@ def test_a_plug_in_that_cannot_be_used_is_reported_and_the_default_takes_over(na
     assert plan.proposals[0].strategy == SlidingWindow.name
 
 
-def test_a_plug_in_that_cannot_even_be_looked_at_is_reported(installed):
-    """Whatever it is asked for, it raises."""
-    source = "class Odd:\n    def __getattr__(self, name): raise OSError(name)\nGood = Odd()"
-    registry = installed(good=(GOOD, "Good"), odd=(source, "Good"))
-    assert "good" in strategies.names()
-    assert [(each.name, each.error) for each in registry.problems] == [("odd", "OSError: windowsill_strategies")]
-
-
-def test_threads_that_ask_for_the_same_plug_in_all_get_it(installed, monkeypatch):
-    """It is loaded once, however long that takes."""
-    monkeypatch.setattr(plugins, "LOAD_SECONDS", 10.0)
-    installed(good=("import time; time.sleep(0.1)\n" + GOOD, "Good"), other=(GOOD, "Good"))
+def test_threads_that_ask_for_the_same_plug_in_all_get_it(installed):
+    """However long it takes to load."""
+    installed(good="import time; time.sleep(0.1)\n" + GOOD)
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: strategies.get("good:size=5"), range(8)))
     assert {plan_of(each).notes for each in made} == {("good 5",)}
 
 
-def test_damaged_metadata_of_some_package_cost_no_strategy_of_ours(monkeypatch):
+def test_damaged_metadata_of_some_package_cost_no_strategy_of_ours(monkeypatch, caplog):
     """They are told in the log."""
 
     def damaged(**_):
         raise ValueError("no section")
 
+    forget()
     monkeypatch.setattr(plugins, "entry_points", damaged)
-    registry = plugins.registry.__wrapped__()
-    assert set(registry.load_all().offers) == set(strategies.BUILT_IN)
+    assert set(strategies.names()) == set(strategies.BUILT_IN)
+    assert "plug-ins cannot be looked for: ValueError: no section" in caplog.text
+    forget()
 
 
-@pytest.mark.parametrize(
-    ("body", "error"),
-    [
-        ("raise RuntimeError('boom')", "RuntimeError: boom"),
-        ("return 5", "gave int, not names"),
-        ("return {'x': 5}", "'x' is 5, not a strategy class"),
-        ("import threading; threading.Event().wait()", "did not answer in 0.2 seconds"),
-    ],
-)
-def test_a_hook_that_fails_is_reported(body, error, installed):
-    """The others are not touched by it."""
-    source = HOOKED.partition("    return")[0] + f"    {body}\n"
-    registry = installed(good=(GOOD, "Good"), odd=(source, ""))
-    assert "good" in strategies.names()
-    assert [each.name for each in registry.problems] == ["odd"]
-    assert error in registry.problems[0].error
-
-
-def test_a_hook_with_arguments_nobody_gives_is_reported(installed):
-    """Pluggy refuses it when it is registered."""
-    registry = installed(odd=(HOOKED.replace("strategies()", "strategies(colour)"), ""))
-    registry.load_all()
-    assert "PluginValidationError" in registry.problems[0].error
-
-
-def test_of_two_packages_with_one_name_the_same_gets_it_every_time(installed):
+def test_of_two_packages_with_one_name_the_same_gets_it_every_time(installed, monkeypatch, caplog):
     """The first by package; the other is reported."""
-    installed(good=(GOOD, "Good"), other=(GOOD, "Good"))
-    points = [EntryPoint("x", f"{name}_module:Good", plugins.GROUP) for name in ("other", "good")]
-    registry = Registry({}, points).load_all()
-    assert registry.offers["x"].package == "good_module"
-    assert [each.package for each in registry.problems] == ["other_module"]
+    installed(good=GOOD, other=GOOD)
+    offer(monkeypatch, *(EntryPoint("x", f"{name}_module:Good", plugins.GROUP) for name in ("other", "good")))
+    assert plugins.find("x").package == "good_module"
+    assert "plug-in 'x' of other_module: good_module has a strategy of this name already" in caplog.text
 
 
 def test_a_name_that_nobody_offers_is_still_unknown(installed):
     """The error lists those of plug-ins too."""
-    installed(good=(GOOD, "Good"))
+    installed(good=GOOD)
     with pytest.raises(NotFoundError, match=r"there is no strategy 'bad'; use one of .*good"):
         strategies.get("bad")
 
 
 def test_a_plug_in_is_a_stage_of_a_pipeline(installed):
     """As any other."""
-    installed(good=(GOOD, "Good"))
+    installed(good=GOOD)
     assert strategies.get("good:size=1+sliding-window").name == "good+sliding-window"
 
 
@@ -220,20 +185,18 @@ def test_a_plug_in_is_a_stage_of_a_pipeline(installed):
     ],
 )
 def test_nothing_looks_for_plug_ins_before_one_is_needed(code, tmp_path):
-    """Neither pluggy is loaded nor what reads the metadata of packages with it."""
-    done = python(
-        tmp_path,
-        "-c",
-        f"{code}\nimport sys; print(sorted({{'pluggy', 'windowsill.strategies.plugins'}} & set(sys.modules)))",
-    )
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+    """What reads the metadata of packages is not loaded."""
+    done = python(tmp_path, "-c", f"{code}\nimport sys; print('windowsill.strategies.plugins' in sys.modules)")
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
-def python(folder, *arguments, flags=("-W", "error"), **environ):
+def python(folder, *arguments, flags=("-W", "error"), site=None):
+    """Run Python, with what is installed in `site` too."""
+    paths = os.pathsep.join(filter(None, (site and str(site), os.environ.get("PYTHONPATH"))))
     return subprocess.run(
         [sys.executable, *flags, *arguments],
         cwd=folder,
-        env={**os.environ, **environ},
+        env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
@@ -269,7 +232,7 @@ def test_the_example_package_is_found_and_used(quiet, tmp_path):
     done = python(
         tmp_path,
         *("-m", "windowsill", "fit", body, "--budget", "2000", "--strategy", "quiet:keep=2", "--report", report),
-        PYTHONPATH=str(quiet),
+        site=quiet,
     )
     assert done.returncode == 0, done.stderr
     folds = json.loads(report.read_text())["folds"]
@@ -278,7 +241,7 @@ def test_the_example_package_is_found_and_used(quiet, tmp_path):
 
 def test_the_example_package_is_listed_with_its_package(quiet, tmp_path):
     """And with what its setting means."""
-    done = python(tmp_path, "-m", "windowsill", "strategies", "quiet", PYTHONPATH=str(quiet))
+    done = python(tmp_path, "-m", "windowsill", "strategies", "quiet", site=quiet)
     assert done.stdout.splitlines() == [
         "quiet (plug-in of windowsill-quiet): Hides the largest messages first, so that as few as possible are hidden.",
         "  keep=4  The latest messages that are never hidden.",
@@ -294,7 +257,7 @@ for number in range(80):
     session.add({"role": ("user", "assistant")[number % 2], "content": f"step {number} " + "word " * (number % 90)})
 print({fold.strategy for fold in session.compose_sync().report.folds}, sys.modules["windowsill_quiet"].__file__)
 """
-    done = python(tmp_path, "-c", code, PYTHONPATH=str(quiet))
+    done = python(tmp_path, "-c", code, site=quiet)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"{{'quiet'}} {quiet / 'windowsill_quiet' / '__init__.py'}"
 

@@ -14,16 +14,15 @@ from sessions import fill, kept, opened, shown, talk
 from windowsill import WindowsillError
 from windowsill.history.folds import Brief
 from windowsill.messages import Usage
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.condense import Condense
-from windowsill.strategies.sliding_window import fold_units, free_units
 from windowsill.writers import ModelWriter, Written
 from windowsill.writers.faults import UnusableError
 
 pytestmark = pytest.mark.unit
 
 
-class Condensing:
+class Condensing(Strategy):
     """Hides all it may behind a summary, once the high mark is passed."""
 
     name = "condensing"
@@ -32,7 +31,7 @@ class Condensing:
         self.needed = needed
 
     def plan(self, view, _):
-        units = free_units(view, keep=2)
+        units = foldable_units(view, keep=2)
         brief = Brief(needed=self.needed)
         proposal = fold_units(view, units, strategy=self.name, reason="full", quote=0, kind="condense", brief=brief)
         return Plan(proposals=(proposal,) if proposal else ())
@@ -274,7 +273,7 @@ def test_a_strategy_may_know_something_better_than_a_marker():
 
     class Careful(Condensing):
         def instead(self, view, _):
-            units = free_units(view, keep=6)
+            units = foldable_units(view, keep=6)
             return Plan(proposals=(fold_units(view, units, strategy="instead", reason="no summary", quote=0),))
 
     session = opened(budget=1_500)
@@ -334,7 +333,7 @@ class Thrice(Condensing):
     """Three folds at once, each with a text of its own."""
 
     def plan(self, view, _):
-        units = free_units(view, keep=2)
+        units = foldable_units(view, keep=2)
         third = len(units) // 3
         parts = (units[:third], units[third : 2 * third], units[2 * third :])
         wanted = {"strategy": self.name, "reason": "full", "quote": 0, "kind": "condense", "brief": Brief()}

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from conversations import result, text_block, use
-from windowsill import ConflictError, Plan, Session, StoreError
+from windowsill import ConflictError, Plan, Session, StoreError, Strategy
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.integration
@@ -190,7 +190,7 @@ def test_after_three_retries_the_conflict_is_told_and_nothing_is_half_done():
 def test_two_that_reduce_at_the_same_moment_both_get_a_request(smaller):
     """A fold that somebody else's fold has overtaken is planned again, whoever planned it."""
 
-    class Idle:
+    class Idle(Strategy):
         name = "idle"
 
         def plan(self, _view, _budget):

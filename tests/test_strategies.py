@@ -11,7 +11,7 @@ from windowsill.strategies.sliding_window import SlidingWindow
 pytestmark = pytest.mark.unit
 
 
-class Mine:
+class Mine(Strategy):
     """A strategy of a user, as a plain class."""
 
     name = "mine"
@@ -23,7 +23,7 @@ class Mine:
         return Plan()
 
 
-class Sized(msgspec.Struct, frozen=True, kw_only=True):
+class Sized(Strategy, msgspec.Struct, frozen=True, kw_only=True):
     """A strategy of a user, as a value with settings."""
 
     size: int = 3
@@ -142,7 +142,7 @@ def test_a_wrong_setting_of_ones_own_strategy_is_refused_by_name(kind, settings,
 @pytest.mark.parametrize("path", ["test_strategies:NoPlan", "collections:OrderedDict"])
 def test_what_has_no_plan_is_no_strategy(path):
     """The error says what it needs."""
-    with pytest.raises(InputError, match=r"is not a strategy; give it a `name` and a method `plan"):
+    with pytest.raises(InputError, match=r"is not a strategy; derive a class with a `name` and a `plan`"):
         strategies.get(path)
 
 

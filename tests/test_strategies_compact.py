@@ -12,7 +12,6 @@ from test_strategies_summarize import BUDGET, WIDE, brief_of, chat, conversation
 from windowsill import Budget, SettingError
 from windowsill.history.repair import without_open_calls
 from windowsill.messages import text_message
-from windowsill.strategies import Eager
 from windowsill.strategies.compact import RETAIN, SUMMARY, Compact
 from windowsill.strategies.mask import Mask
 
@@ -241,4 +240,3 @@ def test_running_calls_stay():
     session.add({"role": "user", "content": [result("done")]})
     follow(session, Compact(keep=0))
     assert [item.calls for item in session.items()][-2:] == [("done", "running"), ()]
-    assert isinstance(Compact(), Eager)

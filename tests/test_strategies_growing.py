@@ -80,37 +80,6 @@ def test_plans_after_a_fold_are_those_of_a_new_strategy(name):
     assert plan == strategies.get(name).plan(anew(view), budget_of(view))
 
 
-@pytest.mark.parametrize("name", ["importance", "priority", "mask:keep=99+importance"])
-def test_a_strategy_that_was_told_of_every_message_plans_the_same(name):
-    """Reading early is reading the same."""
-    session = opened(budget=1_000_000)
-    told = strategies.get(name)
-    assert isinstance(told, strategies.Following)
-    for message in steps():
-        session.add(message)
-        told.follow(session.view)
-    view = session.view
-    plan = told.plan(view, budget_of(view))
-    assert plan.proposals
-    assert plan == strategies.get(name).plan(anew(view), budget_of(view))
-
-
-@pytest.mark.parametrize("name", ["importance", "priority", "mask:keep=99+importance"])
-def test_what_was_read_when_it_came_is_not_read_for_a_plan(name):
-    """But for the user's words, which a marker quotes, and the task."""
-    session = opened(budget=1_000_000)
-    told = strategies.get(name)
-    for message in steps():
-        session.add(message)
-        told.follow(session.view)
-    view, read = session.view, []
-    reader = view.reader
-    view.reader = lambda item: read.append(item) or reader(item)
-    told.follow(view)
-    assert told.plan(view, budget_of(view)).proposals
-    assert [item for item in read if not item.own] == []
-
-
 def test_tokens_of_units_are_counted_again_when_units_are_joined():
     """A late result makes one unit of several."""
     session = opened(budget=1_000_000)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from windowsill import Plan, SettingError, strategies
+from windowsill import Plan, SettingError, Strategy, strategies
 from windowsill.budget import Size
 from windowsill.config import load
 from windowsill.strategies.refusals import located
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 PATH = "test_strategies_refusals:Picky"
 
 
-class Picky(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Picky(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Has a setting of each kind."""
 
     must: int

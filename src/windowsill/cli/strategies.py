@@ -10,7 +10,6 @@ import msgspec
 from windowsill import strategies as planners
 from windowsill.cli.output import print_json
 from windowsill.cli.strategies_docs import about, meanings
-from windowsill.errors import WindowsillError
 from windowsill.text import printable_line, shorten
 
 OURS = "windowsill"
@@ -39,7 +38,7 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
 
     Settings are given as `name:key=value,key=value`. Several strategies joined by `+` are a pipeline.
     """
-    found = [listed(name) for name in names] if names else [*map(listed, planners.names()), *_broken()]
+    found = [listed(name) for name in names] if names else list(map(listed, planners.names()))
     if as_json:
         print_json(found)
         return
@@ -49,18 +48,13 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
 
 def listed(name: str) -> Listed:
     """What there is to say of a strategy."""
-    from windowsill.strategies.plugins import Problem, registry  # noqa: PLC0415  help needs no plug-ins
+    from windowsill.strategies.plugins import find  # noqa: PLC0415  help needs no plug-ins
 
-    found = registry().find(name)
-    package = found.package if found is not None else ""
-    if isinstance(found, Problem):
-        return Listed(name=name, package=package, about="", settings={}, meanings={}, problem=found.error)
-    try:
-        made = planners.factory(name)
-    except WindowsillError as error:
-        if not package:
-            raise
-        return Listed(name=name, package=package, about="", settings={}, meanings={}, problem=str(error))
+    plugin = find(name)
+    package = plugin.package if plugin is not None else OURS if name in planners.BUILT_IN else ""
+    if plugin is not None and plugin.error:
+        return Listed(name=name, package=package, about="", settings={}, meanings={}, problem=plugin.error)
+    made = planners.factory(name)
     return Listed(
         name=name,
         package=package,
@@ -68,15 +62,6 @@ def listed(name: str) -> Listed:
         settings=msgspec.to_builtins(planners.settings_of(name), enc_hook=repr),
         meanings=meanings(made),
     )
-
-
-def _broken() -> list[Listed]:
-    from windowsill.strategies.plugins import registry  # noqa: PLC0415  as above
-
-    return [
-        Listed(name=each.name, package=each.package, about="", settings={}, meanings={}, problem=each.error)
-        for each in registry().problems
-    ]
 
 
 def _lines(each: Listed) -> list[str]:

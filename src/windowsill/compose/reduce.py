@@ -19,8 +19,8 @@ from windowsill.compose.writing import Filled
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
-from windowsill.strategies import Strategy, is_eager, substitutes
-from windowsill.strategies.sliding_window import SlidingWindow, fold_units, free_units
+from windowsill.strategies import Strategy, fold_units, foldable_units
+from windowsill.strategies.sliding_window import SlidingWindow
 
 MOST_ROUNDS = 8
 """How often a strategy may plan for one request: each round must make progress, so this is only a backstop."""
@@ -58,7 +58,7 @@ def reductions(
 
 def _wants(view: View, budget: Budget, strategy: Strategy) -> bool:
     """Whether the strategy has something to do."""
-    return _total(view, budget) > budget.high or (is_eager(strategy) and strategy.due(view, budget))
+    return _total(view, budget) > budget.high or strategy.due(view, budget)
 
 
 def _total(view: View, budget: Budget) -> int:
@@ -94,7 +94,7 @@ def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
     if budget.room_bytes is None or view.weight.bytes <= budget.room_bytes:
         return None
     chosen, size = [], view.weight.bytes
-    for unit in free_units(view, keep=1):
+    for unit in foldable_units(view, keep=1):
         if size <= budget.room_bytes // 2:
             break
         chosen.append(unit)
@@ -157,8 +157,8 @@ def _foldable(view: View, budget: Budget, strategy: Strategy, filled: Filled) ->
     """Where a text could not be written: what the strategy knows instead, or nothing while there is room."""
     if filled.whole:
         return (filled.proposal,)
-    if substitutes(strategy):
-        return strategy.instead(view, budget).proposals or (filled.proposal,)
+    if better := strategy.instead(view, budget).proposals:
+        return better
     # A marker alone would hide words that have room.
     return () if _total(view, budget) <= budget.high else (filled.proposal,)
 

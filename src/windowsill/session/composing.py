@@ -29,9 +29,9 @@ from windowsill.session.fixed import Fixed, key_of, read_fixed
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.session.metering import commit_fold
-from windowsill.strategies import Asking, Strategy, delegates, follows, is_eager, tells
-from windowsill.strategies.guard import trusted
-from windowsill.strategies.sliding_window import SlidingWindow, free_units
+from windowsill.strategies import Asking, Strategy, foldable_units
+from windowsill.strategies.guard import guarded
+from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.telemetry import names
 from windowsill.tokens import Scale, Weight
 from windowsill.writers import Shared
@@ -115,7 +115,7 @@ class Composer:
         self._nothing_to_do: object = None
         self._lenses = {stated.model: lens}
         self._stated = stated
-        self._strategies = {lens.settings.strategy: trusted(strategy)}
+        self._strategies = {lens.settings.strategy: guarded(strategy)}
         self._given: Strategy | None = None
         self._renderings: dict[tuple[str, bool], Rendering] = {}
         self._fixed: tuple[object, Fixed] | None = None
@@ -141,12 +141,12 @@ class Composer:
             return self._given
         line = self.settings.strategy
         if line not in self._strategies:
-            self._strategies[line] = trusted(strategies.get(line))
+            self._strategies[line] = guarded(strategies.get(line))
         return self._strategies[line]
 
     @strategy.setter
     def strategy(self, strategy: Strategy) -> None:
-        self._given = trusted(strategy)
+        self._given = guarded(strategy)
 
     def see(self, model: str | None) -> None:
         """Compose for this model from now on; one that is not known is measured as the stated one."""
@@ -295,7 +295,7 @@ class Composer:
             self.budget(tokens, max_output=max_output, anchored=anchored), fixed_bytes=weight.bytes + ENVELOPE
         )
         self._check_fixed(fixed, budget)
-        idle = delegates(self.strategy) and self._asking(format) is None
+        idle = self.strategy.delegates and self._asking(format) is None
         return Wanted(
             fixed=fixed,
             format=format,
@@ -323,7 +323,7 @@ class Composer:
 
     def _layer_tokens(self, wanted: Wanted) -> int:
         """Tokens in which the layered state may be told; 0 when it is not."""
-        told = wanted.strategy.layers(wanted.budget) if tells(wanted.strategy) else 0
+        told = wanted.strategy.layers(wanted.budget)
         size = self.settings.layers if self.settings.layers is not None else None if told else self.layers
         return told if size is None else tokens_of(size, wanted.budget.limit, "layers")
 
@@ -380,8 +380,6 @@ class Composer:
                 overtaken = error
                 continue
             self.ledger.journal.load(view)
-            if follows(wanted.strategy):
-                wanted.strategy.follow(view)
             done.rendered = self._rendered(wanted)
             if budget.fixed + done.rendered.extra + view.tokens() <= budget.limit:
                 done.statistics = self._counted(done, before, emergency=emergency)
@@ -416,7 +414,7 @@ class Composer:
         known = (view.edits, len(view.items), budget, id(strategy))
         if known == self._nothing_to_do and budget.fixed + extra + view.tokens() <= budget.limit:
             return
-        due = is_eager(strategy) and strategy.due(view, budget)
+        due = strategy.due(view, budget)
         if not too_long and not due and not over_limits(view, budget):
             return
         folds = len(done.folds)
@@ -471,7 +469,7 @@ class Composer:
     def _with_floor(self, wanted: Wanted, fixed: int) -> Budget:
         """Marks that leave room above what always stays, or a large task would be folded around every turn."""
         view, budget = self.ledger.view, wanted.budget
-        free = {index for unit in free_units(view, keep=0) for index in range(unit.start, unit.stop)}
+        free = {index for unit in foldable_units(view, keep=0) for index in range(unit.start, unit.stop)}
         held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
         floor = fixed + (view.tokens(*held) if held else 0)
         marks = self.budget(min(floor, budget.limit), max_output=wanted.max_output, anchored=wanted.anchored)
@@ -531,7 +529,7 @@ class Composer:
             ceiling=self.lens.ceiling,
             warn=self.settings.warn,
         )
-        if tells(self.strategy):
+        if self.strategy.layers(found):
             found = msgspec.structs.replace(found, phase=self._session.state.value.runtime.phase)
         return found
 
@@ -564,7 +562,7 @@ class Composer:
 
     def _asking(self, format: str) -> Asking | None:
         """What the strategy has to say to the provider; always the same, so that the request only grows."""
-        return self.strategy.ask(format, self.budget(0)) if delegates(self.strategy) else None
+        return self.strategy.ask(format, self.budget(0)) if self.strategy.delegates else None
 
     def _check_fixed(self, fixed: Fixed, budget: Budget) -> None:
         if budget.fixed < budget.limit:
@@ -661,4 +659,4 @@ def _acts(view: View, wanted: Wanted) -> bool:
     """Whether something is to be hidden now."""
     budget, strategy = wanted.budget, wanted.strategy
     too_long = budget.fixed + view.tokens() > budget.high
-    return too_long or (is_eager(strategy) and strategy.due(view, budget))
+    return too_long or strategy.due(view, budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeGuard, get_args, runtime_checkable
+from typing import Any, get_args
 
 import msgspec
 
@@ -13,25 +13,9 @@ from windowsill.config import spelling
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
+from windowsill.strategies.free import fold_units, foldable_units
 
-__all__ = [
-    "Asking",
-    "Delegating",
-    "Eager",
-    "Following",
-    "Plan",
-    "Strategy",
-    "Substituting",
-    "Telling",
-    "delegates",
-    "follows",
-    "get",
-    "is_eager",
-    "names",
-    "settings_of",
-    "substitutes",
-    "tells",
-]
+__all__ = ["Asking", "Plan", "Strategy", "View", "fold_units", "foldable_units", "get", "names", "settings_of"]
 
 DEFAULT = "sliding-window"
 
@@ -60,97 +44,58 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-@runtime_checkable
-class Strategy(Protocol):
-    """A pure planner: looks at a view and a budget, calls no model, touches no store, reads no clock."""
-
-    name: str
-
-    def plan(self, view: View, budget: Budget) -> Plan:
-        """What to fold so that the request fits."""
-
-
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request says to make its provider do the work."""
+    """Fields and headers of a request that make its provider do the work."""
 
     fields: dict[str, Any]
     """Fields of the body."""
     headers: dict[str, str] = {}
 
 
-@runtime_checkable
-class Delegating(Protocol):
-    """A strategy that asks the provider."""
+class Strategy:
+    """Plan what to fold: a pure planner that calls no model, touches no store and reads no clock.
 
-    def ask(self, format: str, budget: Budget) -> Asking | None:
-        """What to say in a request of this format; `None` where its provider does nothing of the kind."""
+    A subclass has a `name` and overrides `plan`; the other methods have defaults that suit most strategies. As a
+    msgspec Struct (`class Mine(Strategy, msgspec.Struct)`) its fields are its settings.
+    """
 
+    name: str = ""
 
-@runtime_checkable
-class Eager(Protocol):
-    """A strategy that has something to do before the high mark is passed: after so many turns, or after each input."""
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Return the folds that make the request fit; called when the high mark is passed or `due` says so."""
+        raise NotImplementedError
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether it wants to plan now."""
-
-
-@runtime_checkable
-class Following(Protocol):
-    """A strategy that reads what messages say, and would rather do so while they are in memory than all at once."""
-
-    def follow(self, view: View) -> None:
-        """Take in what was added to the view; called before each request, when its messages are in memory."""
-
-
-@runtime_checkable
-class Telling(Protocol):
-    """A strategy under which requests tell the layered state."""
-
-    def layers(self, budget: Budget) -> int:
-        """How many tokens a request may tell of it."""
-
-
-@runtime_checkable
-class Substituting(Protocol):
-    """A strategy that knows something better than a marker where its summary could not be written."""
+        """Tell whether to plan now although the high mark is not passed."""
+        del view, budget
+        return False
 
     def instead(self, view: View, budget: Budget) -> Plan:
-        """What to fold in the place of what was planned; nothing when the marker is as good."""
+        """Return the folds to make where a summary could not be written; none when the marker is as good."""
+        del view, budget
+        return Plan()
 
+    def ask(self, format: str, budget: Budget) -> Asking | None:
+        """Return what a request of this format says to make its provider act; `None` where it does nothing."""
+        del format, budget
+        return None
 
-# Asked at every turn: a protocol's own `isinstance` takes longer than what follows from the answer.
+    def layers(self, budget: Budget) -> int:
+        """Return the tokens in which a request may tell the layered state; 0 for not at all."""
+        del budget
+        return 0
 
-
-def delegates(strategy: object) -> TypeGuard[Delegating]:
-    """Whether a strategy asks the provider."""
-    return hasattr(strategy, "ask")
-
-
-def is_eager(strategy: object) -> TypeGuard[Eager]:
-    """Whether a strategy may have something to do before the high mark."""
-    return hasattr(strategy, "due")
-
-
-def follows(strategy: object) -> TypeGuard[Following]:
-    """Whether a strategy reads messages as they come."""
-    return hasattr(strategy, "follow")
-
-
-def tells(strategy: object) -> TypeGuard[Telling]:
-    """Whether requests tell the layered state under a strategy."""
-    return hasattr(strategy, "layers")
-
-
-def substitutes(strategy: object) -> TypeGuard[Substituting]:
-    """Whether a strategy knows something better than a marker."""
-    return hasattr(strategy, "instead")
+    @property
+    def delegates(self) -> bool:
+        """True for a strategy that leaves the work to the provider: one that overrides `ask`."""
+        return type(self).ask is not Strategy.ask
 
 
 def names() -> tuple[str, ...]:
-    """The strategies that have a name, those of plug-ins included, which are loaded for it."""
-    from windowsill.strategies import plugins  # noqa: PLC0415  pluggy and entry points only where they are needed
+    """Return the names of all strategies, those of plug-ins included."""
+    from windowsill.strategies import plugins  # noqa: PLC0415  entry points only where they are needed
 
-    return tuple(sorted(plugins.registry().load_all().offers))
+    return tuple(sorted({*BUILT_IN, *plugins.points()}))
 
 
 def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
@@ -159,7 +104,7 @@ def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | No
     Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`. Several names joined by `+`
     are a pipeline. A plug-in that cannot be loaded is reported, and the default takes over.
     """
-    if isinstance(strategy, Strategy) and not isinstance(strategy, (str, type)):
+    if isinstance(strategy, Strategy):
         return strategy
     stages = spelling.read(str(strategy or DEFAULT))
     if len(stages) == 1:
@@ -177,19 +122,22 @@ def _one(name: str, values: dict[str, Any]) -> Strategy:
         # `sliding-window:` states nothing, `sliding-window:keep` a setting without a value.
         name, values = head, {**({last: ""} if last else {}), **values}
     if name not in BUILT_IN and ":" not in name:
-        from windowsill.strategies import plugins  # noqa: PLC0415  pluggy and entry points only where they are needed
+        from windowsill.strategies import plugins  # noqa: PLC0415  entry points only where they are needed
 
         if (built := plugins.build(name, values)) is not None:
             return built
     made = factory(name)
-    if not isinstance(made, type) or not callable(getattr(made, "plan", None)):
+    if not isinstance(made, type) or not issubclass(made, Strategy):
         # Nothing else is called: a settings file of somebody else's project may name any function that is installed.
         raise _no_strategy(name)
     return make(name, made, values)
 
 
 def _no_strategy(name: str) -> InputError:
-    return InputError(f"{name} is not a strategy", remedy="give it a `name` and a method `plan(view, budget)`")
+    return InputError(
+        f"{name} is not a strategy",
+        remedy="derive a class with a `name` and a `plan` from windowsill.Strategy",
+    )
 
 
 def make(name: str, made: Callable[..., Any], values: Mapping[str, Any]) -> Strategy:
@@ -238,15 +186,15 @@ def is_struct(made: Callable[..., Any]) -> bool:
 
 
 def factory(name: str) -> Any:
-    """What makes the strategy of a name or dotted path: its class, or a function."""
+    """Return what makes the strategy of a name or dotted path; nothing is called."""
     path = BUILT_IN.get(name, name)
     if name not in BUILT_IN and ":" not in name:
         from windowsill.strategies import plugins  # noqa: PLC0415  as in `names`
 
-        offer = plugins.offer(name)
-        if callable(offer):
-            return offer
-        path = offer or name
+        if (plugin := plugins.find(name)) is not None:
+            if plugin.made is None:
+                raise InputError(f"strategy {name!r} of {plugin.package} cannot be used: {plugin.error}", strategy=name)
+            return plugin.made
     module, _, attribute = path.replace(":", ".").rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)

@@ -7,12 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar, overload
 
+from windowsill.history.folds import Brief, FoldKind, Proposal, Run
+from windowsill.history.hiding import hide_between
+from windowsill.history.marker import gather_between, marker
 from windowsill.history.survey import Survey, between, survey
 from windowsill.history.units import Unit
 from windowsill.history.view import Item, View
+from windowsill.messages import Message
 from windowsill.tokens import Weight
 
 T = TypeVar("T")
+
+CHARACTERS_PER_TOKEN = 4
+"""Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
 
 
 def free(view: View, keep: int) -> Free:
@@ -139,3 +146,60 @@ class Free(Sequence[Unit]):
 
 def _sum(weights: Iterable[Weight]) -> Weight:
     return sum(weights, Weight())
+
+
+def foldable_units(view: View, keep: int) -> list[Unit]:
+    """Return the units that may go: not leading system messages, the task, pins, running calls, the latest `keep`.
+
+    The last unit always stays: a request without it would ask for nothing.
+    """
+    return list(free(view, keep))
+
+
+def fold_units(
+    view: View,
+    chosen: Sequence[Unit],
+    *,
+    strategy: str,
+    reason: str,
+    quote: int,
+    kind: FoldKind = "truncate",
+    brief: Brief | None = None,
+) -> Proposal | None:
+    """Fold these units: neighbours become one run, each run gets a marker if that makes it smaller.
+
+    With a `brief` a summary is to be written for each run; the marker remains where that fails.
+    """
+    spans: list[Run] = []
+    markers: list[Message] = []
+    known = survey(view)
+    for start, stop in chosen.stretches if isinstance(chosen, Free) else _runs(chosen):
+        if len(between(known.folds, start, stop)) == stop - start:
+            continue
+        facts = gather_between(view, known, start, stop, quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1))
+        stand_in = marker(facts)
+        run = hide_between(view, known, start, stop, facts, stand_in)
+        if view.tokens_of(run.saves + run.weight) <= view.tokens_of(run.weight):
+            continue
+        spans.append(run)
+        markers.append(stand_in)
+    if not spans:
+        return None
+    return Proposal(
+        kind=kind,
+        reason=reason,
+        strategy=strategy,
+        spans=tuple(spans),
+        stand_ins=tuple(markers),
+        briefs=() if brief is None else (brief,) * len(spans),
+    )
+
+
+def _runs(chosen: Sequence[Unit]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for unit in chosen:
+        if runs and runs[-1][1] == unit.start:
+            runs[-1] = (runs[-1][0], unit.stop)
+        else:
+            runs.append((unit.start, unit.stop))
+    return runs

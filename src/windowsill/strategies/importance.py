@@ -13,7 +13,7 @@ from windowsill.history.folds import Brief
 from windowsill.history.survey import Survey, survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Message, Text, ToolResult
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy
 from windowsill.strategies.peaks import Peaks
 from windowsill.strategies.scoring import MEASURED, Memory, Reason, Score, check_settings, check_words
 from windowsill.strategies.selecting import Selector, StandIns, candidates_of, goal_of
@@ -32,7 +32,7 @@ class Content(msgspec.Struct, frozen=True):
     found: tuple[str, ...] = ()
 
 
-class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keeps the messages with the best scores; what goes, goes in whole units and is told of.
 
     From the high mark on only messages of low importance go, further up all but the best, with summaries; beyond the
@@ -132,10 +132,6 @@ class Importance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             middle=middle,
             notes=(f"importance: {level}, {total:,} tokens", *_told(view, selector, chosen.kept)),
         )
-
-    def follow(self, view: View) -> None:
-        """Read what was added: a plan then reads no history."""
-        self._follow(view)
 
     def level(self, total: int, budget: Budget) -> Level:
         """How much a request of this size calls for."""

@@ -22,7 +22,7 @@ from windowsill.strategies.scoring import check_words
 from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least
 
 
-class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Past the high mark, masks tool outputs beyond the evidence's share, then summarises the oldest turns.
 
     Requests tell the layered state of the session: whole at first and after each fold, changes in between.
@@ -70,10 +70,6 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     def instead(self, view: View, budget: Budget) -> Plan:
         """What is done where no summary can be had."""
         return self._condense.instead(view, budget)
-
-    def follow(self, view: View) -> None:
-        """Look at what came since, so that the plan that masks has little left to do."""
-        self._maskers.of(view).follow(self.keep)
 
     def _evidence(self, view: View) -> int:
         known = survey(view)

@@ -12,13 +12,13 @@ import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.view import View
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy
 from windowsill.strategies.masking import EXEMPT, Maskers
 from windowsill.strategies.scoring import MEASURED, check_settings, check_words
 from windowsill.strategies.sliding_window import LARGEST_KEEP
 
 
-class Mask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Masks the oldest tool outputs; the latest `keep` and those of exempt tools stay."""
 
     keep: int = 3
@@ -51,10 +51,6 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             notes = (f"mask: {chosen.saved:,} tokens are no batch of {batch:,}",) if chosen.saved else ()
             return Plan(middle=old, notes=notes)
         return Plan(proposals=chosen.proposals(self.name, f"{total:,} tokens passed {budget.high:,}"), middle=old)
-
-    def follow(self, view: View) -> None:
-        """Look at what came since, so that the plan that masks has little left to do."""
-        self._maskers.of(view).follow(self.keep)
 
     @cached_property
     def _maskers(self) -> Maskers:

@@ -9,7 +9,7 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Asking, Plan
+from windowsill.strategies import Asking, Plan, Strategy
 from windowsill.strategies.sliding_window import SlidingWindow
 
 CLEARING = "clear_tool_uses_20250919"
@@ -22,7 +22,7 @@ SMALLEST_TRIGGER = 50_000
 """Anthropic takes no compaction that begins earlier."""
 
 
-class Native(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Asks the provider to clear old tool results and to compact; what it did is recorded as a fold.
 
     Above the budget, and for formats whose provider does nothing of the kind, the sliding window takes over.

@@ -23,7 +23,7 @@ from windowsill.outputs.refs import ref_at
 from windowsill.outputs.repeats import Seen
 from windowsill.outputs.said import text_of
 from windowsill.outputs.views import Shown, count_lines, middle, shown
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy
 from windowsill.strategies.masking import EXEMPT, Maskers
 from windowsill.strategies.scoring import MEASURED, Memory, check_settings, check_words, key_of
 from windowsill.strategies.sliding_window import LARGEST_KEEP
@@ -38,7 +38,7 @@ LARGEST_ENDS = 100_000
 """The most lines that head and tail may have."""
 
 
-class Outputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Shows at most so much of each tool output, and trims the oldest when all together pass their budget.
 
     The latest `keep` outputs and those of exempt tools are not trimmed.

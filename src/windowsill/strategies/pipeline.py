@@ -16,7 +16,7 @@ from windowsill import strategies
 from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Delegating, Plan, Strategy, follows, is_eager, tells
+from windowsill.strategies import Plan, Strategy
 from windowsill.strategies.turns import freed_by
 
 JOINT = "+"
@@ -26,7 +26,7 @@ LEAST = 0.1
 that frees more."""
 
 
-class Pipeline:
+class Pipeline(Strategy):
     """Asks its stages one after the other; the first that frees enough is followed.
 
     `stages` is text (`mask:keep=5+condense:keep=4`) or a list of strategies, names with settings behind them, and
@@ -54,17 +54,11 @@ class Pipeline:
 
     def due(self, view: View, budget: Budget) -> bool:
         """Whether a stage has something to do although the high mark is not passed."""
-        return any(_is_due(stage, view, budget) for stage in self.stages)
-
-    def follow(self, view: View) -> None:
-        """Let the stages that read messages read what was added."""
-        for stage in self.stages:
-            if follows(stage):
-                stage.follow(view)
+        return any(stage.due(view, budget) for stage in self.stages)
 
     def layers(self, budget: Budget) -> int:
         """How many tokens a request may tell of the layered state: as the stage says that tells it."""
-        return max((stage.layers(budget) for stage in self.stages if tells(stage)), default=0)
+        return max(stage.layers(budget) for stage in self.stages)
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """What the first stage proposes that frees enough; below the high mark only stages that are due are asked."""
@@ -72,7 +66,7 @@ class Pipeline:
         notes: list[str] = []
         best, most = Plan(), 0
         for stage in self.stages:
-            if wanted <= 0 and not _is_due(stage, view, budget):
+            if wanted <= 0 and not stage.due(view, budget):
                 continue
             plan = _planned(stage, view, budget, notes)
             freed = freed_by(view, plan.proposals)
@@ -81,10 +75,6 @@ class Pipeline:
                 if freed >= self.least * wanted:
                     break
         return msgspec.structs.replace(best, notes=(*notes, *best.notes))
-
-
-def _is_due(stage: Strategy, view: View, budget: Budget) -> bool:
-    return is_eager(stage) and stage.due(view, budget)
 
 
 def _planned(stage: Strategy, view: View, budget: Budget, notes: list[str]) -> Plan:
@@ -113,7 +103,7 @@ def _stage(given: Any) -> Strategy:
         stage = strategies.get(given.strip())
     else:
         stage = strategies.get(given)
-    if isinstance(stage, Delegating):
+    if stage.delegates:
         raise InputError(
             f"{stage.name} leaves the work to the provider, so it cannot be a stage",
             remedy="use it alone, or leave it out of the pipeline",

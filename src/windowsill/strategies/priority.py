@@ -13,7 +13,7 @@ from windowsill.errors import SettingError
 from windowsill.history.survey import survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy
 from windowsill.strategies.scoring import MEASURED, Memory, Reason, Score, check_settings, check_words
 from windowsill.strategies.selecting import Selector, StandIns, best_of_units, candidates_of, goal_of
 from windowsill.strategies.sliding_window import LARGEST_KEEP
@@ -34,7 +34,7 @@ MARKER_SHARE = 0.15
 """Of what is hidden, the most that a marker tells."""
 
 
-class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keeps the messages with the most points; critical ones stay even above the target, though never above the limit.
 
     What goes, goes in whole units: each is worth as much as the best of its messages.
@@ -109,11 +109,6 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         reason = f"{total:,} tokens passed {budget.high:,}"
         proposal = selector.proposal(chosen.stretches, strategy=self.name, reason=reason)
         return Plan(proposals=(proposal,) if proposal else (), middle=middle, notes=notes)
-
-    def follow(self, view: View) -> None:
-        """Read what was added: a plan then reads no history."""
-        words, least = self._task_words(view)
-        self._memory.follow(view, self._finder(view, words, least), (words, least))
 
     def score(self, view: View) -> list[Score]:
         """What each visible message is worth, in order, with its reasons and its class."""

@@ -17,9 +17,8 @@ from windowsill.history.marker import gather_between, marker
 from windowsill.history.survey import between, survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_message
-from windowsill.strategies.free import free
+from windowsill.strategies.free import CHARACTERS_PER_TOKEN, free
 from windowsill.strategies.scoring import Memory, key_of
-from windowsill.strategies.sliding_window import CHARACTERS_PER_TOKEN
 from windowsill.tokens import Weight
 
 NOTICE = "notice"

@@ -10,18 +10,10 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
-from windowsill.history.folds import Brief, FoldKind, Proposal, Run
-from windowsill.history.hiding import hide_between
-from windowsill.history.marker import gather_between, marker
-from windowsill.history.survey import between, survey
-from windowsill.history.units import Unit
+from windowsill.history.survey import between
 from windowsill.history.view import View
-from windowsill.messages import Message
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy, fold_units
 from windowsill.strategies.free import Free, free
-
-CHARACTERS_PER_TOKEN = 4
-"""Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
 
 MARKER_TOKENS = 120
 """What a marker weighs without its quotations."""
@@ -29,7 +21,7 @@ MARKER_TOKENS = 120
 LARGEST_KEEP = 10_000
 
 
-class SlidingWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SlidingWindow(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keeps the system prompt, the task, the pins and the latest `keep` messages; hides the oldest of the rest."""
 
     keep: int = 4
@@ -93,60 +85,3 @@ def _quotes(middle: Free, each: Sequence[int], quotable: int) -> list[tuple[int,
             found.append((place, min(each[place], quotable)))
             quotable -= found[-1][1]
     return found
-
-
-def free_units(view: View, keep: int) -> list[Unit]:
-    """The units that may go: not the system messages that lead, the task, pins, running calls, or the latest `keep`.
-
-    The last unit always stays: a request without it would ask for nothing.
-    """
-    return list(free(view, keep))
-
-
-def fold_units(
-    view: View,
-    chosen: Sequence[Unit],
-    *,
-    strategy: str,
-    reason: str,
-    quote: int,
-    kind: FoldKind = "truncate",
-    brief: Brief | None = None,
-) -> Proposal | None:
-    """A fold of these units: neighbours become one run, each run gets a marker if that makes it smaller.
-
-    With a `brief` a summary is to be written for each run; the marker remains where that fails.
-    """
-    spans: list[Run] = []
-    markers: list[Message] = []
-    known = survey(view)
-    for start, stop in chosen.stretches if isinstance(chosen, Free) else _runs(chosen):
-        if len(between(known.folds, start, stop)) == stop - start:
-            continue
-        facts = gather_between(view, known, start, stop, quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1))
-        stand_in = marker(facts)
-        run = hide_between(view, known, start, stop, facts, stand_in)
-        if view.tokens_of(run.saves + run.weight) <= view.tokens_of(run.weight):
-            continue
-        spans.append(run)
-        markers.append(stand_in)
-    if not spans:
-        return None
-    return Proposal(
-        kind=kind,
-        reason=reason,
-        strategy=strategy,
-        spans=tuple(spans),
-        stand_ins=tuple(markers),
-        briefs=() if brief is None else (brief,) * len(spans),
-    )
-
-
-def _runs(chosen: Sequence[Unit]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for unit in chosen:
-        if runs and runs[-1][1] == unit.start:
-            runs[-1] = (runs[-1][0], unit.stop)
-        else:
-            runs.append((unit.start, unit.stop))
-    return runs

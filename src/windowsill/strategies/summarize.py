@@ -16,9 +16,9 @@ from windowsill.history.marker import Facts, gather_between, marker
 from windowsill.history.survey import Survey, between
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message
-from windowsill.strategies import Plan
-from windowsill.strategies.free import Free
-from windowsill.strategies.sliding_window import CHARACTERS_PER_TOKEN, MARKER_TOKENS
+from windowsill.strategies import Plan, Strategy
+from windowsill.strategies.free import CHARACTERS_PER_TOKEN, Free
+from windowsill.strategies.sliding_window import MARKER_TOKENS
 from windowsill.strategies.turns import latest_words, live_tokens, oldest, replaceable, turns
 
 LEAST_OF_STEP = 4
@@ -32,7 +32,7 @@ MARKED = "marked"
 """Metadata of a stand-in whose last block is a marker, after the texts that were written before."""
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Wishes(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a user may state for every strategy that has a text written."""
 
     model: str | None = None

@@ -11,10 +11,10 @@ from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.survey import survey
 from windowsill.history.view import View
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.mask import Mask
 from windowsill.strategies.masking import UNNAMED, is_exempt
-from windowsill.strategies.sliding_window import LARGEST_KEEP, fold_units, free_units
+from windowsill.strategies.sliding_window import LARGEST_KEEP
 from windowsill.strategies.turns import items_of, oldest
 
 LARGEST = 10_000
@@ -24,7 +24,7 @@ LARGEST_TTL = 30 * 86_400
 """Seconds: an observation that is a month old is none."""
 
 
-class Tiered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keeps the latest `immediate` turns and up to `short` turns before them; what is older is marked and archived.
 
     A turn is one answer of the model with what led to it and the results of its calls. Tool outputs of the short-term
@@ -67,7 +67,7 @@ class Tiered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not full and wanted <= 0:
             return Plan()
         kept = turns[-self.immediate] if len(turns) >= self.immediate else turns[0] if turns else 0
-        free = [unit for unit in free_units(view, keep=1) if unit.stop <= kept]
+        free = [unit for unit in foldable_units(view, keep=1) if unit.stop <= kept]
         cut = turns[-(self.immediate + self.short)] if full else 0
         stale = self._stale(view, budget, kept) if wanted > 0 else Plan()
         if stale.proposals:

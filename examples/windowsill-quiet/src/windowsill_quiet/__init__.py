@@ -2,12 +2,11 @@
 
 import msgspec
 
-from windowsill import Budget, Plan
-from windowsill.history.view import View
-from windowsill.strategies.sliding_window import fold_units, free_units
+from windowsill import Budget, Plan, Strategy
+from windowsill.strategies import View, fold_units, foldable_units
 
 
-class Quiet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Quiet(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Hides the largest messages first, so that as few as possible are hidden."""
 
     keep: int = 4
@@ -17,7 +16,7 @@ class Quiet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def plan(self, view: View, budget: Budget) -> Plan:
         """Hide the largest units until the low mark is reached."""
         wanted, chosen = budget.to_hide(budget.fixed + view.tokens()), []
-        sized = [(view.tokens(*view.items[unit.start : unit.stop]), unit) for unit in free_units(view, self.keep)]
+        sized = [(view.tokens(*view.items[unit.start : unit.stop]), unit) for unit in foldable_units(view, self.keep)]
         for size, unit in sorted(sized, key=lambda pair: -pair[0]):
             if wanted > 0:
                 wanted -= size
