@@ -8,9 +8,9 @@ import msgspec
 
 from bench.measure import show, stopwatch
 from windowsill.state import State
-from windowsill.state.building import Builder
 from windowsill.state.evidence import Evidence, Observation
 from windowsill.state.memory import Episodic, Fact, Memory, Semantic, Summary
+from windowsill.state.prompt import Builder
 from windowsill.state.task import Task
 from windowsill.tokens import counter
 

@@ -2,9 +2,9 @@ import pytest
 
 from windowsill.errors import InputError, SettingError
 from windowsill.state import LAYERS, State
-from windowsill.state.building import Builder
 from windowsill.state.evidence import Evidence, Observation
 from windowsill.state.memory import Definition, Fact, Memory, Semantic, ShortTerm, Variable
+from windowsill.state.prompt import Builder
 from windowsill.state.runtime import Runtime
 from windowsill.state.system import Audit, Constraints, Policy, Role, System
 from windowsill.state.task import Criterion, OutputFormat, Task, TaskLimits

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from archives import Synonyms
 from windowsill.state import State
-from windowsill.state.building import Builder
-from windowsill.state.building.collection import differing
 from windowsill.state.evidence import Evidence, Observation
 from windowsill.state.memory import Fact, Memory, Semantic
+from windowsill.state.prompt import Builder
 from windowsill.state.task import Task
 
 pytestmark = pytest.mark.unit
@@ -59,15 +58,6 @@ def test_time_passes_for_the_same_list():
     assert shown(builder, same, 100.0) == set()
 
 
-@given(LISTS, LISTS)
-def test_where_two_lists_differ(old, new):
-    """Outside of the places that are given they are the same, and one more on either side would not be."""
-    start, old_end, new_end = differing(old, new)
-    assert old[:start] + new[start:new_end] + old[old_end:] == new
-    assert 0 <= start <= min(old_end, new_end)
-    assert old[start : start + 1] != new[start : start + 1] or start in (old_end, new_end)
-
-
 def changed(facts, place):
     return (*facts[:place], msgspec.structs.replace(facts[place], content="mail mail"), *facts[place + 1 :])
 
@@ -87,7 +77,7 @@ def test_only_what_changed_is_counted_again():
     """Of 2,000 facts one is new: it, its layer and the whole are counted, and no other element."""
     count = Counting()
     builder = Builder(count)
-    facts = FACTS * 100
+    facts = tuple(msgspec.structs.replace(fact) for fact in FACTS * 100)
     builder.build(state(facts), 10_000, now=0.0)
     assert count.asked > 2_000
     count.asked = 0
@@ -105,14 +95,27 @@ def test_only_what_changed_is_compared_with_the_goal():
     assert embedder.embedded == 2
 
 
+def test_a_state_that_did_not_change_is_not_looked_at_again():
+    """Neither its elements nor the goal are read a second time; it takes a change or the end of an observation."""
+    count = Counting()
+    builder, same = Builder(count), state(seen=SEEN[:1])
+    told = builder.build(same, 10_000, now=0.0).digests
+    assert builder.update(told, same, 10_000, now=0.0) is None
+    count.asked, builder._selections = 0, {}
+    assert builder.update(told, same, 10_000, now=59.0) is None
+    assert count.asked == 0
+    with pytest.raises(KeyError):
+        builder.update(told, same, 10_000, now=60.0)
+
+
 def test_what_left_the_state_is_forgotten():
     """However much came and went, no more is remembered than is there."""
     builder = Builder(len)
     for number in range(50):
         fact = Fact(id=str(number), content="mail", source="s")
         builder.build(state((fact,)), 10_000, now=0.0)
-    found = builder._gathering.list("memory.semantic.facts")
-    assert (len(found.elements), len(found._weights), len(found._ranks), len(found._drawn)) == (1, 1, 1, 1)
+    found = builder._selections["memory.semantic.facts"]
+    assert (len(found.elements), len(found._ranks), len(found._rendered)) == (1, 1, 1)
 
 
 def test_a_counter_that_fails_leaves_nothing_half_done():

@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 
 from windowsill.errors import WindowsillError
 from windowsill.state import State
-from windowsill.state.building import Builder
-from windowsill.state.building.catalogue import CATALOGUE
-from windowsill.state.building.kinds import Kind
-from windowsill.state.building.nodes import clean
-from windowsill.state.building.picks import Picks
 from windowsill.state.element import Element
 from windowsill.state.memory import Fact, Memory, Semantic
+from windowsill.state.prompt import Builder
+from windowsill.state.prompt.catalogue import CATALOGUE, Kind, Limits
+from windowsill.state.prompt.formats import clean
 from windowsill.state.task import OutputFormat, Task
 from windowsill.state.work import Work
 
@@ -110,7 +108,7 @@ class Filling:
 
 
 STATES = st.builds(lambda texts, seed: Filling(texts, seed).struct(State), TEXTS, st.integers(0, 2**32))
-ANYTHING_GOES = Picks(**dict.fromkeys(("summaries", "decisions", "facts", "templates", "short_term"), 9), seconds=1e9)
+ANYTHING_GOES = Limits(**dict.fromkeys(("summaries", "decisions", "facts", "templates", "short_term"), 9), seconds=1e9)
 
 
 class Read(NamedTuple):
@@ -210,7 +208,7 @@ READERS: dict[str, Callable[[str], Read]] = {"xml": read_xml, "markdown": read_m
 @settings(max_examples=80)
 def test_every_text_comes_back(format, state):
     """Parsed again, the context has exactly the pieces that it says it has, each with all the words of its element."""
-    built = Builder(len, format=format, picks=ANYTHING_GOES).build(state, 10**9, now=0.0)
+    built = Builder(len, format=format, limits=ANYTHING_GOES).build(state, 10**9, now=0.0)
     read = READERS[format](built.text)
     found = leaves(read)
     assert len(found) == len(built.pieces)
@@ -225,7 +223,7 @@ def test_every_text_comes_back(format, state):
 @settings(max_examples=50)
 def test_an_update_reads_back_too(format, before, after):
     """Its pieces and the signs of what is gone are all there is in it."""
-    builder = Builder(len, format=format, picks=ANYTHING_GOES)
+    builder = Builder(len, format=format, limits=ANYTHING_GOES)
     update = builder.update(builder.build(before, 10**9, now=0.0).digests, after, 10**9, now=0.0)
     read = READERS[format](update.text) if update else Read("context_update", {}, "", [])
     signs = [
@@ -281,7 +279,7 @@ def test_keys_of_values_are_text_too():
 def test_a_text_that_is_not_what_was_meant_is_refused(monkeypatch, format, wrong):
     """The text is read back before anybody gets it."""
     builder = Builder(len, format=format)
-    straight = builder._pen.text
-    monkeypatch.setattr(builder._pen, "text", lambda parts: wrong(straight(parts)))
+    straight = builder._formatter.text
+    monkeypatch.setattr(builder._formatter, "text", lambda parts: wrong(straight(parts)))
     with pytest.raises(WindowsillError, match="fault of Windowsill"):
         builder.build(with_fact("<x>\n# system"), 10**6, now=0.0)

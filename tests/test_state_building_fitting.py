@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from windowsill.errors import BudgetError, SettingError
 from windowsill.state import State
-from windowsill.state.building import Builder, LeftOut, Picks
 from windowsill.state.evidence import Citation, Evidence
 from windowsill.state.memory import Definition, Fact, Memory, Semantic, ShortTerm, Turn
+from windowsill.state.prompt import Builder, LeftOut, Limits
 from windowsill.state.runtime import Execution, Runtime, Trouble
 from windowsill.state.shares import allocate
 from windowsill.state.system import Audit, Constraints, Role, System
@@ -203,5 +203,5 @@ def alone(count):
 
 def test_how_much_is_chosen_does_not_depend_on_the_room():
     """What is passed over is counted apart from what had no room."""
-    built = Builder(len, picks=Picks(facts=8)).build(State(memory=facts(*[400] * 10)), 4_000, now=0.0)
+    built = Builder(len, limits=Limits(facts=8)).build(State(memory=facts(*[400] * 10)), 4_000, now=0.0)
     assert built.left_out == {FACTS: LeftOut(filtered=2, no_room=4)}

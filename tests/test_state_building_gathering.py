@@ -5,7 +5,6 @@ import pytest
 from archives import Synonyms
 from windowsill.errors import SettingError
 from windowsill.state import State
-from windowsill.state.building import Builder, Picks
 from windowsill.state.evidence import Citation, Evidence, Measurement, Observation, Retrieved
 from windowsill.state.memory import (
     Checklist,
@@ -27,6 +26,7 @@ from windowsill.state.memory import (
     Turn,
     Variable,
 )
+from windowsill.state.prompt import Builder, Limits
 from windowsill.state.runtime import Decision, Execution, Runtime, Trouble
 from windowsill.state.system import Policy, System
 from windowsill.state.task import Task
@@ -41,10 +41,10 @@ NEAR, FAR = "the login works", "the weather"
 NOW = 10_000.0
 
 
-def chosen(path, *, goal=GOAL, embedder=None, picks=None, **layers):
+def chosen(path, *, goal=GOAL, embedder=None, limits=None, **layers):
     """The keys of what is shown of a list, in the order of the text."""
     state = State(task=Task(goal=goal), **layers)
-    built = Builder(len, embedder=embedder, picks=picks).build(state, 10**6, now=NOW)
+    built = Builder(len, embedder=embedder, limits=limits).build(state, 10**6, now=NOW)
     return [piece.key for piece in built.pieces if piece.path == path]
 
 
@@ -78,8 +78,8 @@ def test_relevance_has_to_be_above_the_mark():
     """A fifth of the goal's words is too little, two fifths are enough."""
     goal = "alpha beta gamma delta epsilon"
     assert facts({"content": "alpha"}, {"content": "alpha beta"}, goal=goal) == ["1"]
-    assert facts({"content": "alpha"}, goal=goal, picks=Picks(relevance=0.2)) == []
-    assert facts({"content": "alpha"}, goal=goal, picks=Picks(relevance=0.19)) == ["0"]
+    assert facts({"content": "alpha"}, goal=goal, limits=Limits(relevance=0.2)) == []
+    assert facts({"content": "alpha"}, goal=goal, limits=Limits(relevance=0.19)) == ["0"]
 
 
 def test_an_embedder_decides_by_meaning():
@@ -298,10 +298,10 @@ def test_everything_of_the_work_that_is_not_done():
 
 def test_how_many_are_chosen_is_a_setting():
     """And a wrong one is refused by name."""
-    assert facts({"content": NEAR}, {"content": NEAR}, picks=Picks(facts=1)) == ["0"]
+    assert facts({"content": NEAR}, {"content": NEAR}, limits=Limits(facts=1)) == ["0"]
     for wrong in ({"facts": -1}, {"relevance": 1.5}, {"seconds": float("nan")}):
-        with pytest.raises(SettingError, match=f"picks.{next(iter(wrong))}"):
-            Picks(**wrong)
+        with pytest.raises(SettingError, match=f"limits.{next(iter(wrong))}"):
+            Limits(**wrong)
 
 
 def test_what_has_no_key_goes_by_what_it_says():

@@ -1,6 +1,7 @@
 import pytest
 
-from windowsill.state.building.nodes import Child, Look, Node, clean, digest, moment, node, number, words
+from windowsill.state.prompt.catalogue import Child, Look, node_of, number_text, time_text, value_text
+from windowsill.state.prompt.formats import Node, clean, digest
 from windowsill.state.work import FileChange, Step
 
 pytestmark = pytest.mark.unit
@@ -33,7 +34,7 @@ def test_a_text_is_made_clean(dirty, shown):
 )
 def test_a_value_as_text(value, text):
     """Texts as they are, anything else as JSON with its keys in order."""
-    assert words(value) == text
+    assert value_text(value) == text
 
 
 def test_a_value_without_end_is_shown_all_the_same():
@@ -43,32 +44,32 @@ def test_a_value_without_end_is_shown_all_the_same():
         deep = [deep]
     ring: list[object] = []
     ring.append(ring)
-    assert words(deep) == "a value too deep to be shown"
-    assert words(ring) == "[[...]]"
+    assert value_text(deep) == "a value too deep to be shown"
+    assert value_text(ring) == "[[...]]"
 
 
 def test_a_text_and_a_number_do_not_look_the_same():
     """What is written as JSON says so."""
     look = Look("step", "result")
-    assert node(look, Step(description="d", result="5")) == Node("step", (), "5")
-    assert node(look, Step(description="d", result=5)) == Node("step", (("as", "json"),), "5")
+    assert node_of(look, Step(description="d", result="5")) == Node("step", (), "5")
+    assert node_of(look, Step(description="d", result=5)) == Node("step", (("as", "json"),), "5")
 
 
 def test_empty_fields_are_left_out():
     """A tag says only what there is to say, but an empty file is not the same as none."""
     look = Look(
-        "change", attributes=("id", "target"), children=(Child("after", "after", empty=True), Child("before", "b"))
+        "change", attributes=("id", "target"), children=(Child("after", "after", keep_empty=True), Child("before", "b"))
     )
-    assert node(look, FileChange(target="a.py", after="", before="")) == Node(
+    assert node_of(look, FileChange(target="a.py", after="", before="")) == Node(
         "change", (("target", "a.py"),), "", (Node("after"),)
     )
 
 
 def test_numbers_and_times_as_one_writes_them():
     """Whole numbers without a point, times in UTC; what no calendar has stays a number."""
-    assert [number(value) for value in (3600.0, 0.25, 1e300)] == ["3600", "0.25", "1e+300"]
-    assert moment(1_700_000_000.7) == "2023-11-14T22:13:20Z"
-    assert [moment(at) for at in (1e300, float("nan"))] == ["1e+300", "nan"]
+    assert [number_text(value) for value in (3600.0, 0.25, 1e300)] == ["3600", "0.25", "1e+300"]
+    assert time_text(1_700_000_000.7) == "2023-11-14T22:13:20Z"
+    assert [time_text(at) for at in (1e300, float("nan"))] == ["1e+300", "nan"]
 
 
 def test_a_digest_tells_any_change():
@@ -80,4 +81,4 @@ def test_a_digest_tells_any_change():
 
 def test_a_number_too_long_to_be_written_is_named():
     """Python refuses to spell out numbers of more than a few thousand digits."""
-    assert words({"n": 10**5000}) == "a number too long to be shown"
+    assert value_text({"n": 10**5000}) == "a number too long to be shown"

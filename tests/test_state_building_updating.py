@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from windowsill.errors import BudgetError
 from windowsill.state import State
-from windowsill.state.building import Builder, Picks
 from windowsill.state.evidence import Evidence, Measurement, Observation
 from windowsill.state.memory import Episodic, Fact, Memory, Milestone, Semantic, ShortTerm, Variable
+from windowsill.state.prompt import Builder, Limits
 from windowsill.state.runtime import Execution, Runtime, Trouble
 from windowsill.state.task import Task
 from windowsill.state.work import Draft, FileChange, Hypothesis, Plan, Step, Work
@@ -156,7 +156,7 @@ def test_what_leaves_at_the_cap_is_no_news():
 def test_what_gave_way_to_something_better_is_no_news():
     """A surer fact takes the only place: it is told, and the other stays as it was told."""
     update = told(
-        semantic(fact("a", confidence=0.5)), semantic(fact("a", confidence=0.5), fact("b")), picks=Picks(facts=1)
+        semantic(fact("a", confidence=0.5)), semantic(fact("a", confidence=0.5), fact("b")), limits=Limits(facts=1)
     )
     assert (list(update.digests), update.removed) == (["memory.semantic.facts#b"], ())
 
@@ -166,7 +166,7 @@ def test_what_gave_way_and_changed_is_told():
     update = told(
         semantic(fact("a", "old", confidence=0.5)),
         semantic(fact("a", "other", confidence=0.5), fact("b")),
-        picks=Picks(facts=1),
+        limits=Limits(facts=1),
     )
     assert [piece.key for piece in update.pieces] == ["b", "a"]
     assert "other" in update.text
@@ -234,7 +234,7 @@ STATES = st.builds(
 @given(st.lists(STATES, min_size=2, max_size=6), st.integers(200, 2_000))
 def test_whoever_follows_the_updates_knows_what_holds(states, tokens):
     """Nothing that was told and is not taken back is wrong, and once all is told there is nothing left to tell."""
-    builder = Builder(len, picks=Picks(facts=3))
+    builder = Builder(len, limits=Limits(facts=3))
     told = dict(builder.build(states[0], 100_000, now=0.0).digests)
     for state in states[1:]:
         for _ in range(12):
@@ -244,7 +244,7 @@ def test_whoever_follows_the_updates_knows_what_holds(states, tokens):
             assert update.tokens <= tokens
             told = {id: digest for id, digest in told.items() if id not in update.removed} | update.digests
         assert builder.update(told, state, tokens, now=0.0) is None
-        wide = Builder(len, picks=Picks(facts=100, relevance=0)).build(
+        wide = Builder(len, limits=Limits(facts=100, relevance=0)).build(
             msgspec.structs.replace(state, task=Task()), 100_000, now=0.0
         )
         true = {piece.id: piece.digest for piece in wide.pieces}

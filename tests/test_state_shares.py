@@ -10,7 +10,7 @@ from windowsill.state.shares import (
     allocate,
     evidence_shares,
     memory_shares,
-    passed_on,
+    pass_on,
     plain_memory_shares,
 )
 
@@ -126,7 +126,7 @@ def test_what_is_not_used_goes_to_the_most_important():
     """B7: 70 are left over; evidence needs 40 more and has them, memory gets the rest."""
     shares = {"system": 100, "memory": 100, "evidence": 100}
     needs = {"system": 30, "memory": 200, "evidence": 140}
-    assert passed_on(shares, needs, {"system": 100, "memory": 50, "evidence": 80}) == {
+    assert pass_on(shares, needs, {"system": 100, "memory": 50, "evidence": 80}) == {
         "system": 30,
         "memory": 130,
         "evidence": 140,
@@ -136,8 +136,8 @@ def test_what_is_not_used_goes_to_the_most_important():
 def test_of_two_as_important_the_earlier_comes_first():
     """B7: the order of the layers decides."""
     shares = {"memory": 10, "work": 10, "system": 10}
-    assert passed_on(shares, {"memory": 15, "work": 15}, {}) == {"memory": 15, "work": 15, "system": 0}
-    assert passed_on(shares, {"memory": 30, "work": 15}, {}) == {"memory": 20, "work": 10, "system": 0}
+    assert pass_on(shares, {"memory": 15, "work": 15}, {}) == {"memory": 15, "work": 15, "system": 0}
+    assert pass_on(shares, {"memory": 30, "work": 15}, {}) == {"memory": 20, "work": 10, "system": 0}
 
 
 NAMES = ("a", "b", "c", "d")
@@ -147,7 +147,7 @@ AMOUNTS = st.fixed_dictionaries(dict.fromkeys(NAMES, st.integers(0, 100)))
 @given(AMOUNTS, AMOUNTS, st.fixed_dictionaries(dict.fromkeys(NAMES, st.sampled_from([5, 50, 100]))))
 def test_passing_on_is_fair(shares, needs, importance):
     """B7: no more than there was, no more than needed, and never past somebody more important who is short."""
-    granted = passed_on(shares, needs, importance)
+    granted = pass_on(shares, needs, importance)
     assert sum(granted.values()) <= sum(shares.values())
     assert all(min(shares[name], needs[name]) <= granted[name] <= needs[name] for name in NAMES)
     gained = [importance[name] for name in NAMES if granted[name] > shares[name]]

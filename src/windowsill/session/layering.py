@@ -17,7 +17,7 @@ from windowsill.session.adding import write
 from windowsill.session.ledger import Ledger
 from windowsill.session.recalling import is_asked
 from windowsill.session.stating import LiveState, Told
-from windowsill.state.building import Builder, Built
+from windowsill.state.prompt import Builder, Built
 from windowsill.state.state import LAYERS, State
 
 UNLIMITED = 1_000_000

@@ -128,7 +128,7 @@ def evidence_shares(tokens: int, held: Collection[str]) -> dict[str, int]:
     return split(tokens, EVIDENCE_WEIGHTS, held)
 
 
-def passed_on(shares: Mapping[str, int], needs: Mapping[str, int], importance: Mapping[str, int]) -> dict[str, int]:
+def pass_on(shares: Mapping[str, int], needs: Mapping[str, int], importance: Mapping[str, int]) -> dict[str, int]:
     """What each may spend: its share or what it needs of it, and then what others leave, most important first.
 
     Of two that are as important as each other the earlier in `shares` comes first.

@@ -1,0 +1,10 @@
+"""Builds the text that a model reads of a state, and updates of it, within a budget."""
+
+from __future__ import annotations
+
+from windowsill.state.prompt.builder import Builder, Built, LeftOut
+from windowsill.state.prompt.catalogue import Limits
+from windowsill.state.prompt.fit import Piece
+from windowsill.state.prompt.update import Update
+
+__all__ = ["Builder", "Built", "LeftOut", "Limits", "Piece", "Update"]

@@ -1,0 +1,209 @@
+"""Build the text of a state that a model reads: the whole context, and updates of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from windowsill.archive.embedders import Embedder
+from windowsill.errors import InputError, SettingError
+from windowsill.models.model import SizeClass
+from windowsill.state.prompt.catalogue import CATALOGUE, LAYER_OF_TAG, PLACES, Kind, Limits, Single
+from windowsill.state.prompt.fit import FittedText, Item, Piece, fit, write_fitting
+from windowsill.state.prompt.formats import Formatter, MarkdownFormatter, Rendered, XmlFormatter
+from windowsill.state.prompt.selection import Goal, Selection
+from windowsill.state.prompt.update import WITHHELD, Update, compare, write_update
+from windowsill.state.runtime import Phase
+from windowsill.state.shares import Shares, allocate
+from windowsill.state.state import LAYERS, State
+
+FormatName: TypeAlias = Literal["xml", "markdown"]
+
+FORMATS: dict[FormatName, type[Formatter]] = {"xml": XmlFormatter, "markdown": MarkdownFormatter}
+
+ROOT = "context"
+
+FIRST, NEXT = -1, 0
+"""Places of single values in the order of importance: before all elements of a layer, and beside the best of each."""
+
+
+class Allocate(Protocol):
+    """Shares out a window among the layers."""
+
+    def __call__(self, window: int, *, phase: Phase, size: SizeClass) -> Shares:
+        """Return the tokens of each layer."""
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a list is not shown."""
+
+    filtered: int = 0
+    """Not relevant, not fresh, not among the best, or no longer holding."""
+    no_room: int = 0
+    """Chosen, and without room in the budget."""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """A context."""
+
+    text: str
+    tokens: int
+    """Of the whole text."""
+    layers: dict[str, int]
+    """Tokens of each layer that is shown, counted on its part of the text."""
+    ratio: float
+    """`tokens` against what it would be with everything that was left out: 1.0 when nothing was."""
+    pieces: tuple[Piece, ...]
+    """In the order of the text."""
+    left_out: dict[str, LeftOut]
+    """By path; a list that is shown whole is not in it."""
+    digests: dict[str, str]
+    """By the id of a piece: what a model that gets this text was told. See `WITHHELD` for what had no room."""
+    shares: Shares
+    """How the budget was shared out before anything was passed on."""
+
+
+class _Gathered(NamedTuple):
+    """What may be shown of these layers of a state, from one moment until another."""
+
+    state: State
+    layers: tuple[str, ...]
+    since: float
+    until: float
+    items: list[Item]
+
+
+class Builder:
+    """Builds contexts and updates of them. A state that did not change is not looked at again.
+
+    `count` gives the tokens of a text. Several threads may share a builder; they take turns.
+    """
+
+    def __init__(
+        self,
+        count: Callable[[str], int],
+        *,
+        format: FormatName = "xml",
+        embedder: Embedder | None = None,
+        size: SizeClass = "balanced",
+        limits: Limits | None = None,
+        allocate: Allocate = allocate,
+    ) -> None:
+        if format not in FORMATS:
+            raise SettingError("format", format, " or ".join(FORMATS))
+        limits = limits or Limits()
+        self._formatter = FORMATS[format](count)
+        self._embedder = embedder
+        self._size = size
+        self._threshold = limits.relevance
+        self._allocate = allocate
+        self._goal: Goal | None = None
+        self._selections = {
+            kind.path: Selection(kind, limits, self._formatter) for kind in CATALOGUE if isinstance(kind, Kind)
+        }
+        self._singles: dict[str, Rendered] = {}
+        self._gathered: _Gathered | None = None
+        self._nothing_new: tuple[_Gathered, dict[str, str]] | None = None
+        self._layer_tokens: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def build(self, state: State, tokens: int, *, now: float, layers: Collection[str] = LAYERS) -> Built:
+        """Build the context of a state within so many tokens; `BudgetError` when system and task alone are larger.
+
+        A tenth of `tokens` stays free unless system and task need it. `now` decides which observations still hold.
+        """
+        with self._lock:
+            shares = self._allocate(tokens, phase=state.runtime.phase, size=self._size)
+            gathered = self._gather(state, now, layers)
+            taken, room = fit(gathered.items, shares, self._formatter.tag_tokens(ROOT, 0), self._formatter)
+            written = write_fitting(self._formatter, ROOT, taken, (), min(room, tokens), tokens)
+            return self._built(gathered, written, shares)
+
+    def update(
+        self, told: Mapping[str, str], state: State, tokens: int, *, now: float, layers: Collection[str] = LAYERS
+    ) -> Update | None:
+        """Tell what is new, changed or gone since a model was told; `None` when there is nothing to tell.
+
+        `told` are the digests of the context it got, with those of later updates. What only grew old, or gave way to
+        something more important, is no news.
+        """
+        with self._lock:
+            gathered = self._gather(state, now, layers)
+            if self._nothing_new is not None and self._nothing_new[0] is gathered and self._nothing_new[1] == told:
+                return None
+            found = compare(told, gathered.items, self._selections, state, layers)
+            if found.changed or found.gone:
+                return write_update(found, tokens, self._formatter)
+            self._nothing_new = gathered, dict(told)
+            return None
+
+    def _gather(self, state: State, now: float, layers: Collection[str]) -> _Gathered:
+        last = self._gathered
+        names = tuple(layers)
+        if last is not None and last.state is state and last.layers == names and last.since <= now < last.until:
+            return last
+        unknown = [layer for layer in names if layer not in LAYERS]
+        if unknown:
+            raise InputError(f"there is no layer {unknown[0]!r}", remedy=f"the layers are {', '.join(LAYERS)}")
+        if self._goal is None or self._goal.text != state.task.goal:
+            self._goal = Goal(state.task.goal, self._threshold, self._embedder)
+        items: list[Item] = []
+        until = float("inf")
+        for entry in CATALOGUE:
+            if entry.layer not in names:
+                continue
+            if isinstance(entry, Single):
+                items += self._single(entry, state)
+            else:
+                selection = self._selections[entry.path]
+                items += selection.choose(state, self._goal, now)
+                until = min(until, selection.until)
+        self._gathered = _Gathered(state, names, now, until, items)
+        return self._gathered
+
+    def _single(self, entry: Single, state: State) -> list[Item]:
+        node = entry.node(state)
+        if node is None:
+            return []
+        rendered = self._singles.get(entry.path)
+        if rendered is None or rendered.node != node:
+            rendered = self._singles[entry.path] = self._formatter.render(node)
+        place = PLACES[entry.path]
+        order = NEXT if entry.expendable else FIRST
+        return [Item(entry, "", f"{entry.path}#", rendered, (order, place), (place, 0))]
+
+    def _built(self, gathered: _Gathered, written: FittedText, shares: Shares) -> Built:
+        shown = {item.id for item in written.items}
+        lists = [each for path, each in self._selections.items() if each.kind.layer in gathered.layers]
+        filtered = {each.kind.path: len(each.elements) - len(each.items) for each in lists}
+        no_room = Counter(item.kind.path for item in gathered.items if item.id not in shown)
+        layers = {LAYER_OF_TAG[tag]: text for tag, text in self._formatter.layer_texts(written.parts).items()}
+        # A layer that did not change is not counted again.
+        known = self._layer_tokens
+        self._layer_tokens = {
+            text: known[text] if text in known else self._formatter.count(text) for text in layers.values()
+        }
+        everything = sum(each.tokens for each in lists)
+        everything += sum(item.rendered.tokens for item in gathered.items if isinstance(item.kind, Single))
+        missing = everything - sum(item.rendered.tokens for item in written.items)
+        return Built(
+            text=written.text,
+            tokens=written.tokens,
+            layers={layer: self._layer_tokens[text] for layer, text in layers.items()},
+            ratio=written.tokens / (written.tokens + missing) if missing else 1.0,
+            pieces=tuple(item.piece() for item in written.items),
+            left_out={
+                path: LeftOut(filtered=filtered.get(path, 0), no_room=no_room[path])
+                for path in {**filtered, **no_room}
+                if filtered.get(path) or no_room[path]
+            },
+            digests={
+                item.id: item.rendered.digest if item.id in shown else f"{WITHHELD}{item.rendered.digest}"
+                for item in gathered.items
+            },
+            shares=shares,
+        )

@@ -1,0 +1,532 @@
+"""The table of everything that a model is shown of a state, and how each part is chosen and shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from windowsill.errors import SettingError
+from windowsill.state.evidence import Observation
+from windowsill.state.prompt.formats import Node, clean
+from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
+from windowsill.state.state import State
+from windowsill.state.system import Policy
+from windowsill.state.task import TaskLimits
+from windowsill.state.work import Step
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of each list is shown at most, and how near to the goal it has to be. The rest stays in the state."""
+
+    relevance: float = 0.3
+    """From 0 to 1; only what is above it has to do with the goal."""
+    summaries: int = 5
+    """The most relevant ones."""
+    decisions: int = 5
+    """Of those that are remembered, the most relevant ones."""
+    facts: int = 10
+    """Of those that are verified and relevant, the surest ones."""
+    templates: int = 3
+    """The most relevant ones."""
+    short_term: int = 5
+    """The newest observations that hold."""
+    observations: int = 5
+    """The newest pieces of evidence,"""
+    seconds: float = 60.0
+    """not older than this."""
+    retrieved: int = 10
+    """The most relevant ones."""
+    latest: int = 3
+    """Of errors, warnings, failures and decisions of the run, each."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.relevance <= 1:
+            raise SettingError("limits.relevance", self.relevance, "a number from 0 to 1")
+        for name in self.__struct_fields__:
+            if not getattr(self, name) >= 0:
+                raise SettingError(f"limits.{name}", getattr(self, name), "0 or more")
+
+
+# How a value is shown
+
+
+class Child(NamedTuple):
+    """A field that becomes nodes of its own: one, or one for each of its values."""
+
+    field: str
+    tag: str
+    look: Look | None = None
+    keep_empty: bool = False
+    """Show an empty text: an empty file is not the same as none."""
+
+
+class Look(NamedTuple):
+    """How a struct is shown: the field that is its text, the fields beside it, and those below it."""
+
+    tag: str
+    text: str = ""
+    attributes: tuple[str, ...] = ()
+    children: tuple[Child, ...] = ()
+
+
+def _look(tag: str, text: str, attributes: str, *children: str | Child) -> Look:
+    """Write a look in short; a child is `field` or `field:tag`."""
+    below = (each if isinstance(each, Child) else Child(each.split(":")[0], each.split(":")[-1]) for each in children)
+    return Look(tag, text, tuple(attributes.split()), tuple(below))
+
+
+def node_of(look: Look, value: Any) -> Node:
+    """Make the node of a struct. Empty fields are left out."""
+    attributes = [(name, attribute_text(name, getattr(value, name))) for name in look.attributes]
+    text = getattr(value, look.text) if look.text else ""
+    return Node(
+        look.tag,
+        (*((name, text) for name, text in attributes if text), *_json_mark(text)),
+        value_text(text),
+        tuple(below for child in look.children for below in _children(child, getattr(value, child.field))),
+    )
+
+
+def leaf(tag: str, value: Any) -> Node:
+    """Make the node of a single value."""
+    return Node(tag, _json_mark(value), value_text(value))
+
+
+def _unless_empty(node: Node) -> Node | None:
+    return node if node != Node(node.tag) else None
+
+
+def _children(child: Child, value: Any) -> list[Node]:
+    nothing = value is None or (isinstance(value, str) and not value and not child.keep_empty)
+    values = value if isinstance(value, tuple) else () if nothing else (value,)
+    if child.look is None:
+        return [leaf(child.tag, each) for each in values]
+    return [node for each in values if (node := _unless_empty(node_of(child.look, each))) is not None]
+
+
+def _json_mark(value: Any) -> tuple[tuple[str, str], ...]:
+    """A text and a number must not look the same: `as` says that a value is written as JSON."""
+    return () if isinstance(value, str) else (("as", "json"),)
+
+
+def value_text(value: Any) -> str:
+    """Write a value as text: a string as it is, anything else as JSON with its keys in order."""
+    if isinstance(value, str):
+        return clean(value)
+    try:
+        return clean(json.dumps(value, ensure_ascii=False, sort_keys=True, default=_builtin))
+    except (TypeError, ValueError, RecursionError):
+        # Keys of several kinds cannot be sorted, and a value may hold itself: it is shown all the same.
+        return clean(_blunt_text(value))
+
+
+def _blunt_text(value: Any) -> str:
+    try:
+        return str(value)
+    except RecursionError:
+        return "a value too deep to be shown"
+    except ValueError:
+        return "a number too long to be shown"
+
+
+def _builtin(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
+def attribute_text(name: str, value: Any) -> str:
+    """Write a field as an attribute; empty when it says nothing."""
+    if value is None:
+        return ""
+    if name == "at":
+        return time_text(value) if value else ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return number_text(value)
+    return value_text(value)
+
+
+def number_text(value: float) -> str:
+    """Write a number, whole ones without a point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 10**15 else repr(value)  # beyond that an exponent
+
+
+def time_text(at: float) -> str:
+    """Write a time in UTC, to the second."""
+    if math.isfinite(at):
+        try:
+            return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        except (ValueError, OverflowError, OSError):
+            pass
+    return number_text(at) if math.isfinite(at) else repr(at)
+
+
+# How a list is chosen from
+
+
+def _always(_element: Any) -> bool:
+    return True
+
+
+def _all_equal(_element: Any, _relevance: float) -> Any:
+    return 0
+
+
+class Kind(NamedTuple):
+    """A list of the state."""
+
+    path: str
+    tags: tuple[str, ...]
+    """Of the frame, from the layer's."""
+    look: Look
+    group: str = ""
+    """The kind of memory or evidence whose budget it draws on."""
+    about: Callable[[Any], str] | None = None
+    """What of an element is compared with the goal; `None` where the goal does not matter."""
+    holds: Callable[[Any], bool] = _always
+    """An element that does not hold is not shown, and a model that was told of it is told so."""
+    rank: Callable[[Any, float], Any] = _all_equal
+    """The higher, the more important, given the relevance; `None` is passed over."""
+    limit: str = ""
+    """The field of `Limits` that says how many."""
+    newest: bool = False
+    """Of two with the same rank the later is the more important."""
+    by_rank: bool = False
+    """Shown by rank, and not in the order of the state."""
+    expiry: Callable[[Any, State, Limits], float] | None = None
+    """The moment from which an element is no longer shown."""
+    latest_of: str = ""
+    """Of elements with the same value in this field only the most important is shown."""
+    fades: Literal["always", "at the cap", "never"] = "never"
+    """When an element may leave the state because of its age alone: nobody is told then."""
+
+    @property
+    def layer(self) -> str:
+        """The layer it belongs to."""
+        return self.path.partition(".")[0]
+
+    def elements(self, state: State) -> tuple[Any, ...]:
+        """Return the list; of what happened only as much as the state keeps in sight."""
+        found: tuple[Any, ...] = attrgetter(self.path)(state)
+        if self.fades == "at the cap":
+            return found[max(0, len(found) - state.memory.episodic.max_entries) :]
+        return found
+
+    def may_have_faded(self, state: State) -> bool:
+        """Tell whether an element that is gone may have left by its age."""
+        if self.fades == "at the cap":
+            return len(attrgetter(self.path)(state)) >= state.memory.episodic.max_entries
+        return self.fades == "always"
+
+
+class Single(NamedTuple):
+    """A value of the state that is not a list of elements."""
+
+    path: str
+    tags: tuple[str, ...]
+    node: Callable[[State], Node | None]
+    """`None` when there is nothing to show."""
+    expendable: bool = False
+    """It goes before the elements of its layer when room is short; otherwise it is the last to go."""
+
+    group: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The layer it belongs to."""
+        return self.path.partition(".")[0]
+
+
+def _by_relevance(_element: Any, relevance: float) -> float:
+    return relevance
+
+
+def _by_age(element: Any, _relevance: float) -> float:
+    return float(element.at)
+
+
+def _by_confidence(element: Any, _relevance: float) -> float:
+    return float(element.confidence)
+
+
+# The system, the task and the run
+
+_ROLE = _look("role", "", "", "name", "description", "capabilities:capability", "limitations:limitation")
+_CONSTRAINTS = _look(
+    "constraints",
+    "",
+    "max_seconds max_tool_calls max_file_bytes max_cost",
+    "allowed_domains:allowed_domain",
+    "forbidden_paths:forbidden_path",
+)
+_POLICY = _look("policy", "rule", "id category priority enforcement")
+_FORMAT = _look("output_format", "", "type", "schema", "examples:example")
+_TASK_LIMITS = _look("limits", "", "max_seconds max_cost min_quality")
+_ABOUT = _look("about", "", "created_by priority", "tags:tag")
+_CRITERION = _look("criterion", "description", "id measurable")
+_FAILURE = _look("failure", "error", "id at tool retries")
+_DECISION = _look("decision", "description", "id at", "rationale", "alternatives:alternative")
+
+
+def _constraints(state: State) -> Node | None:
+    node = node_of(_CONSTRAINTS, state.system.constraints)
+    if state.system.constraints.allowed_domains == ():
+        # No host at all is not the same as any host.
+        node = node._replace(children=(leaf("allowed_domains", "none"), *node.children))
+    return _unless_empty(node)
+
+
+def _audit(state: State) -> Node | None:
+    asked = state.system.audit.require_approval
+    return Node("audit", children=tuple(leaf("require_approval", each) for each in asked)) if asked else None
+
+
+def _task_limits(state: State) -> Node | None:
+    return node_of(_TASK_LIMITS, state.task.limits) if state.task.limits != TaskLimits() else None
+
+
+def _permissions(state: State) -> Node:
+    return Node("permissions", children=tuple(leaf("permission", each) for each in state.runtime.permissions))
+
+
+def _by_priority(policy: Policy, _relevance: float) -> tuple[bool, int]:
+    return policy.enforcement == "hard", policy.priority
+
+
+def _latest(path: str, tag: str, look: Look) -> Kind:
+    """The latest of what happened in a run; the whole of it is in the history."""
+    return Kind(path, ("runtime_state", tag), look, limit="latest", newest=True, fades="always")
+
+
+_SYSTEM, _TASK, _RUN = ("system",), ("task",), ("runtime_state",)
+
+_LASTING: tuple[Kind | Single, ...] = (
+    Single("system.role", _SYSTEM, lambda state: _unless_empty(node_of(_ROLE, state.system.role))),
+    Single("system.constraints", _SYSTEM, _constraints),
+    Single("system.audit", _SYSTEM, _audit),
+    Kind("system.policies", (*_SYSTEM, "policies"), _POLICY, rank=_by_priority, by_rank=True),
+    Single("task.goal", _TASK, lambda state: leaf("goal", state.task.goal) if state.task.goal else None),
+    Single("task.output_format", _TASK, lambda state: node_of(_FORMAT, state.task.output_format)),
+    Single("task.limits", _TASK, _task_limits),
+    Single("task.about", _TASK, lambda state: _unless_empty(node_of(_ABOUT, state.task.about))),
+    Kind("task.success_criteria", (*_TASK, "success_criteria"), _CRITERION),
+    Single("runtime.phase", _RUN, lambda state: leaf("phase", state.runtime.phase)),
+    Single("runtime.environment", _RUN, lambda state: leaf("environment", state.runtime.environment)),
+    Single("runtime.permissions", _RUN, _permissions),
+    _latest("runtime.execution.errors", "recent_errors", _look("error", "message", "id at")),
+    _latest("runtime.execution.warnings", "recent_warnings", _look("warning", "message", "id at")),
+    _latest("runtime.failures", "recent_failures", _FAILURE),
+    _latest("runtime.execution.decisions", "recent_decisions", _DECISION),
+)
+"""The system and the task are shown whole. What the run has used is left out: it would change with every call."""
+
+# Memory
+
+SIGNIFICANCE = {"medium": 1, "high": 2}
+"""Milestones that are shown at all, and how much they matter."""
+
+_VARIABLE = _look("variable", "value", "name")
+_TURN = _look("turn", "text", "id role at")
+_OBSERVATION = _look("observation", "result", "id at source tool")
+_SUMMARY = _look("summary", "text", "id at relevance")
+_MILESTONE = _look("milestone", "event", "id significance")
+_FACT = _look("fact", "content", "id source confidence")
+_DEFINITION = _look("definition", "definition", "term context", "examples:example")
+_PREFERENCE = _look("preference", "value", "category name")
+_KNOWLEDGE = _look("knowledge", "content", "id category", "references:reference")
+_SKILL = _look(
+    "skill",
+    "",
+    "id name",
+    "description",
+    "prerequisites:prerequisite",
+    "required_tools:required_tool",
+    "steps:step",
+    "examples:example",
+)
+_TEMPLATE = _look("template", "content", "id name category", "variables:variable")
+_ITEM = _look("item", "description", "completed optional")
+_CHECKLIST = _look("checklist", "", "id name", Child("items", "item", _ITEM))
+_PHASE = _look("phase", "", "name", "steps:step", "validations:validation")
+_PROCEDURE = _look("procedure", "", "id name estimated_seconds", "description", Child("phases", "phase", _PHASE))
+
+
+def _by_significance(milestone: Any, _relevance: float) -> int | None:
+    return SIGNIFICANCE.get(milestone.significance)
+
+
+def _short_term_expiry(seen: Observation, state: State, _limits: Limits) -> float:
+    return seen.at + min(seen.ttl, state.memory.short_term.ttl)
+
+
+def _preference_text(preference: Any) -> str:
+    return f"{preference.category} {preference.name} {value_text(preference.value)}"
+
+
+def _checklist_text(checklist: Any) -> str:
+    return " ".join((checklist.name, *(item.description for item in checklist.items)))
+
+
+def _about(*fields: str) -> dict[str, Any]:
+    """Choose by what an element says in these fields; the nearer to the goal, the more important."""
+    return {"about": lambda element: " ".join(getattr(element, each) for each in fields), "rank": _by_relevance}
+
+
+_NEWEST: dict[str, Any] = {"rank": _by_age, "newest": True}
+_OBSERVED: dict[str, Any] = {**_NEWEST, "by_rank": True, "fades": "always"}
+_EPISODE: dict[str, Any] = {"fades": "at the cap"}
+
+
+def _memory(path: str, tag: str, look: Look, **rules: Any) -> Kind:
+    """A list of memory; the first part of its path is the kind of memory."""
+    group = path.split(".", maxsplit=1)[0]
+    return Kind(f"memory.{path}", ("memory", group, tag), look, group, **rules)
+
+
+_REMEMBERED: tuple[Kind | Single, ...] = (
+    _memory("short_term.variables", "working_variables", _VARIABLE, **_NEWEST),
+    _memory("short_term.turns", "recent_turns", _TURN, newest=True, fades="always"),
+    _memory(
+        "short_term.observations",
+        "recent_observations",
+        _OBSERVATION,
+        expiry=_short_term_expiry,
+        limit="short_term",
+        **_OBSERVED,
+    ),
+    _memory("episodic.summaries", "summaries", _SUMMARY, by_rank=True, limit="summaries", **_EPISODE, **_about("text")),
+    _memory(
+        "episodic.decisions",
+        "decisions",
+        _DECISION,
+        limit="decisions",
+        **_EPISODE,
+        **_about("description", "rationale"),
+    ),
+    _memory("episodic.milestones", "milestones", _MILESTONE, rank=_by_significance, newest=True, **_EPISODE),
+    _memory(
+        "semantic.facts",
+        "facts",
+        _FACT,
+        holds=lambda fact: fact.verified,
+        by_rank=True,
+        limit="facts",
+        **{**_about("content"), "rank": _by_confidence},
+    ),
+    _memory("semantic.definitions", "definitions", _DEFINITION, **_about("term", "definition", "context")),
+    _memory("semantic.preferences", "preferences", _PREFERENCE, about=_preference_text, rank=_by_relevance),
+    _memory("semantic.project_knowledge", "project_knowledge", _KNOWLEDGE, **_about("category", "content")),
+    _memory("procedural.skills", "skills", _SKILL, **_about("name", "description")),
+    _memory(
+        "procedural.templates",
+        "templates",
+        _TEMPLATE,
+        by_rank=True,
+        limit="templates",
+        **_about("name", "category", "content"),
+    ),
+    _memory("procedural.checklists", "checklists", _CHECKLIST, about=_checklist_text, rank=_by_relevance),
+    _memory("procedural.procedures", "procedures", _PROCEDURE, **_about("name", "description")),
+)
+
+# Evidence and work
+
+STATUSES = ("skipped", "completed", "failed", "pending", "in_progress")
+"""Of steps, the least telling first."""
+
+_PLACE = _look("place", "", "page section at")
+_RETRIEVED = _look("result", "content", "id source query relevance", Child("place", "place", _PLACE))
+_CITATION = _look("citation", "text", "id source location used_in")
+_MEASUREMENT = _look("measurement", "", "id at metric value unit context")
+_STEP = _look(
+    "step",
+    "description",
+    "id status estimated_seconds actual_seconds",
+    "dependencies:after",
+    "tools:tool",
+    "result",
+    "error",
+)
+_CHANGE = _look(
+    "change",
+    "",
+    "id type target",
+    "rationale",
+    Child("before", "before", keep_empty=True),
+    Child("after", "after", keep_empty=True),
+)
+_HYPOTHESIS = _look("hypothesis", "description", "id confidence result", "evidence:ground")
+_DRAFT = _look("draft", "content", "id type version")
+
+
+def _evidence_expiry(seen: Observation, _state: State, limits: Limits) -> float:
+    return seen.at + min(seen.ttl, limits.seconds)
+
+
+def _by_status(step: Step, _relevance: float) -> int:
+    return STATUSES.index(step.status)
+
+
+def _completion(state: State) -> Node | None:
+    at = state.work.plan.estimated_completion
+    return leaf("estimated_completion", time_text(at)) if at is not None else None
+
+
+def _current_step(state: State) -> Node | None:
+    return leaf("current_step", state.work.plan.current) if state.work.plan.current else None
+
+
+def _scratchpad(state: State) -> Node | None:
+    return leaf("scratchpad", state.work.scratchpad) if state.work.scratchpad else None
+
+
+def _evidence(name: str, tag: str, look: Look, group: str, **rules: Any) -> Kind:
+    return Kind(f"evidence.{name}", ("evidence", tag), look, group, **rules)
+
+
+_WORK, _PLAN = ("work_buffer",), ("work_buffer", "plan")
+
+_CURRENT: tuple[Kind | Single, ...] = (
+    _evidence(
+        "observations",
+        "recent_observations",
+        _OBSERVATION,
+        "observations",
+        expiry=_evidence_expiry,
+        limit="observations",
+        **_OBSERVED,
+    ),
+    _evidence("retrieved", "retrieved", _RETRIEVED, "retrieval", by_rank=True, limit="retrieved", **_about("content")),
+    _evidence("citations", "citations", _CITATION, "retrieval", **_NEWEST),
+    _evidence("measurements", "measurements", _MEASUREMENT, "observations", latest_of="metric", **_NEWEST),
+    Single("work.scratchpad", _WORK, _scratchpad, expendable=True),
+    Single("work.plan.current", _PLAN, _current_step),
+    Single("work.plan.estimated_completion", _PLAN, _completion),
+    Kind("work.plan.steps", _PLAN, _STEP, rank=_by_status),
+    Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=lambda change: not change.applied, **_NEWEST),
+    Kind("work.hypotheses", (*_WORK, "hypotheses"), _HYPOTHESIS, holds=lambda guess: guess.open, rank=_by_confidence),
+    Kind("work.drafts", (*_WORK, "drafts"), _DRAFT, **_NEWEST),
+)
+
+CATALOGUE: tuple[Kind | Single, ...] = (*_LASTING, *_REMEMBERED, *_CURRENT)
+"""Everything that is shown, in the order in which it is shown: the most lasting first. In each part of the frame single
+values come before lists: a heading has no end but the next heading."""
+
+PLACES = {each.path: place for place, each in enumerate(CATALOGUE)}
+
+LAYER_OF_TAG = {each.tags[0]: each.layer for each in CATALOGUE}
+
+IMPORTANCE = {"system": 100, "task": 100, "runtime": 80, "memory": 50, "evidence": 80, "work": 50}
+"""Who gets what others leave first, and loses last: 100 is critical, 80 high, 50 medium."""
+
+WHOLE = ("system", "task")
+"""Layers that are shown whole or not at all."""
+
+GROUPS: dict[str, Points] = {"memory": MEMORY_WEIGHTS, "evidence": EVIDENCE_WEIGHTS}
+"""Layers whose budget is shared out further."""
