@@ -5,16 +5,17 @@ import subprocess
 import sys
 
 import pytest
+from opentelemetry.trace import NoOpTracerProvider
 
 from cli_calls import anthropic_turns, call, saved
 from store_journal import child_env
 from telemetry_heard import listening
-from windowsill import telemetry
-from windowsill.telemetry import faults
+from windowsill import InputError, telemetry
+from windowsill.telemetry import metrics
 
 pytestmark = pytest.mark.integration
 
-WITHOUT = "import sys; sys.modules['opentelemetry'] = None\n"
+WITHOUT = "import sys; sys.modules['opentelemetry.sdk'] = None\n"
 """As in an environment without the extra."""
 
 
@@ -55,12 +56,12 @@ def test_closing_twice_is_fine(tmp_path):
 
 def test_a_full_disk_costs_nothing(monkeypatch, caplog):
     """It is logged, and the work goes on."""
-    monkeypatch.setattr(faults, "_LOGGED", set())
+    monkeypatch.setattr(metrics, "_logged", set())
     with telemetry.to_file("/dev/full"), telemetry.span("compose") as span:
         done = span.live
     assert done
     assert [record.getMessage() for record in caplog.records] == [
-        "telemetry failed with OSError: [Errno 28] No space left on device; further ones are not told"
+        "telemetry failed with OSError: [Errno 28] No space left on device; further ones are not logged"
     ]
 
 
@@ -134,7 +135,7 @@ def test_without_the_extra_the_remedy_is_said(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=child_env(), text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "windowsill: writing spans needs a package that is missing: opentelemetry.sdk; "
+        "windowsill: writing spans needs a package that is missing: opentelemetry.sdk.trace; "
         "pip install 'windowsill[telemetry]'\n"
     )
     assert not (tmp_path / "t").exists()
@@ -163,3 +164,14 @@ def test_a_provider_that_was_given_by_hand_hears_on(tmp_path):
             pass
         assert [span.name for span in heard.spans] == ["meanwhile", "afterwards"]
     assert [line["name"] for line in lines(tmp_path / "trace")] == ["meanwhile"]
+
+
+def test_a_provider_of_another_make_cannot_be_written_beside(tmp_path):
+    """It is said before anything is lost."""
+    telemetry.use(tracer_provider=NoOpTracerProvider())
+    try:
+        with pytest.raises(InputError, match=r"not the SDK's; give telemetry\.use\(\)"):
+            telemetry.to_file(tmp_path / "trace")
+    finally:
+        telemetry.use()
+    assert not (tmp_path / "trace").exists()

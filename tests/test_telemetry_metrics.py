@@ -1,6 +1,7 @@
 """Metrics: what is counted, under which names, and what it costs."""
 
 from threading import Thread
+from urllib.request import urlopen
 
 import pytest
 
@@ -8,8 +9,7 @@ from telemetry_heard import listening
 from windowsill import telemetry
 from windowsill.messages import Usage
 from windowsill.models import PriceList, find
-from windowsill.telemetry import instruments, names
-from windowsill.telemetry.listening import listeners
+from windowsill.telemetry import names
 from windowsill.writers.metering import meter
 
 pytestmark = pytest.mark.unit
@@ -111,7 +111,7 @@ def test_a_model_that_nobody_knows_is_counted_without_its_cost(heard):
 
 
 class Broken:
-    """A meter provider whose counters fail, and from which nobody collects."""
+    """A meter provider whose counters fail."""
 
     def __init__(self):
         self.values = []
@@ -130,28 +130,28 @@ class Broken:
 
 
 def test_a_meter_that_raises_costs_nothing_but_its_own_figures():
-    """Others hear them, and it hears the ones it can take."""
+    """It gets the ones it can take."""
     broken = Broken()
-    with listening() as heard:
-        telemetry.use(meter_provider=broken)
-        more = listeners.listen(heard.meters)
+    telemetry.use(meter_provider=broken)
+    try:
         telemetry.count(names.FOLDS)
         telemetry.record(names.CACHE_HIT_RATIO, 0.5)
-        listeners.meters()[0].hand_over()
-        listeners.leave(more)
-        telemetry.count(names.FOLDS)
-        assert [point.value for point in heard.points("windowsill.folds")] == [1]
+    finally:
+        telemetry.use()
     assert broken.values == [0.5]
 
 
-def test_what_nobody_collects_does_not_pile_up(monkeypatch):
-    """From some number on a meter gets its figures whether it asks or not."""
-    monkeypatch.setattr(instruments, "MOST_WAITING", 3)
-    meter = Broken()
-    kept = instruments.Instruments(meter)
-    for value in range(5):
-        kept.note(("histogram", "m", value, {}))
-    assert meter.values == [0, 1, 2, 3]
+def test_a_meter_that_raises_takes_nothing_from_the_others():
+    """A scrape has the figure that it refused."""
+    telemetry.use(meter_provider=Broken())
+    try:
+        with telemetry.serve_metrics(0) as serving:
+            telemetry.count(names.FOLDS)
+            with urlopen(f"http://127.0.0.1:{serving.port}/metrics", timeout=10) as answer:
+                scraped = answer.read().decode()
+    finally:
+        telemetry.use()
+    assert "windowsill_folds_total 1.0" in scraped
 
 
 def test_figures_of_many_threads_are_all_counted(heard):
@@ -172,7 +172,7 @@ def test_figures_of_many_threads_are_all_counted(heard):
 
 
 def test_a_figure_is_told_with_an_example_of_the_trace_it_is_from(heard):
-    """Though it is handed over later."""
+    """That of the innermost span."""
     with telemetry.span("compose", timed=names.COMPOSE_DURATION), telemetry.span("fold"):
         telemetry.count(names.FOLDS)
     (point,) = heard.points("windowsill.folds")

@@ -14,8 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from telemetry_heard import listening
 from windowsill import telemetry
 from windowsill.errors import InputError
-from windowsill.telemetry import faults
-from windowsill.telemetry.spans import NOTHING
+from windowsill.telemetry import metrics
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +28,7 @@ def heard():
 @pytest.fixture
 def untold(monkeypatch):
     """As in a process in which nothing went wrong yet."""
-    monkeypatch.setattr(faults, "_LOGGED", set())
+    monkeypatch.setattr(metrics, "_logged", set())
 
 
 def test_a_span_has_the_conventions_names_and_ours_beside_them(heard):
@@ -88,14 +87,13 @@ def test_an_error_of_somebody_elses_is_told_with_its_module(heard):
     assert heard.said("plan") == {"error.type": "json.decoder.JSONDecodeError"}
 
 
-def test_without_a_listener_every_span_is_the_same_object_that_does_nothing():
-    """Nothing is made, and nothing is kept."""
-    span = telemetry.span("compose", session="s")
-    assert span is NOTHING is telemetry.span("fold")
-    with span as inside:
-        inside.set(tokens=1)
-        inside.fail("never")
-    assert not inside.live
+def test_without_a_listener_a_span_records_nothing():
+    """It takes whatever it is given, and leaves the context as it was."""
+    with telemetry.span("compose", session="s") as span:
+        span.set(tokens=1)
+        span.fail("never")
+        assert trace.get_current_span() is trace.INVALID_SPAN
+    assert not span.live
 
 
 def test_what_is_raised_goes_through_a_span_that_nobody_hears():
@@ -136,9 +134,11 @@ def test_a_function_that_is_carried_to_another_thread_stays_under_the_span_of_no
     assert [heard.parent(span) for span in heard.spans if span.name == "write"] == ["plan", None]
 
 
-def test_without_a_listener_a_function_is_carried_as_it_is():
-    """No wrapper where there is nothing to carry."""
-    assert telemetry.carried(print) is print
+def test_without_a_listener_a_function_is_carried_as_well():
+    """It does what it did."""
+    done = []
+    telemetry.carried(lambda: done.append(1))()
+    assert done == [1]
 
 
 class Broken:
@@ -182,7 +182,7 @@ def test_a_tracer_that_raises_costs_nothing_and_is_logged_once(caplog):
         telemetry.use()
     assert len(done) == 2
     assert [record.getMessage() for record in caplog.records] == [
-        "telemetry failed with RuntimeError: no span for you; further ones are not told"
+        "telemetry failed with RuntimeError: no span for you; further ones are not logged"
     ]
 
 

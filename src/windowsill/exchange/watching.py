@@ -15,8 +15,7 @@ from windowsill.messages import Reply, Request
 from windowsill.session import Session
 from windowsill.session.resuming import Resumed
 from windowsill.telemetry import ModelCall, names
-from windowsill.telemetry.calls import NO_CALL
-from windowsill.telemetry.faults import harmless
+from windowsill.telemetry.metrics import harmless
 from windowsill.writers.metering import meter
 
 _SETTINGS = {
@@ -43,7 +42,7 @@ class Watching:
     """What is told of one call. While nobody listens it does nothing."""
 
     def __init__(self) -> None:
-        self._call: ModelCall = NO_CALL
+        self._call: ModelCall | None = None
         self._model: str | None = None
         self._format = ""
         self._meters = False
@@ -74,7 +73,7 @@ class Watching:
         # What a session does not record is counted here.
         self._meters = resumed is None
         self._model, self._format = model, format
-        with harmless:
+        with harmless():
             call.set(**_settings(read.rest if read is not None else {}))
             if call.wants_content and resumed is not None:
                 sent = formats.read_request(resumed.payload.body(), format=format)
@@ -83,50 +82,54 @@ class Watching:
 
     def again(self, resumed: Resumed) -> None:
         """A smaller request is sent in place of one that was too long."""
-        if self._call.live and resumed.payload.compacted:
+        if self._call is not None and resumed.payload.compacted:
             self._call.set(compacted=True)
 
     def streams(self) -> None:
         """The answer is streamed: the call goes on until it is whole."""
-        self._call.keep()
+        if self._call is not None:
+            self._call.keep()
 
     def hears(self) -> None:
         """A piece of a streamed answer has come."""
-        self._call.heard()
+        if self._call is not None:
+            self._call.heard()
 
     def answered(self, status: int, body: bytes, *, success: bool) -> None:
         """A whole answer has come."""
-        if not self._call.live:
+        call = self._call
+        if call is None or not call.live:
             return
-        with harmless:
+        with harmless():
             if success:
-                self._tell(_reply(self._format, body), _identity(body))
+                self._tell(call, _reply(self._format, body), _identity(body))
             else:
-                self._call.fail(str(status))
-        self._call.end()
+                call.fail(str(status))
+        call.end()
 
     def streamed(self, stream: streaming.Stream | None) -> None:
         """A stream has ended, or nobody reads on; without a stream it could not be read."""
-        if not self._call.live:
+        call = self._call
+        if call is None or not call.live:
             return
-        with harmless:
+        with harmless():
             if stream is not None:
-                self._tell_stream(stream, stream.body())
-        self._call.end()
+                self._tell_stream(call, stream, stream.body())
+        call.end()
 
-    def _tell_stream(self, stream: streaming.Stream, body: bytes) -> None:
+    def _tell_stream(self, call: ModelCall, stream: streaming.Stream, body: bytes) -> None:
         if stream.failure is not None:
-            self._call.fail(stream.failure.kind)
+            call.fail(stream.failure.kind)
         reply = _reply(self._format, body)
         if reply is not None and stream.partial:
             reply = msgspec.structs.replace(reply, stop_reason=BROKEN_OFF)
-        self._tell(reply, _identity(body))
+        self._tell(call, reply, _identity(body))
 
-    def _tell(self, reply: Reply | None, id: str | None) -> None:
+    def _tell(self, call: ModelCall, reply: Reply | None, id: str | None) -> None:
         if reply is None:
             return
         messages = (reply.message, *reply.more)
-        self._call.answered(reply.usage, model=reply.model, id=id, finish=reply.stop_reason, messages=messages)
+        call.answered(reply.usage, model=reply.model, id=id, finish=reply.stop_reason, messages=messages)
         if self._meters:
             meter(reply.usage, self._model or "", self._format)
 

@@ -1,18 +1,13 @@
-"""Spans and metrics in the names of OpenTelemetry's GenAI conventions; nothing at all where no SDK listens.
+"""Spans and metrics in the names of OpenTelemetry's GenAI conventions.
 
-OpenTelemetry is never imported here: once the application has set up an SDK, it hears us.
+They go through `opentelemetry-api`, which records nothing until the application sets up an SDK.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from windowsill.telemetry.calls import ModelCall, ToolRun, model_call, retrieval, tool_run
-from windowsill.telemetry.files import to_file
-from windowsill.telemetry.listening import listeners
+from windowsill.telemetry.export import serve_metrics, to_file, use
 from windowsill.telemetry.metrics import count, measures, record, usage
-from windowsill.telemetry.prometheus import serve_metrics
-from windowsill.telemetry.spans import Span, carried, span
+from windowsill.telemetry.spans import ModelCall, Span, ToolRun, carried, model_call, retrieval, span, tool_run
 
 __all__ = [
     "ModelCall",
@@ -31,9 +26,3 @@ __all__ = [
     "usage",
     "use",
 ]
-
-
-def use(*, tracer_provider: Any = None, meter_provider: Any = None) -> None:
-    """Tell these providers, in place of the ones that the application has set; without any, look those up again."""
-    listeners.trace_with(tracer_provider)
-    listeners.measure_with(meter_provider)

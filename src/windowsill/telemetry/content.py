@@ -1,102 +1,87 @@
-"""What was said, for those who ask for it: left out by default, and never with the secrets in it."""
+"""Message content on spans and events: left out by default, and never with the secrets in it."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
-from windowsill.telemetry.faults import harmless
 from windowsill.telemetry.names import EVENT, SCOPE
 
 SWITCH: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The variable with which OpenTelemetry's instrumentations are told to record what was said."""
-
-ON_SPANS: Final = frozenset({"true", "span_only", "span_and_event"})
-ON_EVENTS: Final = frozenset({"event_only", "span_and_event"})
-
-LOGS: Final = "opentelemetry._logs"
+"""The variable with which OpenTelemetry's instrumentations are told to record content."""
 
 
 def on_spans() -> bool:
-    """Whether spans are to carry what was said."""
-    return os.environ.get(SWITCH, "").strip().lower() in ON_SPANS
+    """Tell whether spans are to carry content."""
+    return os.environ.get(SWITCH, "").strip().lower() in ("true", "span_only", "span_and_event")
 
 
 def on_events() -> bool:
-    """Whether events are to carry what was said."""
-    return os.environ.get(SWITCH, "").strip().lower() in ON_EVENTS
+    """Tell whether events are to carry content."""
+    return os.environ.get(SWITCH, "").strip().lower() in ("event_only", "span_and_event")
 
 
-def cleaned(text: str) -> str:
-    """Text without the secrets in it."""
-    from windowsill.redaction import redacted  # noqa: PLC0415 - only where something is told
+def without_secrets(value: Any) -> Any:
+    """Return a text or a JSON value without the secrets in it: in texts, in names, or under the name of a secret."""
+    from windowsill.redaction import usual  # noqa: PLC0415 - only loaded where content is recorded
+    from windowsill.redaction.documents import redacted_value  # noqa: PLC0415 - as above
 
-    return redacted(text)
+    return redacted_value(value, usual())
 
 
-def told_messages(messages: Iterable[Message], *, finish: str | None = None) -> list[dict[str, Any]]:
-    """Messages in the form that the conventions have for them; `finish` is why the model stopped."""
+def messages_as_parts(messages: Iterable[Message], *, finish: str | None = None) -> list[dict[str, Any]]:
+    """Return messages in the form of the conventions; `finish` is why the model stopped."""
     more = {} if finish is None else {"finish_reason": finish}
     return [
         {
             "role": "tool" if message.results and len(message.results) == len(message.blocks) else message.role,
-            "parts": told_parts(message.blocks),
+            "parts": parts_of(message.blocks),
             **more,
         }
         for message in messages
     ]
 
 
-def told_parts(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """The blocks of a message as parts."""
+def parts_of(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Return the blocks of a message as parts, without secrets."""
     return [_part(block) for block in blocks]
 
 
 def _part(block: Block) -> dict[str, Any]:
     match block:
         case Text():
-            return {"type": "text", "content": cleaned(block.text)}
+            return {"type": "text", "content": without_secrets(block.text)}
         case Reasoning():
-            return {"type": "reasoning", "content": cleaned(block.text)}
+            return {"type": "reasoning", "content": without_secrets(block.text)}
         case ToolUse():
-            return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": told_value(block.input)}
+            return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": without_secrets(block.input)}
         case ToolResult():
-            response = "\n".join(_words(part) for part in block.content)
-            return {"type": "tool_call_response", "id": block.tool_use_id, "response": cleaned(response)}
+            response = "\n".join(_text(part) for part in block.content)
+            return {"type": "tool_call_response", "id": block.tool_use_id, "response": without_secrets(response)}
         case Image() | Document():
-            # A picture is no text that anybody reads in a trace; what it is suffices.
+            # Nobody looks at a picture in a trace: what it is suffices.
             modality = "image" if isinstance(block, Image) else "document"
             return {"type": "blob", "modality": modality, "mime_type": block.media_type, "content": ""}
         case _:
             return {"type": block.type or "unknown"}
 
 
-def _words(block: Block) -> str:
+def _text(block: Block) -> str:
     return block.text or "" if isinstance(block, Text | Document) else f"[{type(block).__name__.lower()}]"
 
 
-def told_value(value: Any) -> Any:
-    """A JSON value with the secrets taken out of it, wherever they stand: in texts, names, or because of a name."""
-    from windowsill.redaction import usual  # noqa: PLC0415 - only where something is told
-    from windowsill.redaction.documents import redacted_value  # noqa: PLC0415 - as above
-
-    return redacted_value(value, usual())
-
-
 def as_json(value: Any) -> str:
-    """A value for a span, whose attributes hold no objects."""
+    """Return a value as text: the attributes of a span hold no objects."""
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
 def emit(attributes: dict[str, Any]) -> None:
-    """Tell what was said as an event, where the application has set up a logger provider."""
-    api: Any = sys.modules.get(LOGS)
-    if api is None:
-        return
-    with harmless:
-        api.get_logger(SCOPE).emit(api.LogRecord(event_name=EVENT, attributes=attributes))
+    """Emit content as an event of the application's logger provider."""
+    # The API of events is not stable yet, and only those who ask for events load it.
+    from opentelemetry import _logs  # noqa: PLC0415
+
+    _logs.get_logger(SCOPE).emit(_logs.LogRecord(event_name=EVENT, attributes=attributes))

@@ -1,4 +1,4 @@
-"""The names under which things are told: OpenTelemetry's GenAI conventions, and our own beside them.
+"""Names of spans, attributes and metrics: those of OpenTelemetry's GenAI conventions, and our own.
 
 The constants of OpenTelemetry's Python package are deprecated, as the conventions moved to a repository of their own;
 so they are written down here.
@@ -6,50 +6,9 @@ so they are written down here.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 SCOPE: Final = "windowsill"
-OURS: Final = "windowsill."
-"""What stands before a name that no convention has."""
-
-# Attributes of the conventions.
-
-CONVERSATION_COMPACTED: Final = "gen_ai.conversation.compacted"
-"""Only ever true: where nothing was folded it is left out."""
-CONVERSATION_ID: Final = "gen_ai.conversation.id"
-DATA_SOURCE_ID: Final = "gen_ai.data_source.id"
-ERROR_TYPE: Final = "error.type"
-INPUT_MESSAGES: Final = "gen_ai.input.messages"
-OPERATION_NAME: Final = "gen_ai.operation.name"
-OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
-PROVIDER_NAME: Final = "gen_ai.provider.name"
-REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
-REQUEST_MODEL: Final = "gen_ai.request.model"
-REQUEST_STREAM: Final = "gen_ai.request.stream"
-REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
-REQUEST_TOP_K: Final = "gen_ai.request.top_k"
-REQUEST_TOP_P: Final = "gen_ai.request.top_p"
-RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
-RESPONSE_ID: Final = "gen_ai.response.id"
-RESPONSE_MODEL: Final = "gen_ai.response.model"
-RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
-RETRIEVAL_QUERY: Final = "gen_ai.retrieval.query.text"
-SERVER_ADDRESS: Final = "server.address"
-SERVER_PORT: Final = "server.port"
-SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
-TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - the name of an attribute, not a secret
-TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
-TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
-TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
-TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
-TOOL_NAME: Final = "gen_ai.tool.name"
-TOOL_TYPE: Final = "gen_ai.tool.type"
-USAGE_CACHE_CREATION: Final = "gen_ai.usage.cache_creation.input_tokens"
-USAGE_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
-USAGE_CACHE_WRITE: Final = "gen_ai.usage.cache_write.input_tokens"
-"""The newer name of `USAGE_CACHE_CREATION`; both are told while programs that show traces read either."""
-USAGE_INPUT: Final = "gen_ai.usage.input_tokens"
-USAGE_OUTPUT: Final = "gen_ai.usage.output_tokens"
 
 # Operations of the conventions.
 
@@ -73,36 +32,66 @@ TOKENS: Final = "windowsill.tokens"
 UNFOLDS: Final = "windowsill.unfolds"
 
 EVENT: Final = "gen_ai.client.inference.operation.details"
-"""The event that carries content where it is wanted apart from spans."""
+"""The event that carries message content apart from spans."""
+
+# Attributes. `compacted` and `stream` are only ever true: the conventions want them left out otherwise. What a cache
+# was written with has two names, of which programs that show traces read either.
+
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+REQUEST_TOP_P: Final = "gen_ai.request.top_p"
+
+_ATTRIBUTES: Final = {
+    "compacted": "gen_ai.conversation.compacted",
+    "error": "error.type",
+    "input_messages": "gen_ai.input.messages",
+    "kind": "windowsill.fold.kind",
+    "model": "gen_ai.request.model",
+    "operation": "gen_ai.operation.name",
+    "output_messages": "gen_ai.output.messages",
+    "port": "server.port",
+    "provider": "gen_ai.provider.name",
+    "query": "gen_ai.retrieval.query.text",
+    "response_finish": "gen_ai.response.finish_reasons",
+    "response_id": "gen_ai.response.id",
+    "response_model": "gen_ai.response.model",
+    "response_seconds": "gen_ai.response.time_to_first_chunk",
+    "server": "server.address",
+    "session": "gen_ai.conversation.id",
+    "source": "gen_ai.data_source.id",
+    "stream": "gen_ai.request.stream",
+    "system_instructions": "gen_ai.system_instructions",
+    "token_type": "gen_ai.token.type",
+    "tool": "gen_ai.tool.name",
+    "tool_arguments": "gen_ai.tool.call.arguments",
+    "tool_call": "gen_ai.tool.call.id",
+    "tool_description": "gen_ai.tool.description",
+    "tool_result": "gen_ai.tool.call.result",
+    "tool_type": "gen_ai.tool.type",
+    "used_cache_creation": "gen_ai.usage.cache_creation.input_tokens",
+    "used_cache_read": "gen_ai.usage.cache_read.input_tokens",
+    "used_cache_write": "gen_ai.usage.cache_write.input_tokens",
+    "used_input": "gen_ai.usage.input_tokens",
+    "used_output": "gen_ai.usage.output_tokens",
+}
+"""Full names by the short words that our code uses; any other word gets `windowsill.` before it."""
 
 
-class Keys(dict[str, str]):
-    """Attribute names by the short words of our code; a word that is not in the table is one of ours."""
+def full_names(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes under their full names, without those that are `None`; a name with a dot is full already."""
+    return {
+        _ATTRIBUTES.get(word) or (word if "." in word else f"windowsill.{word}"): value
+        for word, value in attributes.items()
+        if value is not None
+    }
 
-    def __missing__(self, word: str) -> str:
-        """`tokens` is `windowsill.tokens`; a name with a dot is whole already."""
-        name = self[word] = word if "." in word else OURS + word
-        return name
 
-
-KEYS: Final = Keys(
-    compacted=CONVERSATION_COMPACTED,
-    error=ERROR_TYPE,
-    model=REQUEST_MODEL,
-    operation=OPERATION_NAME,
-    port=SERVER_PORT,
-    provider=PROVIDER_NAME,
-    server=SERVER_ADDRESS,
-    session=CONVERSATION_ID,
-    source=DATA_SOURCE_ID,
-    tool=TOOL_NAME,
-    kind="windowsill.fold.kind",
-    strategy="windowsill.strategy",
+MEASURED: Final = frozenset(
+    _ATTRIBUTES[word] for word in ("error", "model", "operation", "provider", "response_model", "tool")
 )
-
-MEASURED: Final = frozenset({ERROR_TYPE, OPERATION_NAME, PROVIDER_NAME, REQUEST_MODEL, RESPONSE_MODEL, TOOL_NAME})
-"""Attributes of a span that its duration is told with. A session's id is not among them: every session would be a time
-series of its own."""
+"""Attributes of a span that its duration is recorded with. The session's id is not among them: every session would be a
+time series of its own."""
 
 _PROVIDERS: Final = {
     "google": "gcp.gemini",
@@ -112,7 +101,7 @@ _PROVIDERS: Final = {
     "responses": "openai",
     "xai": "x_ai",
 }
-"""What the conventions call those that we name otherwise."""
+"""The conventions' names of providers that we name otherwise."""
 
 _HOSTS: Final = {
     "openai.azure.com": "azure.ai.openai",
@@ -127,10 +116,10 @@ _HOSTS: Final = {
     "api.perplexity.ai": "perplexity",
     "api.x.ai": "x_ai",
 }
-"""Those who speak another's format, by the end of their host's name."""
+"""Providers that speak the format of another one, by the end of their host name."""
 
 
 def provider_name(ours: str, host: str = "") -> str:
-    """What the conventions call a provider, from our name for it or the format it speaks, and its host if known."""
-    found = next((name for end, name in _HOSTS.items() if host.endswith(end)), None) if host else None
+    """Return the conventions' name of a provider, from our name for it or the format it speaks, and from its host."""
+    found = next((name for end, name in _HOSTS.items() if host.endswith(end)), None)
     return found or _PROVIDERS.get(ours, ours)

@@ -1,144 +1,261 @@
-"""Spans. Where nobody listens, each is one shared object that does nothing."""
+"""Spans of what Windowsill does: requests, folds, searches, model calls and tool runs."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final, Self
 
+from opentelemetry import context, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from windowsill import __version__
 from windowsill.errors import WindowsillError
-from windowsill.telemetry.content import cleaned
-from windowsill.telemetry.faults import harmless
-from windowsill.telemetry.listening import TRACE, listeners, nobody
-from windowsill.telemetry.metrics import keyed, tell
-from windowsill.telemetry.names import ERROR_TYPE, MEASURED
+from windowsill.messages import Message, Usage
+from windowsill.telemetry import content, names
+from windowsill.telemetry.metrics import harmless, measures, meters
 
-Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
+LONGEST_REASON: Final = 300
+"""Characters of an error that a span carries."""
 
-CONTEXT = "opentelemetry.context"
 
-LONGEST_REASON = 300
-"""Characters that are told of an error."""
+class Tracers:
+    """The tracer provider that spans go to: one given to us, that of a trace file, or the application's."""
+
+    def __init__(self) -> None:
+        self.given: trace.TracerProvider | None = None
+        self.of_files: trace.TracerProvider | None = None
+
+    def provider(self) -> trace.TracerProvider | None:
+        """Return the provider of now, or `None` where there is only the API's own, which records nothing."""
+        provider = self.given or self.of_files or trace.get_tracer_provider()
+        return None if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider) else provider
+
+
+tracers: Final = Tracers()
+
+
+@lru_cache(8)
+def _tracer(provider: trace.TracerProvider) -> trace.Tracer:
+    return provider.get_tracer(names.SCOPE, __version__)
 
 
 class Span:
-    """A span that nobody hears; those that are heard are of a kind below it."""
+    """A stretch of time in a trace, for a `with` statement; `timed` is the histogram that its duration goes to.
 
-    __slots__ = ()
-
-    live: bool = False
-    """Whether anybody listens: for callers who would have to work out what they tell."""
-
-    def set(self, **attributes: Any) -> None:
-        """Tell more about it: words of ours, or whole names of attributes in a `**` dictionary."""
-
-    def fail(self, kind: str, why: str = "") -> None:
-        """Say that it failed where nothing was raised; `kind` is one of few."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-
-NOTHING = Span()
-
-
-class Live(Span):
-    """A span that is heard: by a tracer, by those who measure how long it took, or by both.
-
-    An SDK takes a while over each word, so what is told on the way is handed over at the end, in one piece. Only what
-    samplers may want of a call to others is told at its beginning.
+    An error inside is recorded, and raised all the same.
     """
 
-    __slots__ = ("_attributes", "_began", "_kind", "_metric", "_name", "_span", "_token", "_tracer")
+    live = False
+    """Whether anybody listens, for callers who would have to work out an attribute."""
+    _span: trace.Span = trace.INVALID_SPAN
+    _timed: str | None = None
+    _token: Any = None
+    _kept = _ended = False
 
-    live = True
-
-    def __init__(self, tracer: Any, name: str, kind: Kind, metric: str | None, attributes: dict[str, Any]) -> None:
-        self._attributes = keyed(attributes)
-        self._tracer = tracer
-        self._name = name
-        self._kind = kind
-        self._metric = metric
-        self._span: Any = None
-        self._token: Any = None
-        self._began = 0.0
+    def __init__(
+        self, name: str, attributes: dict[str, Any], *, timed: str | None = None, kind: SpanKind = SpanKind.INTERNAL
+    ) -> None:
+        provider = tracers.provider()
+        if timed is not None and measures():
+            self._timed = timed
+        if provider is None and self._timed is None:
+            return
+        self._attributes = names.full_names(attributes)
+        if provider is not None:
+            with harmless():
+                self._span = _tracer(provider).start_span(name, kind=kind, attributes=self._attributes)
+        self._began = time.perf_counter()
+        self.live = self._timed is not None or self._span.is_recording()
 
     def set(self, **attributes: Any) -> None:
-        """Tell more about it."""
-        self._attributes |= keyed(attributes)
+        """Set attributes: short words of ours, or full names in a `**` dictionary."""
+        if self.live:
+            added = names.full_names(attributes)
+            self._attributes |= added
+            with harmless():
+                self._span.set_attributes(added)
 
     def fail(self, kind: str, why: str = "") -> None:
-        """Say that it failed where nothing was raised."""
-        self.set(**{ERROR_TYPE: kind})
-        if self._span is not None:
-            with harmless:
-                trace = sys.modules[TRACE]
-                self._span.set_status(trace.Status(trace.StatusCode.ERROR, why or None))
+        """Mark it as failed where nothing was raised; `kind` is one of few."""
+        if self.live:
+            self.set(error=kind)
+            with harmless():
+                self._span.set_status(Status(StatusCode.ERROR, why or None))
+
+    def keep(self) -> None:
+        """Leave it open after its `with` block: a stream is read later, and whoever reads it calls `end`."""
+        self._kept = True
 
     def __enter__(self) -> Self:
-        self._began = time.perf_counter()
-        if self._tracer is not None:
-            with harmless:
-                trace = sys.modules[TRACE]
-                if self._kind == "INTERNAL":
-                    span = self._tracer.start_span(self._name)
-                else:
-                    kind = getattr(trace.SpanKind, self._kind)
-                    span = self._tracer.start_span(self._name, kind=kind, attributes=self._attributes)
-                self._span = span
-                self._token = sys.modules[CONTEXT].attach(trace.set_span_in_context(span))
+        if self._span is not trace.INVALID_SPAN:
+            self._token = context.attach(trace.set_span_in_context(self._span))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end(error)
-        self._leave()
-
-    def _leave(self) -> None:
-        token, self._token = self._token, None
-        if token is not None:
-            with harmless:
-                sys.modules[CONTEXT].detach(token)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None or not self._kept:
+            self.end(error)
+        if self._token is not None:
+            context.detach(self._token)
+            self._token = None
 
     def end(self, error: BaseException | None = None) -> None:
-        """It is over."""
+        """End it, and record how long it took; ending twice is fine."""
+        if self._ended or not self.live:
+            return
+        self._ended = True
         if error is not None:
-            self.fail(error_type(error), _reason(error))
-        if self._span is not None:
-            with harmless:
-                try:
-                    self._span.set_attributes(self._attributes)
-                finally:
-                    self._span.end()
-        if self._metric is not None:
-            told = {name: value for name, value in self._attributes.items() if name in MEASURED}
-            taken = time.perf_counter() - self._began
-            tell(("histogram", self._metric, taken, told))
+            self.fail(_error_type(error), _reason(error))
+        if self._timed is not None:
+            about = {name: value for name, value in self._attributes.items() if name in names.MEASURED}
+            meters.record(("histogram", self._timed, time.perf_counter() - self._began, about))
+        with harmless():
+            self._span.end()
+
+
+class ModelCall(Span):
+    """A model call, from sending the request to the end of the answer."""
+
+    _content: dict[str, Any] | None = None
+    _streams = False
+
+    @property
+    def wants_content(self) -> bool:
+        """Whether the messages are to be recorded: ask before putting them together."""
+        return self.live and (content.on_spans() or content.on_events())
+
+    def asked(self, messages: Sequence[Message], system: Message | None = None) -> None:
+        """Record what is sent, where content is wanted."""
+        if self.wants_content:
+            with harmless():
+                self._record(input_messages=content.messages_as_parts(messages))
+                if system is not None:
+                    self._record(system_instructions=content.parts_of(system.blocks))
+
+    def heard(self) -> None:
+        """Record that the first piece of a streamed answer has come; later calls do nothing."""
+        if self.live and not self._streams:
+            self._streams = True
+            self.set(response_seconds=time.perf_counter() - self._began)
+
+    def answered(
+        self,
+        usage: Usage | None = None,
+        *,
+        model: str | None = None,
+        id: str | None = None,
+        finish: str | None = None,
+        messages: Sequence[Message] = (),
+    ) -> None:
+        """Record the answer; its messages only where content is wanted."""
+        self.set(response_model=model, response_id=id, response_finish=None if finish is None else [finish])
+        if usage is not None:
+            written = usage.cache_write or None
+            # The whole prompt is the input, cached or not.
+            self.set(used_input=usage.prompt, used_output=usage.output, used_cache_read=usage.cache_read or None)
+            self.set(used_cache_creation=written, used_cache_write=written)
+        if messages and self.wants_content:
+            with harmless():
+                self._record(output_messages=content.messages_as_parts(messages, finish=finish or "stop"))
+
+    def _record(self, **found: Any) -> None:
+        if content.on_events():
+            self._content = {**(self._content or {}), **names.full_names(found)}
+        if content.on_spans():
+            self.set(**{word: content.as_json(value) for word, value in found.items()})
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End it; where content is wanted on events, emit what was recorded."""
+        if self._content and not self._ended:
+            with harmless():
+                content.emit({**self._attributes, **self._content})
+        super().end(error)
+
+
+class ToolRun(Span):
+    """A run of a tool."""
+
+    def answered(self, result: Any = None, *, is_error: bool = False) -> None:
+        """Record how it ended; the result only where content is wanted."""
+        if is_error:
+            self.fail("tool_error")
+        if result is not None and content.on_spans():
+            with harmless():
+                self.set(tool_result=content.as_json(content.without_secrets(result)))
 
 
 def span(name: str, /, *, timed: str | None = None, **attributes: Any) -> Span:
-    """A span for a `with` statement: `with telemetry.span("fold", session=id) as span: span.set(tokens=12)`.
+    """Start a span: `with telemetry.span("fold", session=id) as span: span.set(tokens=12)`."""
+    return Span(name, attributes, timed=timed)
 
-    `timed` is the histogram that its duration goes to. What is raised inside is told, and raised all the same.
+
+def model_call(
+    model: str | None,
+    *,
+    provider: str,
+    session: str | None = None,
+    operation: str = names.CHAT,
+    compacted: bool = False,
+    stream: bool = False,
+    server: str | None = None,
+    port: int | None = None,
+    **attributes: Any,
+) -> ModelCall:
+    """Start the span of a model call; retries belong to it.
+
+    `provider` is our name for it, or the format it speaks. `compacted` says that something of the conversation is
+    folded (`payload.compacted`). The tokens are counted where `session.add` takes the reply, not here.
     """
-    if nobody() or not listeners.hears(timed):
-        return NOTHING
-    return Live(listeners.tracer(), name, "INTERNAL", timed, attributes)
+    about = {
+        "operation": operation,
+        "model": model,
+        "session": session,
+        "provider": names.provider_name(provider, server or ""),
+        "compacted": compacted or None,
+        "stream": stream or None,
+        "server": server,
+        "port": port if server else None,
+    }
+    name = f"{operation} {model or ''}".strip()
+    return ModelCall(name, {**about, **attributes}, timed=names.OPERATION_DURATION, kind=SpanKind.CLIENT)
+
+
+def tool_run(
+    tool: str,
+    *,
+    call_id: str | None = None,
+    type: str = "function",
+    session: str | None = None,
+    description: str | None = None,
+    arguments: Any = None,
+) -> ToolRun:
+    """Start the span of a tool run; its arguments are recorded only where content is wanted."""
+    about: dict[str, Any] = {
+        "operation": names.EXECUTE_TOOL,
+        "tool": tool,
+        "session": session,
+        "tool_call": call_id,
+        "tool_type": type,
+        "tool_description": description,
+    }
+    if arguments is not None and content.on_spans():
+        with harmless():
+            about["tool_arguments"] = content.as_json(content.without_secrets(arguments))
+    return ToolRun(f"{names.EXECUTE_TOOL} {tool}", about, timed=names.OPERATION_DURATION)
+
+
+def retrieval(source: str, query: str, *, session: str | None = None, **attributes: Any) -> Span:
+    """Start the span of a search; the question is recorded only where content is wanted."""
+    about = {"operation": names.RETRIEVAL, "source": source, "session": session, **attributes}
+    if content.on_spans():
+        with harmless():
+            about["query"] = content.without_secrets(query)
+    return Span(f"{names.RETRIEVAL} {source}", about, timed=names.OPERATION_DURATION)
 
 
 def carried(function: Callable[[], None]) -> Callable[[], None]:
-    """The same function for another thread, where what it tells belongs under the span of now."""
-    if TRACE not in sys.modules or listeners.tracer() is None:
-        return function
-    context = sys.modules[CONTEXT]
+    """Return the function for another thread, where its spans stand under the one that is open now."""
     now = context.get_current()
 
     def run() -> None:
@@ -151,17 +268,17 @@ def carried(function: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-def error_type(error: BaseException) -> str:
-    """The class of an error, with its module where it is neither ours nor Python's."""
+def _error_type(error: BaseException) -> str:
+    """Return the class of an error, with its module where it is neither ours nor Python's."""
     kind = type(error)
     module = kind.__module__.partition(".")[0]
     return kind.__qualname__ if module in ("builtins", "windowsill") else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _reason(error: BaseException) -> str:
-    """What an error of ours says; what others say may quote anything."""
-    if not isinstance(error, WindowsillError):
-        return ""
-    with harmless:
-        return cleaned(str(error))[:LONGEST_REASON]  # the other way round half a key would be told
-    return ""
+    """Return the text of an error of ours; that of others may quote anything."""
+    reason = ""
+    if isinstance(error, WindowsillError):
+        with harmless():
+            reason = str(content.without_secrets(str(error)))[:LONGEST_REASON]  # cut first, half a key would be left
+    return reason

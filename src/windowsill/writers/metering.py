@@ -8,7 +8,7 @@ from windowsill import telemetry
 from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
 from windowsill.models import Model, Prices, find, prices
-from windowsill.telemetry.faults import harmless
+from windowsill.telemetry.metrics import harmless
 
 MOST_MODELS = 64
 """Models whose prices are kept at hand: looking one up takes longer than all else that is told of a call."""
@@ -20,7 +20,7 @@ def meter(usage: Usage | None, model: Model | str, provider: str = "") -> None:
         return
     name, seller = (model.name, model.provider) if isinstance(model, Model) else (model, provider)
     cost = None
-    with harmless:
+    with harmless():
         cost = _cost(usage, model)
     telemetry.usage(usage, model=name, provider=seller, cost=cost)
 
