@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics
 
-from windowsill import __version__
 from windowsill.logs import log
 from windowsill.messages import Usage
 from windowsill.telemetry import names
@@ -88,7 +87,7 @@ meters: Final = Meters()
 
 @lru_cache(1_000)
 def _instrument(provider: metrics.MeterProvider, kind: str, metric: str) -> Any:
-    meter = provider.get_meter(names.SCOPE, __version__)
+    meter = provider.get_meter(names.SCOPE, names.version())
     unit, description, bounds = _INSTRUMENTS.get(metric, _Instrument())
     if kind == "counter":
         return meter.create_counter(metric, unit, description)

@@ -6,9 +6,22 @@ so they are written down here.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 SCOPE: Final = "windowsill"
+
+
+@cache
+def version() -> str:
+    """Return the version of Windowsill, or nothing where it runs without being installed."""
+    from importlib import metadata  # noqa: PLC0415 - only needed where an SDK listens
+
+    try:
+        return metadata.version(SCOPE)
+    except metadata.PackageNotFoundError:
+        return ""
+
 
 # Operations of the conventions.
 

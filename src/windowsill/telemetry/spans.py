@@ -10,7 +10,6 @@ from typing import Any, Final, Self
 from opentelemetry import context, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from windowsill import __version__
 from windowsill.errors import WindowsillError
 from windowsill.messages import Message, Usage
 from windowsill.telemetry import content, names
@@ -38,7 +37,7 @@ tracers: Final = Tracers()
 
 @lru_cache(8)
 def _tracer(provider: trace.TracerProvider) -> trace.Tracer:
-    return provider.get_tracer(names.SCOPE, __version__)
+    return provider.get_tracer(names.SCOPE, names.version())
 
 
 class Span:
