@@ -17,7 +17,7 @@ import pytest
 from model_writers import ENVIRONMENT, MODELS, no_sleep
 from sessions import opened
 from windowsill import Session, formats
-from windowsill.engine.models import Answer, Asked, Delta, Model, ModelError, Remote
+from windowsill.engine.models import Answer, Asked, Delta, HttpModel, Model, ModelError
 from windowsill.messages import Block, Reasoning, Text, ToolUse, Usage
 from windowsill.testing import Server
 
@@ -64,11 +64,11 @@ def fault(model: Model, asked: Asked | None = None, heard: list[Delta] | None = 
     return caught.value
 
 
-def remote(server: Any, format: str = "openai", **settings: Any) -> Remote:
+def remote(server: Any, format: str = "openai", **settings: Any) -> HttpModel:
     """A model behind the local server, or behind one that misbehaves."""
     url = server.url + ("/v1" if isinstance(server, Server) and format in {"openai", "responses", "deepseek"} else "")
     settings = {"sleep": no_sleep, "environment": ENVIRONMENT, **settings}
-    return Remote(f"{SPECS[format]}@{url}", **settings)
+    return HttpModel(f"{SPECS[format]}@{url}", **settings)
 
 
 def told(body: bytes, format: str) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import windowsill.engine.run
+import windowsill.engine.loop
 import windowsill.session.layering  # noqa: F401 - loaded before the fork
 from windowsill import Session
 from windowsill.engine import Engine, tool

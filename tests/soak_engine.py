@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True):
     """What the session took the request for."""
 
 
-class Watched:
+class Watched(Model):
     """A model whose answers are looked at: what it says that it read, and how much of that it had."""
 
     def __init__(self, asked: Model, session: Session) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from engines import Shop, engine, over, results, sound
 from sessions import opened
-from windowsill.engine import Engine, ModelError, spending, tool
-from windowsill.engine.goal import LONGEST, goal_of
+from windowsill.engine import Engine, ModelError, limits, tool
+from windowsill.engine.calls import BROKEN_CALL, CANCELLED, TOO_MANY
+from windowsill.engine.loop import DECLINED, MAX_GOAL_CHARACTERS, goal_of
 from windowsill.engine.models import Answer
-from windowsill.engine.words import BROKEN_CALL, CANCELLED, DECLINED, TOO_MANY
 from windowsill.errors import InputError, SettingError
 from windowsill.testing import Call, Scripted
 
@@ -226,7 +226,7 @@ def test_a_thread_that_hangs_in_a_check_does_not_keep_the_run():
 def test_the_time_that_a_task_takes_is_counted_whole(monkeypatch):
     """Also that of checks and of asking somebody; time between two runs is not the task's."""
     now = [0.0]
-    monkeypatch.setattr(spending, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def approve(_):
         now[0] += 10
@@ -320,7 +320,7 @@ def test_a_huge_task_is_sent_once():
     running.run_sync(task)
     assert session.calls[0].tokens < 45_000
     assert session.state.value.task.goal == goal_of(task)
-    assert len(goal_of(task)) < LONGEST + 100
+    assert len(goal_of(task)) < MAX_GOAL_CHARACTERS + 100
     assert running.run_sync(task).text == "fine"
     assert sum(message.text == task for message in session.messages()) == 1
     assert goal_of(task[:-1] + "!") != goal_of(task)

@@ -227,3 +227,22 @@ def test_what_cannot_be_a_model_a_tool_or_a_phase_is_named():
         assert str(caught.value).startswith(said)
     with pytest.raises(InputError, match="5 is no tool; give functions"):
         Engine(opened(budget=60_000), model=Scripted(["ok"]), tools=[5])
+
+
+def test_a_tool_can_still_be_called_as_a_function():
+    """The decorator takes nothing away, and an engine takes what it made."""
+
+    @tool
+    def double(number: int) -> int:
+        """Double a number."""
+        return 2 * number
+
+    assert (double(2), double(number=3)) == (4, 6)
+    running = Engine(
+        opened(budget=60_000),
+        model=Scripted([Call("double", {"number": 4}), "done"], format="anthropic"),
+        tools=[double],
+        phases=("executing",),
+    )
+    running.run_sync("Go.")
+    assert results(running.session) == [("double", "8", False)]

@@ -5,7 +5,7 @@ import pytest
 
 from engines import Shop, engine, over, results
 from sessions import opened
-from windowsill.engine.words import CANCELLED
+from windowsill.engine.calls import CANCELLED
 from windowsill.errors import LockedError
 from windowsill.store.memory import MemoryStore
 from windowsill.testing import Call

@@ -7,7 +7,7 @@ import pytest
 from engines import Shop, engine, over, results, sound
 from sessions import opened
 from windowsill.engine import ModelError
-from windowsill.engine.words import WENT_BACK
+from windowsill.engine.calls import WENT_BACK
 from windowsill.errors import StoreError
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore

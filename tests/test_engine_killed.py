@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import killed_engine
-from windowsill.engine.words import INTERRUPTED
+from windowsill.engine.calls import INTERRUPTED
 
 pytestmark = pytest.mark.end_to_end
 

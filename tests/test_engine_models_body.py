@@ -9,7 +9,7 @@ import pytest
 
 from engine_models import FORMATS, asking
 from windowsill import formats
-from windowsill.engine.models.body import fitted, limit_field
+from windowsill.engine.models.bodies import complete_body, limit_field
 from windowsill.formats.wire import take_out
 from windowsill.writers.endpoints import endpoint
 
@@ -31,7 +31,7 @@ def made(format: str, *, max_output: int = 500, stream: bool = True, model: str 
 
 def raw(format: str, *, max_output: int = 500, stream: bool = True, model: str = "m", **params: Any) -> bytes:
     body = asking(format=format, **params).payload.body(format)
-    return fitted(body, format, model=model, max_output=max_output, limit_field=FIELDS[format], stream=stream)
+    return complete_body(body, format, model=model, max_output=max_output, limit_field=FIELDS[format], stream=stream)
 
 
 def limits(body: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def test_other_streams_have_no_options(format: str) -> None:
 def test_not_streamed(format: str) -> None:
     """What is not to be streamed says nothing of streams, whatever the request said."""
     asked = asking(format=format, stream=True, stream_options={"include_usage": True}).payload.body(format)
-    body = json.loads(fitted(asked, format, model="m", max_output=5, limit_field=FIELDS[format], stream=False))
+    body = json.loads(complete_body(asked, format, model="m", max_output=5, limit_field=FIELDS[format], stream=False))
     assert "stream" not in body
     assert ("stream_options" in body) is (format == "gemini")
 
@@ -168,4 +168,4 @@ def test_name_of_the_limit_at_an_address(spec: str, name: str) -> None:
 def test_a_body_that_says_everything_already_is_sent_as_it_is():
     """Byte for byte: what was recorded is what is sent."""
     body = b'{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "model": "gpt-4o"}'
-    assert fitted(body, "openai", model="gpt-4o", max_output=5, limit_field="max_tokens", stream=False) is body
+    assert complete_body(body, "openai", model="gpt-4o", max_output=5, limit_field="max_tokens", stream=False) is body

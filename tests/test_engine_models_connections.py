@@ -12,7 +12,7 @@ from engine_models import ask, asking
 from model_writers import ENVIRONMENT
 from sessions import opened
 from windowsill.engine import Engine, tool
-from windowsill.engine.models import Remote
+from windowsill.engine.models import HttpModel
 
 pytestmark = pytest.mark.integration
 
@@ -54,7 +54,7 @@ def server():
 
 def model(server, **settings):
     address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    return Remote(f"openai:gpt-4o@{address}", environment=ENVIRONMENT, stream=False, **settings)
+    return HttpModel(f"openai:gpt-4o@{address}", environment=ENVIRONMENT, stream=False, **settings)
 
 
 @tool(category="read")

@@ -28,7 +28,7 @@ from engine_models import (
     words,
 )
 from model_writers import KEY, Bent, Raw
-from windowsill.engine.models import Delta, ModelError, Remote
+from windowsill.engine.models import Delta, HttpModel, ModelError
 from windowsill.testing import Answer, Server
 from windowsill.writers.calling import Manners
 
@@ -221,7 +221,7 @@ def test_patience() -> None:
 def test_cancelled(script: list[Any], stream: bool) -> None:  # noqa: FBT001 a column of the table
     """Who is cancelled leaves nothing running, and the server sees the connection closed."""
 
-    async def run(model: Remote) -> None:
+    async def run(model: HttpModel) -> None:
         with anyio.move_on_after(0.3) as scope:
             await model.ask(asking(), lambda _: None)
         assert scope.cancelled_caught
@@ -236,7 +236,7 @@ def test_cancelled(script: list[Any], stream: bool) -> None:  # noqa: FBT001 a c
 def test_listener_that_fails() -> None:
     """What a listener raises comes through, and the connection is closed."""
 
-    async def run(model: Remote) -> None:
+    async def run(model: HttpModel) -> None:
         def listen(_: Delta) -> None:
             raise LookupError("mine")
 

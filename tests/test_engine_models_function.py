@@ -18,7 +18,7 @@ from google.genai import types
 
 from engine_models import FORMATS, NAMES, QUESTION, SPECS, ask, asking, fault, spent, talking, told
 from model_writers import KEY
-from windowsill.engine.models import Delta, Function, Model, ModelError, Remote, model
+from windowsill.engine.models import Delta, FunctionModel, HttpModel, Model, ModelError, model
 from windowsill.errors import InputError
 from windowsill.formats.wire import any_decoder
 from windowsill.testing import Answer, Call, Scripted, Server
@@ -45,7 +45,7 @@ def test_text(format: str) -> None:
     """A text is an answer of the format, which a session takes and a listener hears."""
     heard: list[Delta] = []
     session = talking(format)
-    answer = ask(Function(lambda _: "Three.", format=format), asking(session, format=format), heard)
+    answer = ask(FunctionModel(lambda _: "Three.", format=format), asking(session, format=format), heard)
     session.add(answer.body, format=format)
     assert told(answer.body, format) == [("text", "Three.")]
     assert [message.text for message in session.messages()] == [QUESTION, "Three."]
@@ -56,7 +56,9 @@ def test_text(format: str) -> None:
 def test_request(format: str) -> None:
     """The function gets the whole request, decoded, with the limit of the answer and nothing of streams."""
     seen: list[dict[str, Any]] = []
-    ask(Function(lambda request: seen.append(request) or "ok", format=format), asking(format=format, max_output=77))
+    ask(
+        FunctionModel(lambda request: seen.append(request) or "ok", format=format), asking(format=format, max_output=77)
+    )
     (request,) = seen
     assert QUESTION in json.dumps(request)
     assert "77" in json.dumps({key: value for key, value in request.items() if "max" in key or "generation" in key})
@@ -67,7 +69,7 @@ def test_request(format: str) -> None:
 def test_name() -> None:
     """The name that is given is that of the request, too."""
     seen: list[str] = []
-    named = Function(lambda request: seen.append(request["model"]) or "ok", name="my-model")
+    named = FunctionModel(lambda request: seen.append(request["model"]) or "ok", name="my-model")
     ask(named)
     assert (named.name, seen) == ("my-model", ["my-model"])
 
@@ -75,7 +77,7 @@ def test_name() -> None:
 def test_sync_function_runs_in_a_thread() -> None:
     """It does not hold up the loop."""
     threads: list[threading.Thread] = []
-    ask(Function(lambda _: threads.append(threading.current_thread()) or "ok"))
+    ask(FunctionModel(lambda _: threads.append(threading.current_thread()) or "ok"))
     assert threads[0] is not threading.main_thread()
 
 
@@ -99,7 +101,7 @@ async def answering(_: dict[str, Any], words: str = "ok") -> str:
 )
 def test_async_functions(function: Any, text: str) -> None:
     """Whatever is awaited is awaited: functions, partial ones, objects, and functions that give something to await."""
-    assert told(ask(Function(function)).body, "openai") == [("text", text)]
+    assert told(ask(FunctionModel(function)).body, "openai") == [("text", text)]
 
 
 CALL = Answer(text="I look.", calls=(Call("read", {"path": "a"}, id="call_a"),))
@@ -122,7 +124,7 @@ def test_objects_of_an_sdk(format: str) -> None:
     """The request is what an SDK takes, and its answer is one, with its usage."""
     session = talking(format)
     with Server(lambda _: CALL) as server:
-        answer = ask(Function(sdk(format, server), format=format), asking(session, format=format))
+        answer = ask(FunctionModel(sdk(format, server), format=format), asking(session, format=format))
     session.add(answer.body, format=format)
     assert told(answer.body, format) == SAID
     assert [used.prompt for used in spent(session)] == [server.seen[0].tokens]
@@ -133,7 +135,7 @@ def test_object_of_google() -> None:
     part = types.Part(function_call=types.FunctionCall(id="call_a", name="read", args={"path": "a"}))
     content = types.Content(role="model", parts=[types.Part(text="I look."), part])
     given = types.GenerateContentResponse(candidates=[types.Candidate(content=content)])
-    assert told(ask(Function(lambda _: given, format="gemini")).body, "gemini") == SAID
+    assert told(ask(FunctionModel(lambda _: given, format="gemini")).body, "gemini") == SAID
 
 
 WHOLE = b'{"choices":[{"message":{"role":"assistant","content":"Three."},"finish_reason":"stop"}]}'
@@ -143,7 +145,7 @@ WHOLE = b'{"choices":[{"message":{"role":"assistant","content":"Three."},"finish
 def test_plain_answers(given: Any) -> None:
     """A dictionary, bytes, or a choice alone are answers."""
     session = talking("openai")
-    answer = ask(Function(lambda _: given), asking(session))
+    answer = ask(FunctionModel(lambda _: given), asking(session))
     session.add(answer.body, format="openai")
     assert told(answer.body, "openai") == [("text", "Three.")]
     assert [message.text for message in session.messages()] == [QUESTION, "Three."]
@@ -162,7 +164,7 @@ def test_plain_answers(given: Any) -> None:
 def test_message_alone(format: str, message: dict[str, Any]) -> None:
     """A message without the response around it is one, too."""
     session = talking(format)
-    answer = ask(Function(lambda _: message, format=format), asking(session, format=format))
+    answer = ask(FunctionModel(lambda _: message, format=format), asking(session, format=format))
     session.add(answer.body, format=format)
     assert told(answer.body, format) == [("text", "Three.")]
     assert [each.text for each in session.messages()] == [QUESTION, "Three."]
@@ -174,14 +176,14 @@ def test_message_alone(format: str, message: dict[str, Any]) -> None:
 )
 def test_no_answer(given: Any) -> None:
     """What is no answer is told, and is no better the next time."""
-    found = fault(Function(lambda _: given))
+    found = fault(FunctionModel(lambda _: given))
     assert (found.kind, found.passing) == ("malformed", False)
 
 
 def test_answer_of_another_format() -> None:
     """An answer in another format than was stated is told."""
     given = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "x"}], "usage": None}
-    assert fault(Function(lambda _: given, format="openai")).kind == "malformed"
+    assert fault(FunctionModel(lambda _: given, format="openai")).kind == "malformed"
 
 
 @pytest.mark.parametrize(
@@ -207,31 +209,31 @@ def test_answer_of_another_format() -> None:
 )
 def test_errors(error: Exception, kind: str, passing: bool) -> None:  # noqa: FBT001 a column of the table
     """What a function raises is told by its kind: by the status of an SDK's error, by its words, by its class."""
-    found = fault(Function(raising(error)))
+    found = fault(FunctionModel(raising(error)))
     assert (found.kind, found.passing) == (kind, passing)
 
 
 def test_words_of_an_error() -> None:
     """What was raised is named, and its words are those that a session learns a window from."""
-    found = fault(Function(raising(ValueError("This model's maximum context length is 8192 tokens."))))
+    found = fault(FunctionModel(raising(ValueError("This model's maximum context length is 8192 tokens."))))
     assert str(found) == "function raised ValueError: This model's maximum context length is 8192 tokens."
     assert found.said == "This model's maximum context length is 8192 tokens."
 
 
 def test_pause_of_an_error() -> None:
     """The pause that a provider asks for is told."""
-    assert fault(Function(raising(refused(429, **{"retry-after": "7"})))).retry_after == 7.0
+    assert fault(FunctionModel(raising(refused(429, **{"retry-after": "7"})))).retry_after == 7.0
 
 
 def test_own_model_errors_pass() -> None:
     """A function that knows what went wrong can say so."""
     error = ModelError("rate-limited", "busy", retry_after=3.0)
-    assert fault(Function(raising(error))) is error
+    assert fault(FunctionModel(raising(error))) is error
 
 
 def test_no_key_is_told() -> None:
     """What looks like a key does not come out of an error, nor of its trace."""
-    found = fault(Function(raising(RuntimeError(f"bad key {KEY}"))))
+    found = fault(FunctionModel(raising(RuntimeError(f"bad key {KEY}"))))
     assert KEY not in "".join([str(found), repr(vars(found)), *traceback.format_exception(found)])
 
 
@@ -243,7 +245,7 @@ def test_the_end_of_the_program_passes(error: BaseException) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        ask(Function(function))
+        ask(FunctionModel(function))
 
 
 def test_cancelled() -> None:
@@ -259,7 +261,7 @@ def test_cancelled() -> None:
 
     async def run() -> None:
         with anyio.move_on_after(0.1) as scope:
-            await Function(function).ask(asking(), lambda _: None)
+            await FunctionModel(function).ask(asking(), lambda _: None)
         assert scope.cancelled_caught
 
     anyio.run(run)
@@ -272,7 +274,7 @@ def test_cancelled_in_a_thread() -> None:
 
     async def run() -> None:
         with anyio.move_on_after(0.1) as scope:
-            await Function(lambda _: str(go.wait(10))).ask(asking(), lambda _: None)
+            await FunctionModel(lambda _: str(go.wait(10))).ask(asking(), lambda _: None)
         assert scope.cancelled_caught
         go.set()
 
@@ -283,21 +285,21 @@ def test_cancelled_in_a_thread() -> None:
 def test_seconds() -> None:
     """The time it took is told by the clock that was given."""
     times = iter([1.0, 3.5])
-    assert ask(Function(lambda _: "ok", clock=lambda: next(times))).seconds == 2.5
+    assert ask(FunctionModel(lambda _: "ok", clock=lambda: next(times))).seconds == 2.5
 
 
 @pytest.mark.parametrize("spec", SPECS.values())
 def test_model_by_name(spec: str) -> None:
     """A text names an endpoint."""
     found = model(spec, environment={}, stream=False)
-    assert isinstance(found, Remote)
+    assert isinstance(found, HttpModel)
     assert found.name == spec.partition(":")[2]
 
 
 def test_model_of_a_function() -> None:
     """A function is a model."""
     found = model(lambda _: "ok", format="anthropic", name="mine")
-    assert (type(found), found.format, found.name) == (Function, "anthropic", "mine")
+    assert (type(found), found.format, found.name) == (FunctionModel, "anthropic", "mine")
 
 
 def test_model_that_is_one() -> None:
@@ -317,11 +319,11 @@ def test_no_model(what: Any) -> None:
 
 def test_every_model_fits_the_seam() -> None:
     """All kinds are models."""
-    made: list[Any] = [Remote("openai:m", environment={}), Function(len), Scripted([])]
+    made: list[Any] = [HttpModel("openai:m", environment={}), FunctionModel(len), Scripted([])]
     assert [isinstance(each, Model) for each in made] == [True, True, True]
 
 
 def test_usage_of_a_text_is_not_made_up() -> None:
     """Nobody counted it."""
-    body = any_decoder.decode(ask(Function(lambda _: "ok", format="anthropic")).body)
+    body = any_decoder.decode(ask(FunctionModel(lambda _: "ok", format="anthropic")).body)
     assert "usage" not in body

@@ -9,7 +9,7 @@ import pytest
 from engine_models import FORMATS, NAMES, SPECS, TOOL, ask, asking, fault, remote, spent, talking, told
 from model_writers import ENVIRONMENT, KEY
 from windowsill import formats
-from windowsill.engine.models import Delta, Remote
+from windowsill.engine.models import Delta, HttpModel
 from windowsill.errors import InputError, NotFoundError
 from windowsill.testing import Answer, Call, Server
 
@@ -130,20 +130,20 @@ def test_empty_answer(format: str, stream: bool) -> None:  # noqa: FBT001 a colu
 )
 def test_format(spec: str, format: str) -> None:
     """The format is the provider's; of the dialects of one the model's name tells which."""
-    assert Remote(spec, environment={}).format == format
+    assert HttpModel(spec, environment={}).format == format
 
 
 def test_stated_format() -> None:
     """A dialect can be stated; another provider's format cannot."""
-    assert Remote("openai:my-reasoner", format="deepseek", environment={}).format == "deepseek"
+    assert HttpModel("openai:my-reasoner", format="deepseek", environment={}).format == "deepseek"
     with pytest.raises(InputError, match="anthropic does not speak 'openai'"):
-        Remote("anthropic:claude-sonnet-5", format="openai", environment={})
+        HttpModel("anthropic:claude-sonnet-5", format="openai", environment={})
 
 
 def test_unknown_provider() -> None:
     """A provider nobody knows is an error that names those there are."""
     with pytest.raises(NotFoundError, match="anthropic, openai, responses, gemini"):
-        Remote("acme:model", environment={})
+        HttpModel("acme:model", environment={})
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -152,7 +152,9 @@ def test_model_of_the_request(format: str) -> None:
     provider = SPECS[format].partition(":")[0]
     with Server() as server:
         url = server.url + ("/v1" if provider in {"openai", "responses"} else "")
-        model = Remote(f"{provider}:@{url}", environment=ENVIRONMENT, format="deepseek" if format == "deepseek" else "")
+        model = HttpModel(
+            f"{provider}:@{url}", environment=ENVIRONMENT, format="deepseek" if format == "deepseek" else ""
+        )
         ask(model, asking(format=format))
     assert (model.name, server.seen[0].model) == ("", NAMES[format])
 
@@ -177,7 +179,7 @@ def test_seconds() -> None:
 @pytest.mark.parametrize("spec", ["anthropic:claude-haiku-4-5", "openai:gpt-5-mini", "gemini:gemini-2.5-flash"])
 def test_no_key(spec: str) -> None:
     """Without a key the provider is not asked, and the variable to set is named."""
-    found = fault(Remote(spec, environment={}))
+    found = fault(HttpModel(spec, environment={}))
     assert (found.kind, found.passing) == ("no-key", False)
     assert "_API_KEY" in found.remedy
 

@@ -11,7 +11,8 @@ from engines import Shop, at_once, engine, results
 from sessions import opened
 from windowsill import Session, formats
 from windowsill.engine import Engine, ModelError
-from windowsill.engine.words import BROKEN, BROKEN_CALL, CUT, EMPTY, WENT_BACK
+from windowsill.engine.calls import BROKEN_CALL, WENT_BACK
+from windowsill.engine.loop import BROKEN, CUT, EMPTY
 from windowsill.errors import StoreError
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore

@@ -9,7 +9,7 @@ import pytest
 
 from engines import over, results, sound
 from windowsill.engine import ToolError
-from windowsill.engine.words import CANCELLED
+from windowsill.engine.calls import CANCELLED
 from windowsill.messages import Image, Text
 
 pytestmark = pytest.mark.integration

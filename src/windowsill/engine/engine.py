@@ -1,11 +1,12 @@
-"""The engine: the object that runs an agent on a session."""
+"""The engine: the object that runs an agent on a session, one at a time for each session."""
 
 from __future__ import annotations
 
+import itertools
 import random as randomness
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,17 @@ from anyio import from_thread
 from windowsill import telemetry
 from windowsill.budget import Size, tokens_of
 from windowsill.checkpoints.automatic import Automatic
-from windowsill.engine.holding import holding
+from windowsill.engine.criteria import Validator
+from windowsill.engine.loop import Loop
 from windowsill.engine.models import Model
 from windowsill.engine.models import model as model_of
-from windowsill.engine.models.remote import MANNERS, Remote
+from windowsill.engine.models.http import RETRY
 from windowsill.engine.phases import ALL, check_phases
-from windowsill.engine.result import Event, Result
-from windowsill.engine.run import Run
-from windowsill.engine.setup import Setup
+from windowsill.engine.result import Event, EventLog, Result
+from windowsill.engine.settings import EngineSettings
 from windowsill.engine.tools import AnyTool
 from windowsill.engine.toolset import Toolset
-from windowsill.engine.verifying import Validator
-from windowsill.errors import InputError, SettingError
+from windowsill.errors import InputError, LockedError, SettingError, StoreError
 from windowsill.logs import log
 from windowsill.session.session import Session
 from windowsill.state.policies import Approve
@@ -36,27 +36,32 @@ from windowsill.state.policies.guard import Check
 from windowsill.state.projection import Narrow
 from windowsill.state.projection.projected import Mode
 from windowsill.state.runtime import Phase
-from windowsill.state.state import State
-from windowsill.state.system import System
 from windowsill.state.task import Criterion
+from windowsill.store.lease import holder_name
 from windowsill.telemetry import names
 
 LAYERS: Size = 0.25
-"""The share of a request in which the state is told."""
+"""The share of a request that the state may take."""
 
-ONCE = msgspec.structs.replace(MANNERS, retries=0)
+NO_RETRIES = msgspec.structs.replace(RETRY, retries=0)
+"""A fault that may pass is retried by the run, which emits an event: not by both."""
 
 MAX_TURNS = 200
 """Model calls in one run."""
+
+LEASE = 60.0
+"""Seconds after which the lock of a machine that is gone is free again; that of a dead process of ours is at once."""
+
+_runs = itertools.count(1)
 
 
 class Engine:
     """Runs an agent on a session.
 
-    `tools` are functions, or tools made with `@tool`. `system` stands before what the state says of the agent's role
-    and policies. `approve` is asked before a call that needs somebody's consent; `checks` enforce policies, by their
-    id; `validators` check success criteria, by their id or description; `listen` hears every event. Limits are those
-    of the state: `system.constraints` and `task.limits`.
+    `tools` are functions, or tools made with `@tool`. `system` comes before the agent's role and policies in the system
+    prompt. `approve` is asked before a call that needs somebody's consent; `checks` enforce policies, by their id;
+    `validators` check success criteria, by their id or description; `listen` gets every event. Limits are those of the
+    state: `system.constraints` and `task.limits`.
     """
 
     def __init__(  # noqa: PLR0913 - settings are read by name, and most are left alone
@@ -93,18 +98,15 @@ class Engine:
             raise SettingError("max_output", max_output, "tokens above 0, or 0 to leave it to the provider")
         tokens_of(layers, session.model.window, "layers")
         self.session = session
-        # A fault in passing is got over by the run, which tells of it: not by both.
-        self.model = model_of(model, manners=ONCE) if isinstance(model, str) else model_of(model)
-        self._system = system
-        self._told: tuple[System | None, str] = (None, "")
+        self.model = model_of(model, manners=NO_RETRIES) if isinstance(model, str) else model_of(model)
         self._listen = listen
         self._busy = threading.Lock()
-        self._run: Run | None = None
+        self._loop: Loop | None = None
         self._layers = layers
         if snapshots:
-            # Said now, not at the first checkpoint: a session in memory has no folder for them.
+            # Raised now, not at the first checkpoint: a session in memory has no folder for them.
             session.snapshot_folder(None if snapshots is True else snapshots)
-        self._setup = Setup(
+        self._settings = EngineSettings(
             model=self.model,
             toolset=Toolset(
                 session,
@@ -116,7 +118,7 @@ class Engine:
                 history=history_tools,
                 own=own_tools,
             ),
-            system=self._system_prompt,
+            system=system,
             phases=check_phases(phases),
             validators=dict(validators or {}),
             max_turns=max_turns,
@@ -132,7 +134,7 @@ class Engine:
         )
 
     async def run(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = ()) -> Result:
-        """Run a task to its end; how it ended. Whatever goes wrong is told in the result, and nothing is lost.
+        """Run a task to its end and return how it ended; whatever goes wrong is in the result, and nothing is lost.
 
         A run that was interrupted is taken up by `run()`, or by `run` with the same task again. Only a mistake in this
         call, another engine at work on the session, and a cancellation from outside are raised.
@@ -142,24 +144,24 @@ class Engine:
                 "this engine is running already", remedy="wait for it, or make another session for the task"
             )
         try:
-            run = self._run = Run(self.session, self._setup, self._tell)
+            events = EventLog(self._listen)
+            loop = self._loop = Loop(self.session, self._settings, events)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
             telling = self.session.telling_state(self._layers, apart=("system",))
-            opened = self.model.opened() if isinstance(self.model, Remote) else nullcontext()
-            async with holding(self.session, run.lost), opened:
+            async with hold_session(self.session, loop), self.model.opened():
                 with span, telling:
-                    run.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
-                    result = await run.go()
+                    loop.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
+                    result = await loop.run()
                     span.set(status=result.status)
             data = {"status": result.status, "turns": result.turns}
-            self._tell(Event(kind="ended", text=result.error or result.text, data=data))
+            events.emit(Event(kind="ended", text=result.error or result.text, data=data))
             return result
         finally:
-            self._run = None
+            self._loop = None
             self._busy.release()
 
     def run_sync(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = ()) -> Result:
-        """`run` for code without an event loop, or inside one."""
+        """Run a task like `run`, from code without an event loop or inside one."""
 
         async def go() -> Result:
             return await self.run(task, criteria=criteria)
@@ -169,19 +171,46 @@ class Engine:
 
     def cancel(self) -> None:
         """End the run: at once from the thread that runs it, else after the step at hand. It can be taken up again."""
-        if self._run is not None:
-            self._run.cancel()
+        if self._loop is not None:
+            self._loop.cancel()
 
-    def _system_prompt(self, state: State) -> str:
-        """The caller's words, and the role and the policies of the state; the same text while these stay the same."""
-        if self._told[0] != state.system:
-            self._told = (state.system, self.session.layering.system_text(state))
-        return f"{self._system}\n\n{self._told[1]}" if self._system else self._told[1]
 
-    def _tell(self, event: Event) -> None:
-        if self._listen is None:
-            return
+@asynccontextmanager
+async def hold_session(session: Session, loop: Loop) -> AsyncIterator[None]:
+    """Hold a session's lock and renew it; raise `LockedError` when another holds it, end the loop when it is lost."""
+    # Two runs in one thread are two holders all the same.
+    holder = f"{holder_name()}-{next(_runs)}"
+    session.hold(holder, seconds=LEASE)
+    raised: Exception | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_renew, session, holder, loop)
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised below: through the group it would be one of a group
+                raised = error
+            tasks.cancel_scope.cancel()
+    finally:
+        _release(session, holder)
+    if raised is not None:
+        raise raised
+
+
+async def _renew(session: Session, holder: str, loop: Loop) -> None:
+    while True:
+        await anyio.sleep(LEASE / 3)
         try:
-            self._listen(event)
-        except Exception:  # noqa: BLE001 - whoever only listens must not end the run
-            log.warning("a listener of the engine failed", exc_info=True)
+            session.hold(holder, seconds=LEASE)
+        except LockedError as error:
+            loop.lose_session(error)
+            return
+        except StoreError as error:
+            log.warning("the lock of session %s was not renewed: %s", session.id, error)
+
+
+def _release(session: Session, holder: str) -> None:
+    try:
+        session.release(holder)
+    except StoreError as error:
+        # It ends by itself; the result of the run is worth more.
+        log.warning("the lock of session %s was not given back: %s", session.id, error)

@@ -1,4 +1,4 @@
-"""From planning to done: which phase follows, and what the model is told there."""
+"""The phases of a task, from planning to done: which one follows, and the instruction for the model."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from windowsill.errors import SettingError
 from windowsill.state.runtime import Phase
 from windowsill.state.state import State
 
-Worked: TypeAlias = tuple[Phase, ...]
+WorkPhases: TypeAlias = tuple[Phase, ...]
 
-ALL: Worked = ("planning", "executing", "reflecting", "verifying")
+ALL: WorkPhases = ("planning", "executing", "reflecting", "verifying")
 """The phases a task goes through. One in which there is nothing to do is left out."""
 
-ENGINE = "engine"
-"""What messages of the engine are marked as, under `windowsill` in their metadata."""
+MAX_REFLECTIONS = 2
+"""How often one task is reflected on: a model that finds something to improve every time never ends."""
 
-MOST_REFLECTIONS = 2
-"""How often one task is looked back on: a model that finds something to improve every time never ends."""
-
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 """How often work goes on after a verification that failed."""
 
 _PLANNING = (
@@ -41,75 +38,87 @@ _VERIFYING = (
 _AGAIN = "[phase: executing] The task is not done yet:\n{missing}\nGo on with it."
 
 
-class Next(msgspec.Struct, frozen=True):
-    """Where the task goes, and what the model is told; without words it has ended."""
+class NextPhase(msgspec.Struct, frozen=True):
+    """The phase that follows, and the instruction for the model; without one the task has ended."""
 
     phase: Phase
     text: str = ""
 
 
-class Road(msgspec.Struct):
-    """How often a task has been looked back on and verified in this run, and the failures it was last judged with."""
+class PhaseCounts(msgspec.Struct):
+    """How often a task was reflected on and taken up again in this run."""
 
     reflections: int = 0
     rounds: int = 0
     judged: int = 0
+    """The failures that the last reflection knew of."""
+
+    def count(self, state: State, following: NextPhase) -> None:
+        """Count the step from the phase of this state to the one that follows."""
+        if following.phase == "reflecting":
+            self.reflections += 1
+            self.judged = _failures(state)
+        elif following.phase == "executing" and state.runtime.phase != "planning":
+            self.rounds += 1
 
 
-def check_phases(phases: Sequence[Phase]) -> Worked:
-    """The phases as they are gone through; `SettingError` for others."""
+def check_phases(phases: Sequence[Phase]) -> WorkPhases:
+    """Return the phases in their order; raise `SettingError` for unknown ones."""
     if "executing" not in phases or any(phase not in ALL for phase in phases):
         raise SettingError("phases", tuple(phases), f"executing, and any of {', '.join(ALL)}")
     return tuple(phase for phase in ALL if phase in phases)
 
 
-def first(phases: Worked) -> Next:
-    """How a task begins."""
-    return Next("planning", _PLANNING) if "planning" in phases else Next("executing")
+def first_phase(phases: WorkPhases) -> NextPhase:
+    """Return the phase in which a task begins."""
+    return NextPhase("planning", _PLANNING) if "planning" in phases else NextPhase("executing")
 
 
-def after(state: State, phases: Worked, road: Road, unmet: Sequence[str]) -> Next:
-    """What follows when the model has answered without a call; `unmet` are criteria that code found not to hold."""
+def next_phase(state: State, phases: WorkPhases, counts: PhaseCounts, unmet: Sequence[str]) -> NextPhase:
+    """Return what follows an answer without a call; `unmet` are criteria that code found not to hold."""
     phase = state.runtime.phase
     if phase == "planning":
-        return Next("executing", _EXECUTING)
+        return NextPhase("executing", _EXECUTING)
     if unmet:
-        return again(road, unmet)
-    why = _worth_a_look(state, road)
-    if phase == "executing" and why and "reflecting" in phases and road.reflections < MOST_REFLECTIONS:
-        return Next("reflecting", _REFLECTING.format(why=why))
-    return verified(state, phases)
+        return back_to_work(counts, unmet)
+    why = _reasons_to_reflect(state, counts)
+    if phase == "executing" and why and "reflecting" in phases and counts.reflections < MAX_REFLECTIONS:
+        return NextPhase("reflecting", _REFLECTING.format(why=why))
+    return verify_or_end(state, phases)
 
 
-def verified(state: State, phases: Worked) -> Next:
-    """What follows when the work is said to be done: its criteria, or the end."""
+def verify_or_end(state: State, phases: WorkPhases) -> NextPhase:
+    """Return what follows work that is said to be done: the check of its criteria, or the end."""
     if state.runtime.phase != "verifying" and state.task.success_criteria and "verifying" in phases:
         criteria = "\n".join(f"- {each.description}" for each in state.task.success_criteria)
-        return Next("verifying", _VERIFYING.format(criteria=criteria))
-    return Next("completed")
+        return NextPhase("verifying", _VERIFYING.format(criteria=criteria))
+    return NextPhase("completed")
 
 
-def again(road: Road, missing: Sequence[str]) -> Next:
-    """Back to work with what is missing; a task that does not get there has failed."""
-    if road.rounds >= MOST_ROUNDS:
-        return Next("failed")
+def back_to_work(counts: PhaseCounts, missing: Sequence[str]) -> NextPhase:
+    """Return to executing with what is missing; a task that has been sent back too often has failed."""
+    if counts.rounds >= MAX_ROUNDS:
+        return NextPhase("failed")
     listed = "\n".join(f"- {each}" for each in missing) or "- it was said not to be done"
-    return Next("executing", _AGAIN.format(missing=listed))
+    return NextPhase("executing", _AGAIN.format(missing=listed))
 
 
-def way(state: State, following: Next) -> list[Phase]:
-    """The phases on the way to the next one: a task that is planned and done at once was carried out in between."""
+def phases_until(state: State, following: NextPhase) -> list[Phase]:
+    """List the phases up to the next one: a task that is planned and done at once was carried out in between."""
     done = following.phase in ("completed", "reflecting", "verifying")
     return ["executing", following.phase] if done and state.runtime.phase == "planning" else [following.phase]
 
 
-def _worth_a_look(state: State, road: Road) -> str:
-    """Why a result should be looked at again; empty when nothing speaks for it."""
-    failures = sum(1 + failure.retries for failure in state.runtime.failures)
+def _failures(state: State) -> int:
+    return sum(1 + failure.retries for failure in state.runtime.failures)
+
+
+def _reasons_to_reflect(state: State, counts: PhaseCounts) -> str:
+    failures = _failures(state)
     steps = [step.id for step in state.work.plan.steps if step.status in ("pending", "in_progress")]
     reasons = []
-    if failures > road.judged:
-        reasons.append(f"{failures - road.judged} tool calls failed on the way")
+    if failures > counts.judged:
+        reasons.append(f"{failures - counts.judged} tool calls failed on the way")
     if steps:
         reasons.append(f"the plan still has open steps ({', '.join(steps[:10])})")
     return " and ".join(reasons)

@@ -1,11 +1,13 @@
-"""How a run ended, and what can be heard of it while it goes on."""
+"""The result of a run, and the events it emits while it goes on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from windowsill.logs import log
 from windowsill.state.projection import Change
 from windowsill.state.runtime import Phase, Resources
 
@@ -33,32 +35,51 @@ EventKind: TypeAlias = Literal[
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened, for whoever shows progress."""
+    """Something that happened during a run, for whoever shows progress."""
 
     kind: EventKind
     text: str = ""
     data: dict[str, Any] = {}
 
 
+class EventLog:
+    """Passes events to the caller's listener and keeps notes of what did not go as planned."""
+
+    def __init__(self, listen: Callable[[Event], object] | None) -> None:
+        self._listen = listen
+        self.notes: list[str] = []
+
+    def emit(self, event: Event) -> None:
+        """Pass an event on."""
+        if event.kind in ("retry", "reduced", "restored", "warning"):
+            self.notes.append(event.text)
+        if self._listen is None:
+            return
+        try:
+            self._listen(event)
+        except Exception:  # noqa: BLE001 - whoever only listens must not end the run
+            log.warning("a listener of the engine failed", exc_info=True)
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended. Whatever the status, everything that happened is in the session."""
+    """The result of a run. Whatever the status, everything that happened is in the session."""
 
     status: Status
     text: str = ""
-    """The last words of the model."""
+    """The last text of the model."""
     error: str = ""
-    """What went wrong or which limit was reached, and what to do."""
+    """The fault or the limit that was reached, and what to do."""
     phase: Phase = "initializing"
     turns: int = 0
     """Model calls of this run."""
     tool_calls: int = 0
     used: Resources = Resources()
-    """What the task has used since it began, earlier runs included."""
+    """The resources of the task since it began, earlier runs included."""
     seconds: float = 0.0
     tool_changes: tuple[Change, ...] = ()
     """Each time other tools were shown: what that cost with the provider's cache, and what masking would have."""
     notes: tuple[str, ...] = ()
-    """What did not go as planned on the way, oldest first."""
+    """Events that did not go as planned, oldest first."""
 
     @property
     def ok(self) -> bool:

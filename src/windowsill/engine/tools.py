@@ -1,15 +1,14 @@
-"""Tools that an engine runs: a definition for the model, a function, and what is allowed to happen with it."""
+"""Tools that an engine runs: a definition for the model, a function, and the rules for running it."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, get_type_hints, overload
 
 import msgspec
 
-from windowsill.engine.signature import arguments_of, schema_of
 from windowsill.errors import InputError
 from windowsill.messages import Tool
 from windowsill.state.projection import Offered
@@ -17,20 +16,19 @@ from windowsill.state.projection.offered import PRIORITY
 from windowsill.state.runtime import Environment, Permission
 
 SECONDS = 120.0
-"""How long a tool may take when nobody says."""
-
+"""The time limit of a tool that states none."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-"""What all providers take."""
+"""A name that all providers accept."""
 
 
 class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool with its function."""
+    """A tool with its function, which can still be called as before."""
 
     definition: Tool
     function: Callable[..., Any]
     category: str = ""
-    """What it does: `read`, `write`, `execute`, ...; empty takes it from its name."""
+    """The kind of action: `read`, `write`, `execute`, ...; empty takes it from the tool's name."""
     permissions: tuple[Permission, ...] = ()
     environments: tuple[Environment, ...] | None = None
     priority: int = PRIORITY
@@ -39,18 +37,22 @@ class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
     repeatable: bool = False
     """Whether running it again does no harm: after a crash it is simply run once more."""
     seconds: float = SECONDS
-    """How long it may take."""
+    """The time limit of one call."""
     arguments: type[msgspec.Struct] | None = None
-    """What its function takes; without it the function gets what the model passed, as keywords."""
+    """The type of the function's arguments; without it the function gets the model's arguments as keywords."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function, as if it were not a tool."""
+        return self.function(*arguments, **named)
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the tool."""
         return self.definition.name
 
     @property
     def offered(self) -> Offered:
-        """What a projection has to know of it."""
+        """The facts by which the state decides whether the tool is shown."""
         return Offered(self.definition, self.category, self.permissions, self.environments, self.priority)
 
 
@@ -92,18 +94,21 @@ def tool(
 ) -> EngineTool | Callable[[Callable[..., Any]], EngineTool]:
     """Make a tool of a function: its signature becomes the schema, its docstring the description."""
 
-    def make(made_of: Callable[..., Any]) -> EngineTool:
-        called = name or getattr(made_of, "__name__", "")
-        if not _NAME.fullmatch(called):
+    def make(function: Callable[..., Any]) -> EngineTool:
+        tool_name = name or getattr(function, "__name__", "")
+        if not _NAME.fullmatch(tool_name):
             remedy = "give name= with letters, digits, _ and -, at most 64 of them"
-            raise InputError(f"{called!r} is no name that every provider takes for a tool", remedy=remedy)
-        arguments = arguments_of(made_of)
-        told = description or inspect.cleandoc(made_of.__doc__ or "")
+            raise InputError(f"{tool_name!r} is no name that every provider takes for a tool", remedy=remedy)
         if not seconds > 0:
-            raise InputError(f"tool {called!r} may take {seconds} seconds", remedy="give seconds above 0")
+            raise InputError(f"tool {tool_name!r} may take {seconds} seconds", remedy="give seconds above 0")
+        arguments = arguments_of(function)
         return EngineTool(
-            definition=Tool(name=called, description=told, schema=schema_of(arguments, called)),
-            function=made_of,
+            definition=Tool(
+                name=tool_name,
+                description=description or inspect.cleandoc(function.__doc__ or ""),
+                schema=schema_of(arguments, tool_name),
+            ),
+            function=function,
             category=category,
             permissions=tuple(permissions),
             environments=None if environments is None else tuple(environments),
@@ -118,7 +123,7 @@ def tool(
 
 
 def as_tool(given: AnyTool) -> EngineTool:
-    """A tool as an engine has it, from one, from a function, or from a definition with its function."""
+    """Return a tool made from a tool, a function, or a definition with its function."""
     if isinstance(given, EngineTool):
         return given
     if isinstance(given, tuple):
@@ -127,3 +132,51 @@ def as_tool(given: AnyTool) -> EngineTool:
     if not callable(given):
         raise InputError(f"{given!r:.80} is no tool", remedy="give functions, or make tools with @tool")
     return tool(given)
+
+
+def arguments_of(function: Callable[..., Any]) -> type[msgspec.Struct]:
+    """Return the arguments of a function as a type; raise `InputError` for what no model can pass."""
+    name = getattr(function, "__name__", "tool")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = inspect.signature(function).parameters
+    except (NameError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the signature of {name!r} cannot be read: {error}", remedy="annotate it, or give a definition"
+        ) from None
+    fields: list[Any] = []
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InputError(
+                f"{name!r} takes {parameter}, which a model cannot pass", remedy="take each argument by its name"
+            )
+        hint = hints.get(parameter.name, Any)
+        if parameter.default is parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            fields.append((parameter.name, hint, _default(parameter.default)))
+    return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _default(value: Any) -> Any:
+    return msgspec.field(default_factory=lambda: value) if isinstance(value, (list, dict, set)) else value
+
+
+def schema_of(arguments: type[msgspec.Struct], name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a type of arguments; raise `InputError` where a type has none."""
+    try:
+        (reference,), parts = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+    except TypeError as error:
+        raise InputError(
+            f"tool {name!r} takes something that has no JSON Schema: {error}",
+            remedy="use text, numbers, lists, dicts, Literals or structs",
+        ) from None
+    # The name in the schema may differ from the type's: that of a lambda is not an identifier.
+    own = parts.pop(reference["$ref"].removeprefix("#/$defs/"))
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": own["properties"],
+        "required": own["required"],
+        "additionalProperties": False,
+    }
+    return {**schema, "$defs": parts} if parts else schema

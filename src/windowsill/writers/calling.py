@@ -62,6 +62,14 @@ class Manners(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             if not getattr(self, name) >= 0:
                 raise SettingError(name, getattr(self, name), "a number from 0 on")
 
+    def pause(self, attempt: int, asked: float | None, random: Callable[[], float]) -> float | None:
+        """Return the seconds to wait before trying once more; `None` when it is not worth it.
+
+        `attempt` counts the retries so far, `asked` are the seconds that the provider asks to be left alone.
+        """
+        pause = backoff(self.backoff, attempt, self.longest_wait, random) if asked is None else asked
+        return None if attempt >= self.retries or pause > self.longest_wait else pause
+
 
 class Post(msgspec.Struct, frozen=True):
     """One request. `scrubbed` takes keys out of what is told of it."""
@@ -170,15 +178,11 @@ class Caller:
             try:
                 return await attempt()
             except _PassingError as passing:
-                asked = passing.fault.wait
-                pause = self._pause(tried) if asked is None else asked
-                if tried >= self.manners.retries or pause > self.manners.longest_wait:
+                pause = self.manners.pause(tried, passing.fault.wait, self._random)
+                if pause is None:
                     raise passing.fault from None
             tried += 1
             await self._sleep(pause)
-
-    def _pause(self, tried: int) -> float:
-        return backoff(self.manners.backoff, tried, self.manners.longest_wait, self._random)
 
     async def _once(self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], None], limit: int) -> None:
         import httpx2  # noqa: PLC0415  see above

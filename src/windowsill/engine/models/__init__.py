@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windowsill.engine.models.function import Function
-from windowsill.engine.models.remote import Remote
-from windowsill.engine.models.seam import Answer, Asked, Delta, DeltaKind, FaultKind, Model, ModelError
+from windowsill.engine.models.base import Answer, Asked, Delta, DeltaKind, FaultKind, Model, ModelError
+from windowsill.engine.models.function import FunctionModel
+from windowsill.engine.models.http import HttpModel
 from windowsill.errors import InputError
 
 __all__ = [
@@ -16,22 +16,22 @@ __all__ = [
     "Delta",
     "DeltaKind",
     "FaultKind",
-    "Function",
+    "FunctionModel",
+    "HttpModel",
     "Model",
     "ModelError",
-    "Remote",
     "model",
 ]
 
 
 def model(what: str | Callable[..., Any] | Model, **settings: Any) -> Model:
-    """A model, such as `"anthropic:claude-sonnet-5"` or `"openai:qwen3@http://127.0.0.1:8080/v1"`.
+    """Return a model, such as `"anthropic:claude-sonnet-5"` or `"openai:qwen3@http://127.0.0.1:8080/v1"`.
 
-    Or a function, or a model that was made before. `settings` are those of `Remote` or of `Function`.
+    `what` may also be a function, or a model. `settings` are those of `HttpModel` or of `FunctionModel`.
     """
     if isinstance(what, str):
-        return Remote(what, **settings)
-    if isinstance(what, Model) and not isinstance(what, type):
+        return HttpModel(what, **settings)
+    if isinstance(what, Model):
         if settings:
             raise InputError(
                 f"a model that was made before takes no settings ({', '.join(settings)})",
@@ -42,4 +42,4 @@ def model(what: str | Callable[..., Any] | Model, **settings: Any) -> Model:
         raise InputError(
             f"{what!r:.80} is no model", remedy='give "provider:model", a function, or an object that asks'
         )
-    return Function(what, **settings)
+    return FunctionModel(what, **settings)

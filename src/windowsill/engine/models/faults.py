@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from windowsill.engine.models.seam import PASSING, FaultKind, ModelError
+from windowsill.engine.models.base import PASSING, FaultKind, ModelError
 from windowsill.models import is_overflow
 from windowsill.text import printable_line
 from windowsill.writers.calling import LONGEST_MESSAGE, LONGEST_READ, NO_ENTRY, SERVER, SLOW, TOO_MANY, retry_after

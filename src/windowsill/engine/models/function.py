@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable
 from typing import Any
 
-from anyio import to_thread
-
-from windowsill import formats
-from windowsill.engine.models.body import request_of
+from windowsill import formats, user_function
+from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
+from windowsill.engine.models.bodies import decoded_request, deltas, read_answer, render_reply
 from windowsill.engine.models.faults import raised
-from windowsill.engine.models.reading import deltas, read
-from windowsill.engine.models.seam import Answer, Asked, Delta, ModelError
-from windowsill.engine.models.wording import worded
 from windowsill.errors import FormatError
 from windowsill.formats.wire import to_bytes
 from windowsill.messages import text_message
 from windowsill.writers.endpoints import without_keys
 
 
-class Function:
+class FunctionModel(Model):
     """Asks `function(request)`, which may be async; one that is not is run in a thread.
 
     `request` is the decoded body in `format`, complete but for streaming. The function gives text, or a response in
@@ -48,29 +43,23 @@ class Function:
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
         """The answer of the function."""
         began = self._clock()
-        given = await self._call(request_of(asked, self.format, self.name))
+        given = await self._call(decoded_request(asked, self.format, self.name))
         body = self._body(given)
-        messages = read(body, self.format, without_keys)
+        messages = read_answer(body, self.format, without_keys)
         for delta in deltas(messages):
             listen(delta)
         return Answer(body=body, seconds=self._clock() - began)
 
     async def _call(self, request: dict[str, Any]) -> Any:
-        function = self._function
         try:
-            if _is_async(function):
-                given = await function(request)
-            else:
-                # Whoever is cancelled does not wait for it: a thread cannot be stopped.
-                given = await to_thread.run_sync(function, request, abandon_on_cancel=True)
-            return await given if inspect.isawaitable(given) else given
+            return await user_function.call(self._function, request)
         except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
             raise raised(error, self._called) from None
 
     def _body(self, given: Any) -> bytes:
         try:
             if isinstance(given, str):
-                return worded(text_message("assistant", given), self.format, model=self.name)
+                return render_reply(text_message("assistant", given), self.format, model=self.name)
             body = to_bytes(given)
             return self._around(body) or body
         except FormatError as error:
@@ -90,9 +79,4 @@ class Function:
         except FormatError:
             return None
         alone = len(messages) == 1 and messages[0].role == "assistant" and body.lstrip()[:1] == b"{"
-        return worded(messages[0], self.format, model=self.name) if alone else None
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether it is an async function, or an object that is called by one."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+        return render_reply(messages[0], self.format, model=self.name) if alone else None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from contextvars import copy_context
-from threading import Event, Thread
 from typing import Any, TypeAlias
 
 import msgspec
+
+from windowsill import user_function
 
 WAIT = 300.0
 """Seconds that somebody has to answer: five minutes."""
@@ -38,36 +36,9 @@ async def ask(approve: Approve, asked: Approval, seconds: float | None) -> str |
     answer: Any = None
     with move_on_after(math.inf if seconds is None else seconds) as scope:
         try:
-            if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
-                answer = approve(asked)
-            else:
-                answer = await _in_thread(approve, asked)
-            if inspect.isawaitable(answer):
-                answer = await answer
+            answer = await user_function.call(approve, asked)
         except Exception as error:  # noqa: BLE001 - whatever a user's function raises, it did not say yes
             return f"asking for approval failed with {type(error).__name__}"
     if scope.cancelled_caught:
         return f"nobody answered within {seconds:g} seconds"
     return None if answer is True else "approval was denied"
-
-
-async def _in_thread(approve: Approve, asked: Approval) -> Any:
-    """The answer of a plain function. Its thread ends with the process, which one that never answers cannot hold up."""
-    from anyio import to_thread  # noqa: PLC0415 - only who asks needs it
-
-    answer: Future[Any] = Future()
-    done = Event()
-
-    def call() -> None:
-        try:
-            answer.set_result(approve(asked))
-        except BaseException as error:  # noqa: BLE001 - in a thread nobody else would hear of it
-            answer.set_exception(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
-        done.set()
-
-    Thread(target=copy_context().run, args=(call,), daemon=True, name="windowsill-approval").start()
-    try:
-        await to_thread.run_sync(done.wait, abandon_on_cancel=True)
-    finally:
-        done.set()
-    return answer.result()

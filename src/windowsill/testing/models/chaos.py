@@ -9,9 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from anyio.lowlevel import checkpoint
 
 from windowsill import formats
-from windowsill.engine.models.body import request_of
-from windowsill.engine.models.reading import read
-from windowsill.engine.models.seam import Answer, Asked, Delta, Model, ModelError
+from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
+from windowsill.engine.models.bodies import decoded_request, read_answer
 from windowsill.errors import SettingError
 from windowsill.formats.wire import encode
 from windowsill.testing.models.making import answer_of, mark_of, message_of, told
@@ -36,7 +35,7 @@ PAUSE = 0.01
 """Seconds that a rate limit asks for: a test that keeps to it is not slow."""
 
 
-class Chaos:
+class Chaos(Model):
     """Lets `inner` answer, or something goes wrong in its place; what `inner` has to say is never lost.
 
     `schedule` says what happens, call by call. After it, with a `seed`, one call in `1 / share` is disturbed, by one of
@@ -81,7 +80,7 @@ class Chaos:
         await checkpoint()
         if kind in {"overflow", "server", "rate-limited"}:
             raise self._error(kind, asked)
-        request = request_of(asked, self.format, self.name)
+        request = decoded_request(asked, self.format, self.name)
         message = message_of(self._item(kind, request), mark_of(request, len(self.did)))
         partial = kind == "partial"
         return told(answer_of(message, asked, self.format, name=self.name, partial=partial), self.format, listen)
@@ -97,7 +96,7 @@ class Chaos:
 
     def _seen(self, answer: Answer) -> Answer:
         """The answer, after its calls were noted: they are what is repeated."""
-        messages = read(answer.body, self.format, without_keys)
+        messages = read_answer(answer.body, self.format, without_keys)
         calls = [(call.name, call.arguments) for message in messages for call in message.calls]
         self._last = calls or self._last
         return answer

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from windowsill.engine.models.reading import deltas, read
-from windowsill.engine.models.seam import Answer, Asked, Delta
-from windowsill.engine.models.wording import worded
+from windowsill.engine.models.base import Answer, Asked, Delta
+from windowsill.engine.models.bodies import deltas, read_answer, render_reply
 from windowsill.errors import InputError
 from windowsill.formats.wire import encode
 from windowsill.messages import Block, Message, Text, ToolUse, Usage, text_length
@@ -34,12 +33,12 @@ def answer_of(message: Message, asked: Asked, format: str, *, name: str = "", pa
     """The answer with this message, and with the usage that such a call would report."""
     output = max(1, text_length(message.blocks) // CHARACTERS)
     usage = Usage(input=asked.payload.tokens, output=output)
-    return Answer(body=worded(message, format, model=name, usage=usage, whole=not partial), partial=partial)
+    return Answer(body=render_reply(message, format, model=name, usage=usage, whole=not partial), partial=partial)
 
 
 def told(answer: Answer, format: str, listen: Callable[[Delta], None]) -> Answer:
     """The same answer, after a listener heard it."""
-    for delta in deltas(read(answer.body, format, without_keys)):
+    for delta in deltas(read_answer(answer.body, format, without_keys)):
         listen(delta)
     return answer
 

@@ -8,14 +8,14 @@ from typing import Any
 from anyio.lowlevel import checkpoint
 
 from windowsill import formats
-from windowsill.engine.models.body import request_of
+from windowsill.engine.models.base import Answer, Asked, Delta, Model
+from windowsill.engine.models.bodies import decoded_request
 from windowsill.engine.models.faults import raised
-from windowsill.engine.models.seam import Answer, Asked, Delta
 from windowsill.errors import InputError
 from windowsill.testing.models.making import answer_of, mark_of, message_of, told
 
 
-class Scripted:
+class Scripted(Model):
     """Gives each of `answers` once, in any wire format, with a usage.
 
     An answer is text, a `Call` or `(name, arguments)`, a list of these in one answer, an `Answer` of the engine's seam,
@@ -41,7 +41,7 @@ class Scripted:
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
         """The next answer."""
         await checkpoint()
-        request = request_of(asked, self.format, self.name)
+        request = decoded_request(asked, self.format, self.name)
         self.requests.append(request)
         item = self._item(request)
         if isinstance(item, Answer):

@@ -1,9 +1,11 @@
-"""The seam between the loop and a model: what is asked, what is answered, and what goes wrong."""
+"""The seam between the loop and a model: the question, the answer, and the fault."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -28,7 +30,7 @@ PASSING: frozenset[FaultKind] = frozenset({"rate-limited", "server", "timeout", 
 
 
 class Asked(msgspec.Struct):
-    """What a model is asked."""
+    """The question to a model."""
 
     payload: Payload
     """The request, composed in the model's format."""
@@ -37,7 +39,7 @@ class Asked(msgspec.Struct):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered."""
+    """The answer of a model."""
 
     body: bytes
     """The whole answer in the model's wire format, for `session.add(body, format=model.format)`."""
@@ -54,17 +56,25 @@ class Delta(msgspec.Struct, frozen=True):
     text: str
 
 
-@runtime_checkable
-class Model(Protocol):
-    """Whoever answers."""
+class Model(ABC):
+    """A model that an engine asks."""
 
-    name: str
+    name: str = ""
     """The model's name, for requests, prices and spans; empty if nobody knows it."""
-    format: str
+    format: str = "openai"
     """The wire format of its requests and answers."""
+    stream: bool = False
+    """Whether its requests ask for a stream."""
+    limit_field: str = ""
+    """The name of the field that limits the answer; empty takes the one that the format and the model's name imply."""
 
+    @abstractmethod
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
-        """The answer; `ModelError` when there is none. Whoever cancels it leaves nothing running."""
+        """Return the answer; raise `ModelError` when there is none. Leave nothing running when cancelled."""
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """Keep what the questions of one run share, such as a connection, until the run ends."""
+        return nullcontext()
 
 
 class ModelError(WindowsillError):

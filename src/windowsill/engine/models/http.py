@@ -14,11 +14,13 @@ import anyio
 import msgspec
 
 from windowsill import formats
-from windowsill.engine.models.body import fitted
-from windowsill.engine.models.faults import met
-from windowsill.engine.models.hearing import Hearing
-from windowsill.engine.models.seam import Answer, Asked, Delta, ModelError
-from windowsill.errors import InputError, UnknownModelError
+from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
+from windowsill.engine.models.bodies import complete_body, delta_of, deltas, has_content, read_answer, reported_error
+from windowsill.engine.models.faults import failed, met
+from windowsill.errors import FormatError, InputError, UnknownModelError
+from windowsill.formats import streaming
+from windowsill.formats.streaming import Event, Failed
+from windowsill.formats.streaming.events import MALFORMED
 from windowsill.models import find
 from windowsill.writers.calling import BrokenOffError, Caller, Manners, Post
 from windowsill.writers.endpoints import Endpoint, endpoint
@@ -27,7 +29,7 @@ from windowsill.writers.faults import UnusableError
 if TYPE_CHECKING:
     import httpx2
 
-MANNERS = Manners(timeout=600.0, patience=1_800.0, longest_wait=60.0)
+RETRY = Manners(timeout=600.0, patience=1_800.0, longest_wait=60.0)
 """Models may think for minutes: an answer may take as long as the providers' own clients wait. Limits are counted by
 the minute, so a pause of that length is worth it; longer ones are left to the caller."""
 
@@ -35,7 +37,77 @@ LARGEST = 64 * 1024 * 1024
 """Bytes of an answer as it comes: the longest there are, each word in an event of its own, stay well below."""
 
 
-class Kept:
+class StreamListener:
+    """One answer as it comes. An error that the provider reports on the way is raised as a `ModelError`."""
+
+    def __init__(self, format: str, listen: Callable[[Delta], None], scrubbed: Callable[[str], str]) -> None:
+        self._format = format
+        self._listen = listen
+        self._scrubbed = scrubbed
+        self._stream = streaming.stream(format)
+        self._opening: bytes | None = b""
+        self._pieces: list[bytes] | None = None
+
+    @property
+    def whole(self) -> bytes | None:
+        """The answer, where it is no stream but came in one piece."""
+        return None if self._pieces is None else b"".join(self._pieces)
+
+    @property
+    def partial(self) -> bool:
+        """Whether the end has not come."""
+        return self._stream.partial
+
+    def take(self, piece: bytes) -> None:
+        """More bytes, torn anywhere."""
+        if self._opening is not None:
+            piece = self._opening + piece
+            self._opening = None if piece.strip() else piece
+            if self._format != "gemini" and piece.lstrip()[:1] == b"{":
+                # No event begins so; Gemini's streams may.
+                self._pieces = []
+        if self._pieces is not None:
+            self._pieces.append(piece)
+        elif self._opening is None:
+            self._feed(lambda: self._stream.feed(piece))
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        if self._pieces is None:
+            self._feed(self._stream.close)
+
+    def tell(self, body: bytes) -> None:
+        """Let the listener hear an answer that came in one piece; `ModelError` when it is none."""
+        for delta in deltas(read_answer(body, self._format, self._scrubbed)):
+            self._listen(delta)
+
+    def body(self) -> bytes:
+        """The answer as far as it came; `ModelError` when it cannot be read."""
+        body = self._stream.body()
+        read_answer(body, self._format, self._scrubbed)
+        return body
+
+    @property
+    def has_content(self) -> bool:
+        """Whether words or calls came; part of an answer in one piece is not to be read."""
+        try:
+            return self._pieces is None and has_content(read_answer(self._stream.body(), self._format, self._scrubbed))
+        except ModelError:
+            return False
+
+    def _feed(self, events: Callable[[], list[Event]]) -> None:
+        try:
+            arrived = events()
+        except FormatError as error:
+            raise ModelError("malformed", self._scrubbed(error.what), remedy="check the address") from None
+        for event in arrived:
+            if isinstance(event, Failed) and event.kind != MALFORMED:
+                raise reported_error(event.data, self._scrubbed) or failed(event.what, event.kind, self._scrubbed)
+            if (delta := delta_of(event)) is not None:
+                self._listen(delta)
+
+
+class OpenClient:
     """A client that is made when it is first needed and closed with its run."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
@@ -43,7 +115,7 @@ class Kept:
         self.client: httpx2.AsyncClient | None = None
 
 
-class Remote:
+class HttpModel(Model):
     """Asks the model that `provider:model` or `provider:model@http://address` names."""
 
     def __init__(
@@ -54,7 +126,7 @@ class Remote:
         base_url: str = "",
         format: str = "",
         stream: bool = True,
-        manners: Manners = MANNERS,
+        manners: Manners = RETRY,
         largest: int = LARGEST,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
@@ -70,23 +142,19 @@ class Remote:
         self.name = self._where.model
         self.format = _format(self._where, format)
         self.stream = stream
+        self.limit_field = self._where.limit_field
         self._largest = largest
         self._clock = clock
         self._caller = Caller(manners, clock=clock, sleep=sleep, random=random)
-        self._kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
+        self._kept: ContextVar[OpenClient | None] = ContextVar("kept", default=None)
 
     def __repr__(self) -> str:
         return f"<model {self._where.name()}>"
 
-    @property
-    def limit_field(self) -> str:
-        """The name under which requests to this address state the limit of an answer."""
-        return self._where.limit_field
-
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
         """The answer; what fails in passing is asked again unless something of an answer has come."""
         began = self._clock()
-        hearing = Hearing(self.format, listen, self._where.scrubbed)
+        hearing = StreamListener(self.format, listen, self._where.scrubbed)
         try:
             with anyio.move_on_after(self._caller.manners.patience):
                 body = await self._send(self._post(asked), hearing)
@@ -102,7 +170,7 @@ class Remote:
     async def opened(self) -> AsyncIterator[None]:
         """Keep one connection for all that is asked inside, instead of one for each."""
         async with AsyncExitStack() as stack:
-            token = self._kept.set(Kept(stack))
+            token = self._kept.set(OpenClient(stack))
             try:
                 yield
             finally:
@@ -119,7 +187,7 @@ class Remote:
             kept.client = client
         return client
 
-    async def _send(self, post: Post, hearing: Hearing) -> bytes | None:
+    async def _send(self, post: Post, hearing: StreamListener) -> bytes | None:
         """The answer where it comes in one piece; a stream is heard on the way."""
         async with AsyncExitStack() as stack:
             client = await self._client(stack)
@@ -135,30 +203,30 @@ class Remote:
         model = self.name or _model_of(body) or (asked.payload.model.name if asked.payload.model is not None else "")
         if not model:
             raise ModelError("refused", "nobody says which model is to answer", remedy="name one: provider:model")
-        sent = fitted(
+        sent = complete_body(
             body,
             self.format,
             model=model,
             max_output=asked.max_output,
-            limit_field=self._where.limit_field,
+            limit_field=self.limit_field,
             stream=self.stream,
         )
         headers = {**self._where.headers(), **asked.payload.headers}
         return Post(self._where.address(model, stream=self.stream), headers, sent, self._where.scrubbed)
 
-    def _answer(self, body: bytes | None, hearing: Hearing, began: float) -> Answer:
+    def _answer(self, body: bytes | None, hearing: StreamListener, began: float) -> Answer:
         if body is not None:
             hearing.tell(body)
             return Answer(body=body, seconds=self._clock() - began)
-        if hearing.partial and not hearing.says_anything:
+        if hearing.partial and not hearing.has_content:
             what = "the stream ended without an answer"
             raise ModelError("malformed", what, remedy="check the address; try again", passing=True)
         return Answer(body=hearing.body(), partial=hearing.partial, seconds=self._clock() - began)
 
-    def _broken(self, fault: BrokenOffError, hearing: Hearing, began: float) -> Answer:
+    def _broken(self, fault: BrokenOffError, hearing: StreamListener, began: float) -> Answer:
         """What came before it broke off, if that says anything."""
         hearing.close()
-        if hearing.partial and not hearing.says_anything:
+        if hearing.partial and not hearing.has_content:
             raise met(fault) from None
         return Answer(body=hearing.body(), partial=hearing.partial, seconds=self._clock() - began)
 

@@ -1,4 +1,4 @@
-"""What an engine was made with."""
+"""The settings that all runs of an engine share."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from pathlib import Path
 import msgspec
 
 from windowsill.checkpoints.automatic import Automatic
+from windowsill.engine.criteria import Validator
 from windowsill.engine.models import Model
-from windowsill.engine.phases import Worked
+from windowsill.engine.phases import WorkPhases
 from windowsill.engine.toolset import Toolset
-from windowsill.engine.verifying import Validator
 from windowsill.state.policies import Approve
 from windowsill.state.policies.guard import Check
-from windowsill.state.state import State
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of all its runs."""
+class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine was made with."""
 
     model: Model
     toolset: Toolset
-    system: Callable[[State], str]
-    """The system prompt, which changes only with the state's first layer."""
-    phases: Worked
+    system: str
+    """The caller's system prompt; the role and the policies of the state follow it."""
+    phases: WorkPhases
     validators: dict[str, Validator]
     max_turns: int
     max_output: int
@@ -32,7 +31,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     approve: Approve | None
     approval_seconds: float | None
     checks: dict[str, Check]
-    """Of the policies, by their id."""
+    """Checks of the policies, by their id."""
     checkpoints: Automatic | None
     snapshots: bool | Path | str
     sleep: Callable[[float], Awaitable[None]]

@@ -1,42 +1,38 @@
-"""Checks by code whether a task is done: the caller's validators, and the form that the result has to have."""
+"""Check by code whether a task is done: the caller's validators, and the format that the result has to have."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
-from anyio import to_thread
 
-from windowsill import schemas
-from windowsill.engine.running import in_thread
+from windowsill import schemas, user_function
 from windowsill.errors import InputError
 from windowsill.state.task import Criterion, Task
 
-Said: TypeAlias = bool | str | None
-Validator: TypeAlias = Callable[[str], Said | Awaitable[Said]]
-"""Gets the result's text; gives `True` or `None` when the criterion holds, `False` or what is missing when not."""
+Verdict: TypeAlias = bool | str | None
+Validator: TypeAlias = Callable[[str], Verdict | Awaitable[Verdict]]
+"""Gets the result's text; returns `True` or `None` when the criterion holds, `False` or what is missing when not."""
 
-LONGEST = 500
+MAX_CHARACTERS = 500
 """Characters of one complaint."""
 
 
 async def unmet(task: Task, validators: Mapping[str, Validator], result: str) -> list[str]:
-    """What code finds not to hold; a validator that fails says so, and its criterion does not hold."""
+    """List what code finds not to hold; the criterion of a validator that fails does not hold."""
     missing = []
     for criterion in task.success_criteria:
         validator = validators.get(criterion.id) or validators.get(criterion.description)
-        if validator is not None and (told := await _asked(validator, criterion, result)):
-            missing.append(told[:LONGEST])
-    if told := _form(task, result):
-        missing.append(told[:LONGEST])
+        if validator is not None and (complaint := await _validate(validator, criterion, result)):
+            missing.append(complaint[:MAX_CHARACTERS])
+    if complaint := _format_fault(task, result):
+        missing.append(complaint[:MAX_CHARACTERS])
     return missing
 
 
 def check_validators(criteria: Sequence[Criterion], validators: Mapping[str, Validator]) -> None:
-    """`InputError` for a validator of a criterion that is none of these."""
+    """Raise `InputError` for a validator whose criterion the task does not have."""
     known = {name for each in criteria for name in (each.id, each.description)}
     for name in validators:
         if name not in known:
@@ -44,8 +40,8 @@ def check_validators(criteria: Sequence[Criterion], validators: Mapping[str, Val
             raise InputError(f"there is no criterion {name!r} to validate", remedy=f"the task has {listed}")
 
 
-def check_form(task: Task) -> None:
-    """`InputError` for a form that no result can be held against."""
+def check_output_schema(task: Task) -> None:
+    """Raise `InputError` for an output schema that is not a JSON Schema."""
     schema = task.output_format.schema
     if schema is None:
         return
@@ -58,31 +54,26 @@ def check_form(task: Task) -> None:
         ) from None
 
 
-async def _asked(validator: Validator, criterion: Criterion, result: str) -> str:
+async def _validate(validator: Validator, criterion: Criterion, result: str) -> str:
     try:
-        if inspect.iscoroutinefunction(validator):
-            said = await validator(result)
-        else:
-            said = await to_thread.run_sync(in_thread, partial(validator, result), abandon_on_cancel=True)
-            if inspect.isawaitable(said):
-                said = await said
+        verdict = await user_function.call(validator, result)
     except Exception as error:  # noqa: BLE001 - a check that breaks has not found the criterion to hold
         return f"{criterion.description}: its check failed ({type(error).__name__}: {error})"
-    if said is None or said is True:
+    if verdict is None or verdict is True:
         return ""
-    return criterion.description if said is False else f"{criterion.description}: {said}"
+    return criterion.description if verdict is False else f"{criterion.description}: {verdict}"
 
 
-def _form(task: Task, result: str) -> str:
-    """What is wrong with the form of a result, where the task says what it has to be."""
-    form = task.output_format
-    if form.type != "json" and form.schema is None:
+def _format_fault(task: Task, result: str) -> str:
+    """Describe what is wrong with the format of a result; empty when it is right or the task states none."""
+    wanted = task.output_format
+    if wanted.type != "json" and wanted.schema is None:
         return ""
     try:
-        value = msgspec.json.decode(_unfenced(result))
+        value = msgspec.json.decode(_without_fence(result))
     except msgspec.DecodeError as error:
         return f"the result has to be JSON and nothing else: {error}"
-    return _schema_fault(form.schema, value) if form.schema is not None else ""
+    return _schema_fault(wanted.schema, value) if wanted.schema is not None else ""
 
 
 def _schema_fault(schema: dict[str, Any], value: Any) -> str:
@@ -93,8 +84,7 @@ def _schema_fault(schema: dict[str, Any], value: Any) -> str:
     return "" if error is None else f"the result does not fit its schema at {error.json_path}: {error.message}"
 
 
-def _unfenced(text: str) -> str:
-    """JSON as models give it, without the fence around it."""
+def _without_fence(text: str) -> str:
     lines = text.strip().splitlines()
     fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```"
     return "\n".join(lines[1:-1]) if fenced else text
