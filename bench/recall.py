@@ -15,12 +15,13 @@ from bench.measure import best_of, show, stopwatch
 from bench.trace import turns
 from windowsill import Session
 from windowsill.archive import Archive, WordLlama
-from windowsill.archive.words import query
+from windowsill.archive.query import query_terms
 from windowsill.messages import text_message
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import connect
 from windowsill.store.sqlite.opening import create
+from windowsill.store.sqlite.search_index import match_expression
 from windowsill.tokens import counter
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo-dev.json.gz"
@@ -155,7 +156,7 @@ def _asking(folder: Path, count: int) -> None:
     wanted = matrix[0].copy()
     statement = "SELECT rowid FROM bare WHERE bare MATCH ? ORDER BY rank LIMIT 200"
     plain, asked, product, more = _in_turn(
-        lambda: bare.execute(statement, (query(QUESTION),)).fetchall(),
+        lambda: bare.execute(statement, (match_expression(query_terms(QUESTION)),)).fetchall(),
         lambda: archive.retrieve(QUESTION),
         lambda: matrix @ wanted,
         lambda: meant.retrieve(QUESTION),

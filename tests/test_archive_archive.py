@@ -8,7 +8,6 @@ from archives import DAY, asked, said
 from conversations import result, use
 from windowsill import Session
 from windowsill.archive import Archive, Ranking
-from windowsill.archive.place import place_of
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.messages import text_message
 from windowsill.store.memory import MemoryStore
@@ -352,6 +351,8 @@ def test_a_deleted_session_leaves_nothing_in_memory():
         assert len(archive.retrieve("zebra")) == 1
         store.delete("gone")
         archive.retrieve("hello")
-        with place_of(store).reading() as db:
-            assert db.execute("SELECT id FROM session").fetchall() == [("s",)]
-            assert db.execute("SELECT count(*) FROM passage WHERE words LIKE '%zebra%'").fetchone() == (0,)
+    index = store.search_index()
+    (left,) = index.sessions(["s", "gone"])
+    assert left.id == "s"
+    everywhere = range((left.key + 1) << 32, ((left.key + 1) << 32) + 10)
+    assert index.passages(everywhere) == {}

@@ -1,6 +1,6 @@
 import pytest
 
-from windowsill.archive.duplicates import Seen
+from windowsill.archive.ranking import Duplicates
 
 pytestmark = pytest.mark.unit
 
@@ -8,7 +8,7 @@ LONG = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 
 
 def places(*texts: str) -> list[int | None]:
-    seen = Seen(0.9)
+    seen = Duplicates(0.9)
     return [seen.repeats(text, place) for place, text in enumerate(texts)]
 
 

@@ -10,12 +10,10 @@ import pytest
 
 from archives import asked, said
 from windowsill.archive import Archive
-from windowsill.archive import catching_up as batches
-from windowsill.archive.index import Index
-from windowsill.archive.place import place_of
+from windowsill.archive import index as batches
 from windowsill.errors import DamagedError, StoreError
 from windowsill.store.sqlite import SQLiteStore
-from windowsill.store.sqlite.connections import Connections
+from windowsill.store.sqlite.search_index import SQLiteIndex
 
 pytestmark = pytest.mark.integration
 
@@ -85,18 +83,18 @@ def test_a_crash_in_the_middle_loses_nothing(store, monkeypatch):
     """What was indexed before stays, and the next question goes on from there."""
     monkeypatch.setattr(batches, "BATCH", 4)
     said(*(f"walnut {'abcdefghij'[place]}" for place in range(10)), store=store)
-    whole = Index.add
+    whole = SQLiteIndex.add
 
-    def failing(self, before, seq, passages):
+    def failing(self, before, seq, passages, words):
         if before.seq:
             raise KeyboardInterrupt
-        return whole(self, before, seq, passages)
+        return whole(self, before, seq, passages, words)
 
-    monkeypatch.setattr(Index, "add", failing)
+    monkeypatch.setattr(SQLiteIndex, "add", failing)
     with pytest.raises(KeyboardInterrupt):
         asked(store, "walnut")
     assert 0 < len(rows(store, "SELECT key FROM passage")) < 10
-    monkeypatch.setattr(Index, "add", whole)
+    monkeypatch.setattr(SQLiteIndex, "add", whole)
     assert len(set(asked(store, "walnut", 50))) == 10
     assert rows(store, "SELECT count(*) FROM passage") == [(10,)]
 
@@ -130,23 +128,23 @@ def test_processes_that_catch_up_at_once_do_not_index_twice(store, monkeypatch):
 def test_a_session_that_goes_while_it_is_indexed_stays_gone(store):
     """Work on a deleted session is thrown away."""
     said("pecan", store=store)
-    index = Index(place_of(store), mirrors=False)
-    (before,) = index.progress([store.info("s")])
+    index = store.search_index()
+    (before,) = index.sessions(["s"])
+    passages = batches.passages_between(store, "s", 1, 1)
     store.delete("s")
-    assert index.add(before, 1, batches.passages_between(store, "s", 1, 1)) is None
-    index.close()
+    assert index.add(before, 1, passages, [passage.text for passage in passages]) is None
     assert rows(store, "SELECT count(*) FROM passage") == [(0,)]
 
 
 def _catch_up_and_die(path: str) -> None:
-    adding = Index.add
+    adding = SQLiteIndex.add
 
-    def once(self, before, seq, passages):
+    def once(self, before, seq, passages, words):
         if before.seq:
             os.kill(os.getpid(), signal.SIGKILL)
-        return adding(self, before, seq, passages)
+        return adding(self, before, seq, passages, words)
 
-    Index.add = once
+    SQLiteIndex.add = once
     batches.BATCH = 4
     asked(SQLiteStore(path), "walnut")
 
@@ -210,14 +208,14 @@ def test_what_cannot_be_indexed_now_says_why(store):
     said("one chestnut", store=store)
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    archive = Archive(store, "s")
-    archive._index.place = Connections(store.path, busy_seconds=0.1)
+    impatient = SQLiteStore(store.path, busy_seconds=0.1)
+    archive = Archive(impatient, "s")
     with pytest.raises(StoreError, match="locked"):
         archive.retrieve("chestnut")
     other.execute("ROLLBACK")
     other.close()
     assert [found.text for found in archive.retrieve("chestnut")] == ["one chestnut"]
-    archive.close()
+    impatient.close()
 
 
 def damaged(store, damage: str) -> Archive:

@@ -1,6 +1,6 @@
 import pytest
 
-from windowsill.archive import splitting
+from windowsill.archive import passages
 from windowsill.archive.passages import OMITTED, of_message
 from windowsill.messages import Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.unit
 
 def texts(*blocks, role="assistant", **fields):
     message = Message(role=role, blocks=blocks, id="m", **fields)
-    found = of_message(message, seq=1, tool_of={"c1": "grep"}.get)
+    found = of_message(message, seq=1, tools={"c1": "grep"})
     return [(each.role, each.tool, each.text) for each in found]
 
 
@@ -70,12 +70,12 @@ def test_what_the_model_thought_is_searched():
 
 def test_of_an_enormous_output_both_ends_are_searched(monkeypatch):
     """What lies between them is left to a search of the output itself, and lines keep their numbers."""
-    monkeypatch.setattr(splitting, "END", 2_000)
+    monkeypatch.setattr(passages, "END", 2_000)
     output = "\n".join(f"row {number}" for number in range(1, 5_001))
     found = of_message(
         Message(role="user", blocks=(ToolResult(tool_use_id="c1", content=(Text(text=output),)),), id="m"),
         seq=1,
-        tool_of=lambda _: None,
+        tools={},
     )
     lines = {each.first: each.text.split("\n")[0] for each in found}
     assert all(text == f"row {first}" for first, text in lines.items())

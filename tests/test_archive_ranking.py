@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.archive.index import APART
-from windowsill.archive.ranking import Facts, Ranking, best_first, fuse, neighbours, spread, weigh
+from windowsill.archive.ranking import Ranking, best_first, fuse, neighbours, spread, weigh
 from windowsill.dates import TimeSpan
+from windowsill.store.search_index import APART, PassageFacts
 
 pytestmark = pytest.mark.unit
 
@@ -12,13 +12,13 @@ SESSION = 3 << 32
 RANKING = Ranking(near=(0.5, 0.25), gap=100.0, recency=0.0, speaker=0.5, period=1.0, told_later=10.0)
 
 
-def facts(*times: float) -> dict[int, Facts]:
-    return {SESSION + place: Facts(at, "user", None, "Ann") for place, at in enumerate(times, 1)}
+def facts(*times: float) -> dict[int, PassageFacts]:
+    return {SESSION + place: PassageFacts(at, "user", None, "Ann") for place, at in enumerate(times, 1)}
 
 
 def weighed(at: float, *, named: bool = False, ranking: Ranking = RANKING, now: float = 0.0) -> float:
     scores = {1: 1.0, 2: 1.0}
-    about = {1: Facts(at, "user", None, None), 2: Facts(-1e9, "tool", None, None)}
+    about = {1: PassageFacts(at, "user", None, None), 2: PassageFacts(-1e9, "tool", None, None)}
     period = [TimeSpan(100.0, 200.0)] if not named and ranking is RANKING else []
     found = weigh(scores, about, ranking, named=lambda each: named and each.role == "user", periods=period, now=now)
     return found[1] / found[2]
@@ -90,6 +90,6 @@ def test_the_recent_weighs_more():
 
 def test_the_best_has_score_one():
     """Scores lie between 0 and 1."""
-    about = {1: Facts(0.0, "user", None, None), 2: Facts(0.0, "user", None, None)}
+    about = {1: PassageFacts(0.0, "user", None, None), 2: PassageFacts(0.0, "user", None, None)}
     found = weigh({1: 8.0, 2: 2.0}, about, RANKING, named=lambda _: False, periods=[], now=0.0)
     assert found == {1: 1.0, 2: 0.25}

@@ -1,7 +1,7 @@
 import pytest
 
 from archives import Synonyms
-from windowsill.archive.relevance import relevance
+from windowsill.archive.ranking import relevance
 
 pytestmark = pytest.mark.unit
 

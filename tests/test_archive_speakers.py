@@ -1,16 +1,16 @@
 import pytest
 
-from windowsill.archive.ranking import Facts
-from windowsill.archive.speakers import named_in
+from windowsill.archive.query import named_speaker
+from windowsill.store.search_index import PassageFacts
 
 pytestmark = pytest.mark.unit
 
-ANN = Facts(0.0, "user", None, "Ann")
-BOB = Facts(0.0, "assistant", None, "Bob")
-TARO = Facts(0.0, "user", None, "太郎")
-USER = Facts(0.0, "user", None, None)
-MODEL = Facts(0.0, "assistant", None, None)
-TOOL = Facts(0.0, "tool", "run", None)
+ANN = PassageFacts(0.0, "user", None, "Ann")
+BOB = PassageFacts(0.0, "assistant", None, "Bob")
+TARO = PassageFacts(0.0, "user", None, "太郎")
+USER = PassageFacts(0.0, "user", None, None)
+MODEL = PassageFacts(0.0, "assistant", None, None)
+TOOL = PassageFacts(0.0, "tool", "run", None)
 ALL = (ANN, BOB, TARO, USER, MODEL, TOOL)
 
 
@@ -31,5 +31,5 @@ ALL = (ANN, BOB, TARO, USER, MODEL, TOOL)
 )
 def test_a_question_names_who_it_asks_about(question, named):
     """A name, or a word for a role, chooses its passages; two of them choose none."""
-    choose = named_in(question, ALL)
+    choose = named_speaker(question, ALL)
     assert [each for each in ALL if choose(each)] == named

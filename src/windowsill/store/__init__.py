@@ -10,8 +10,9 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from windowsill.history.entries import Entry, Kind
+from windowsill.store.search_index import SearchIndex
 
-__all__ = ["Lock", "SessionInfo", "Store", "open_store"]
+__all__ = ["Lock", "SearchIndex", "SessionInfo", "Store", "open_store"]
 
 
 def open_store(address: str | Path | None = None) -> Store:
@@ -134,6 +135,9 @@ class Store(Protocol):
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+
+    def search_index(self) -> SearchIndex:
+        """Return the index of what was said in the sessions; a deleted session leaves nothing in it."""
 
     def check(self, session: str | None = None) -> list[str]:
         """What is wrong with the place itself, one line each; the hash chain is the reader's to check."""

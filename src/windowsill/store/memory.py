@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +14,9 @@ from windowsill.history.entries import Entry, Kind
 from windowsill.store import Lock, SessionInfo
 from windowsill.store.lease import in_force
 from windowsill.store.rules import check_batch, check_extras, check_name, duplicate, no_session
+
+if TYPE_CHECKING:
+    from windowsill.store.sqlite.search_index import MemoryIndex
 
 
 class _Journal(msgspec.Struct):
@@ -43,6 +47,7 @@ class MemoryStore:
         self._journals: dict[str, _Journal] = {}
         self._facts: dict[str, bytes] = {}
         self._leases: dict[str, Lock] = {}
+        self._index: MemoryIndex | None = None
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
         """Make sure the session exists; true when it is new. Its settings are written only then."""
@@ -51,6 +56,8 @@ class MemoryStore:
             if session in self._journals:
                 return False
             self._journals[session] = _Journal(float(at), settings)
+            if self._index:
+                self._index.create_session(session, float(at))
             return True
 
     def info(self, session: str) -> SessionInfo | None:
@@ -69,6 +76,8 @@ class MemoryStore:
         """Remove a session with everything that belongs to it; false when there was none."""
         with self._lock:
             self._leases.pop(session, None)
+            if self._index:
+                self._index.delete_session(session)
             return self._journals.pop(session, None) is not None
 
     def set_settings(self, session: str, settings: bytes) -> None:
@@ -201,6 +210,17 @@ class MemoryStore:
                 return False
             del self._leases[session]
             return True
+
+    def search_index(self) -> MemoryIndex:
+        """Return the index of what was said in the sessions; it is made when it is first asked for."""
+        from windowsill.store.sqlite.search_index import MemoryIndex  # noqa: PLC0415 - few sessions in memory search
+
+        with self._lock:
+            if self._index is None:
+                self._index = MemoryIndex()
+                for session, journal in self._journals.items():
+                    self._index.create_session(session, journal.created)
+            return self._index
 
     def check(self, session: str | None = None) -> list[str]:  # noqa: ARG002 - there is no file that could be damaged
         """Nothing: memory has no file that could be damaged."""

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from windowsill.archive.embedders import Embedder
+from windowsill.archive.embeddings import Embedder
 from windowsill.errors import InputError, SettingError
 from windowsill.models.model import SizeClass
 from windowsill.state.prompt.catalogue import CATALOGUE, LAYER_OF_TAG, PLACES, Kind, Limits, Single

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from windowsill.archive.embedders import Embedder
-from windowsill.archive.relevance import relevance
+from windowsill.archive.embeddings import Embedder
+from windowsill.archive.ranking import relevance
 from windowsill.state.prompt.catalogue import PLACES, Kind, Limits, node_of
 from windowsill.state.prompt.fit import Item
 from windowsill.state.prompt.formats import Formatter, Rendered, clean

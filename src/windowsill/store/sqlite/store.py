@@ -18,6 +18,7 @@ from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
 from windowsill.store.sqlite.health import problems
 from windowsill.store.sqlite.opening import make_ready
 from windowsill.store.sqlite.rows import to_entry, to_row
+from windowsill.store.sqlite.search_index import SQLiteIndex
 from windowsill.store.statements import migrations, statements
 
 LARGE_BLOB = 65_536
@@ -186,6 +187,10 @@ class SQLiteStore:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
         with self._connections.writing() as db:
             return db.execute(self._sql["drop_lease"], (session, holder)).rowcount > 0
+
+    def search_index(self) -> SQLiteIndex:
+        """Return the index of what was said in the sessions, which is in the same file."""
+        return SQLiteIndex(self._connections)
 
     def check(self, session: str | None = None) -> list[str]:
         """What is wrong with the file itself, one line each; the hash chain is the reader's to check."""

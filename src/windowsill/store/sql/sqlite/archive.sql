@@ -4,9 +4,6 @@ FROM session AS s
 LEFT JOIN passage_progress AS p ON p.session = s.key
 WHERE s.id IN (SELECT value FROM json_each(?));
 
--- name: passage_session_ids
-SELECT key, id FROM session;
-
 -- name: put_passage_progress
 INSERT INTO passage_progress (session, seq, rows, apart, epoch) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (session) DO UPDATE

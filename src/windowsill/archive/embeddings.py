@@ -1,4 +1,4 @@
-"""What turns text into vectors: a protocol, and one that works offline."""
+"""Embedders turn text into vectors: the protocol, and one that works offline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Embedder(Protocol):
     dimensions: int
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row of float32 for each text, of any length but zero."""
+        """Return one row of float32 for each text, of any length but zero."""
 
 
 class WordLlama:
@@ -38,7 +38,7 @@ class WordLlama:
         self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row for each text; the first call loads the model."""
+        """Return one row for each text; the first call loads the model."""
         with self._lock:
             self._model = self._model or _load()
             found: Vectors = self._model.embed(list(texts))
