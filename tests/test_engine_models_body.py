@@ -116,7 +116,7 @@ def test_gemini_streams_by_its_address() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_messages_stay_byte_for_byte(format: str) -> None:
     """A prompt cache sees the same bytes, whatever is put beside them."""
-    under = formats.get(format).rules.under
+    under = formats.get(format).spec.messages_field
     before, after = asking(format=format).payload.body(format), raw(format)
     assert take_out(after, under)[1] == take_out(before, under)[1]
 

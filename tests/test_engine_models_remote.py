@@ -142,7 +142,7 @@ def test_stated_format() -> None:
 
 def test_unknown_provider() -> None:
     """A provider nobody knows is an error that names those there are."""
-    with pytest.raises(NotFoundError, match="anthropic, openai, responses, gemini"):
+    with pytest.raises(NotFoundError, match="anthropic, gemini, openai, responses"):
         HttpModel("acme:model", environment={})
 
 

@@ -114,6 +114,6 @@ def test_every_tool(tool, source):
     read = formats.get(source).read_tool(raw, "tools[0]")
     assert formats.get(source).render_tool(read) == raw
     assert formats.read_tool(tool).format == source
-    under = formats.get(source).rules.under
+    under = formats.get(source).spec.messages_field
     body = {"model": "m", "max_tokens": 9, under: [ASKED], "tools": [tool]}
     assert formats.validate(body, source) == []

@@ -84,7 +84,7 @@ def test_official_types_take_what_is_rendered(conversation, target):
         for each in messages
     ]
     request = formats.read_request(known, format=source)
-    ADAPTERS[target].validate_python(rendered(request.messages, target)[formats.get(target).rules.under])
+    ADAPTERS[target].validate_python(rendered(request.messages, target)[formats.get(target).spec.messages_field])
 
 
 @given(broken)

@@ -169,10 +169,10 @@ def test_name_in_a_choice_is_the_name_of_the_tool():
     assert over["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [declared["name"]] == ["_1_read"]
 
 
-def test_fields_for_no_target_in_particular():
+def test_settings_under_their_common_names():
     """Names that most providers share."""
     rest = formats.read_request({**TASKS["gemini"], **FULL["gemini"]}, format="gemini").rest
-    found = {key: msgspec.json.decode(each) for key, each in formats.shared_fields(rest).items()}
+    found = {key: msgspec.json.decode(each) for key, each in formats.settings_of(rest).items()}
     assert found == {"max_tokens": 9, "temperature": 0.5, "top_p": 0.25}
 
 

@@ -322,7 +322,7 @@ def test_function_in_the_place_of_an_endpoint() -> None:
 @pytest.mark.parametrize("spec", ["", "mistral:large", "claude-haiku-4-5"])
 def test_unknown_provider(spec: str) -> None:
     """A spec without a known provider is an error that names the known ones."""
-    with pytest.raises(NotFoundError, match="anthropic, openai, responses, gemini"):
+    with pytest.raises(NotFoundError, match="anthropic, gemini, openai, responses"):
         writer(spec, environment={})
 
 

@@ -13,7 +13,7 @@ from windowsill import formats
 from windowsill.budget import Size
 from windowsill.cli.output import INDENT, on_terminal, print_bytes
 from windowsill.cli.reading import naming, read_source, require_content
-from windowsill.cli.room import answer_tokens, mark, room, size
+from windowsill.cli.room import mark, room, size
 from windowsill.cli.strategies_choice import settings, window_of
 from windowsill.compose.payload import Payload, Report
 from windowsill.config import Loaded, Settings
@@ -82,7 +82,7 @@ def fit(
         writer=held.writer,
         wait=held.wait,
         overhead=held.overhead,
-        max_output=answer_tokens(request.rest),
+        max_output=formats.answer_limit(request.rest),
         **_marks(held, loaded),
     )
     if report_file is not None:
@@ -103,7 +103,7 @@ def in_same_shape(payload: Payload, request: Request) -> bytes:
     """The payload as a list where a list came in, and with the model that the body named."""
     fields = msgspec.json.decode(payload.body(cache=False), type=dict[str, msgspec.Raw])
     if request.bare:
-        return _as_list(fields, formats.get(request.format).rules.under)
+        return _as_list(fields, formats.get(request.format).spec.messages_field)
     fields.pop("model", None)
     if request.model is not None:
         fields = {"model": msgspec.Raw(msgspec.json.encode(request.model)), **fields}

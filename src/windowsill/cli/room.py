@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import msgspec
 
@@ -59,13 +58,3 @@ def size(text: str | None, setting: str = "budget") -> Size | None:
 def mark(text: str | None, setting: str) -> Size | None:
     """A mark as it was typed: a size, or a share as settings files have it (`0.8`)."""
     return float(text) if text is not None and _SHARE.fullmatch(text.strip()) else size(text, setting)
-
-
-def answer_tokens(rest: Mapping[str, msgspec.Raw]) -> int | None:
-    """How long the answer may get, where the request says so."""
-    for field in ("max_completion_tokens", "max_tokens"):
-        if field in rest:
-            value = msgspec.json.decode(rest[field])
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-    return None

@@ -161,7 +161,7 @@ class Payload:
     @cached_property
     def messages(self) -> list[dict[str, Any]]:
         """The messages in the format they came in."""
-        found: list[dict[str, Any]] = self.to(cache=False)[formats.get(self.format).rules.under]
+        found: list[dict[str, Any]] = self.to(cache=False)[formats.get(self.format).spec.messages_field]
         return found
 
     @property

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from windowsill import models
+from windowsill import formats, models
 from windowsill.errors import UnknownModelError
 
 OFFLINE = "offline"
 BY_PROFILE = "profile"
 """The writer that leaves the choice of a model to the profile."""
 
-ENDPOINTS = {"anthropic": "anthropic", "google": "gemini", "openai": "openai"}
+ENDPOINTS = {spec.vendor: spec.name for spec in formats.specs() if spec.vendor}
 """The endpoint at which the models of a provider are asked."""
 
 

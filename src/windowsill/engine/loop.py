@@ -36,6 +36,7 @@ from windowsill.engine.run_tool import Outcome, refuse
 from windowsill.engine.settings import EngineSettings
 from windowsill.engine.toolset import Finish, changes_of, is_own, read_own_call
 from windowsill.errors import DamagedError, FormatError, InputError, WindowsillError
+from windowsill.formats import stop_kind
 from windowsill.formats.streaming import PARTIAL
 from windowsill.messages import Message, Reply, Text, Tool, ToolUse, Unknown, text_message
 from windowsill.models import prices
@@ -48,7 +49,6 @@ from windowsill.state.runtime import Resources, Trouble
 from windowsill.state.state import State
 from windowsill.state.system import System
 from windowsill.state.task import Criterion
-from windowsill.telemetry import names
 
 FORCED = 0.3
 """The share of its budget to which a request is reduced when the provider says it was too long."""
@@ -61,6 +61,9 @@ MAX_GOAL_CHARACTERS = 2_000
 
 ENGINE = "engine"
 """The mark of the engine's own messages, under `windowsill` in their metadata."""
+
+STOP_REASON = "stop_reason"
+"""The key in a message's metadata that says why it ended."""
 
 STOP_REASON = "stop_reason"
 """The key in a message's metadata that says why it ended."""
@@ -250,7 +253,7 @@ class Loop:
         if state.runtime.phase not in self._settings.phases:
             return _ended(state)
         last = self._last_message()
-        if last is not None and last.role == "assistant" and last.metadata.get(STOP_REASON) not in PAUSED:
+        if last is not None and last.role == "assistant" and stop_kind(last.metadata.get(STOP_REASON)) != "paused":
             if why := _refusal(last):
                 return self._give_up_refused(why, last.text)
             if text := _nudge(last):
@@ -431,7 +434,7 @@ class Loop:
             model.name or None,
             provider=model.format,
             session=self._session.id,
-            operation=names.GENERATE_CONTENT if model.format == "gemini" else names.CHAT,
+            operation=formats.get(model.format).spec.operation,
             compacted=payload.compacted,
         )
 
@@ -591,7 +594,7 @@ def _nudge(last: Message) -> str:
     """Return the instruction that follows an answer that broke off, was cut or is empty; empty for a real answer."""
     if PARTIAL in last.metadata:
         return BROKEN
-    if last.metadata.get(STOP_REASON) in LENGTH:
+    if stop_kind(last.metadata.get(STOP_REASON)) == "length":
         return CUT
     return "" if last.text.strip() else EMPTY
 
@@ -599,7 +602,7 @@ def _nudge(last: Message) -> str:
 def _refusal(last: Message) -> str:
     """Return why the model, or its provider, would not answer; empty when it did."""
     stop = last.metadata.get(STOP_REASON)
-    if stop in REFUSED:
+    if stop_kind(stop) == "refused":
         return str(stop)
     return "refusal" if any(isinstance(block, Unknown) and block.type == "refusal" for block in last.blocks) else ""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from windowsill import formats
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError
 from windowsill.exchange.routes import Route
@@ -143,11 +141,11 @@ class Exchange:
         try:
             if self._format == "responses" or (self._read is not None and THREAD in self._read.rest):
                 # Requests may refer to a response by its id alone.
-                metadata = {**metadata, RESPONSE: msgspec.json.decode(body, type=_Identified).id}
+                metadata = {**metadata, RESPONSE: formats.response_id(body)}
             self._session.add(
                 body, format=self._format, after=self._resumed.last, metadata=metadata, sent=self._resumed.sent
             )
-        except (WindowsillError, OSError, msgspec.DecodeError) as error:
+        except (WindowsillError, OSError) as error:
             log.warning("an answer was not recorded: %s", error)
 
     def streamed(self, stream: streaming.Stream) -> None:
@@ -211,10 +209,6 @@ class Recorder:
             self._exchange.streamed(self._stream)
         else:
             self._exchange.watching.streamed(None)
-
-
-class _Identified(msgspec.Struct):
-    id: str
 
 
 def _says_something(messages: tuple[Message, ...]) -> bool:

@@ -6,6 +6,8 @@ import re
 
 import msgspec
 
+from windowsill import formats
+
 
 class Route(msgspec.Struct, frozen=True):
     """A model call: the format of its body, and what the address says about it."""
@@ -13,26 +15,18 @@ class Route(msgspec.Struct, frozen=True):
     format: str
     model: str | None = None
     streamed: bool = False
-    """Whether the address alone says that the answer is streamed."""
+    """The address alone says that the answer is streamed."""
 
 
-_GEMINI = re.compile(r"/(?:models|tunedModels|endpoints)/([^/:]+):(generateContent|streamGenerateContent)$")
-_VERTEX_CLAUDE = re.compile(r"/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$")
-
-_ENDINGS = {"/messages": "anthropic", "/chat/completions": "openai", "/responses": "responses"}
+_ROUTES = [(re.compile(route), spec.name) for spec in formats.specs() for route in spec.routes]
 
 
 def route(path: str) -> Route | None:
-    """The model call at this path, or `None` when it is something else (counting, files, batches ...)."""
+    """Return the model call at this path, or `None` when it is something else (counting, files, batches ...)."""
     path = path.partition("?")[0].rstrip("/")
-    if "/threads/" in path:
-        # What another API of OpenAI's calls messages is no call of a model.
-        return None
-    for ending, format in _ENDINGS.items():
-        if path.endswith(ending):
-            return Route(format)
-    for pattern, format in ((_GEMINI, "gemini"), (_VERTEX_CLAUDE, "anthropic")):
-        found = pattern.search(path)
-        if found is not None:
-            return Route(format, found[1].partition("@")[0], found[2].startswith("stream"))
+    for pattern, format in _ROUTES:
+        if found := pattern.search(path):
+            said = found.groupdict()
+            model = said.get("model")
+            return Route(format, model and model.partition("@")[0], said.get("stream") is not None)
     return None

@@ -20,19 +20,11 @@ from windowsill.writers.metering import meter
 
 _SETTINGS = {
     "max_tokens": names.REQUEST_MAX_TOKENS,
-    "max_completion_tokens": names.REQUEST_MAX_TOKENS,
-    "max_output_tokens": names.REQUEST_MAX_TOKENS,
-    "maxOutputTokens": names.REQUEST_MAX_TOKENS,
     "temperature": names.REQUEST_TEMPERATURE,
     "top_p": names.REQUEST_TOP_P,
-    "topP": names.REQUEST_TOP_P,
     "top_k": names.REQUEST_TOP_K,
-    "topK": names.REQUEST_TOP_K,
 }
-"""Fields of a request that the conventions have a name for."""
-
-_NESTED = "generationConfig"
-"""Where Gemini has them."""
+"""Settings of a request that the conventions have a name for."""
 
 BROKEN_OFF = "error"
 """The reason that is told for an answer that did not end by itself."""
@@ -62,7 +54,7 @@ class Watching:
             model,
             provider=format,
             session=session.id,
-            operation=names.GENERATE_CONTENT if format == "gemini" else names.CHAT,
+            operation=formats.get(format).spec.operation,
             compacted=resumed is not None and resumed.payload.compacted,
             stream=route.streamed or (read is not None and bytes(read.rest.get("stream", b"")) == b"true"),
             server=where[0] or None,
@@ -102,7 +94,7 @@ class Watching:
             return
         with harmless():
             if success:
-                self._tell(call, _reply(self._format, body), _identity(body))
+                self._tell(call, _reply(self._format, body), formats.response_id(body))
             else:
                 call.fail(str(status))
         call.end()
@@ -123,7 +115,7 @@ class Watching:
         reply = _reply(self._format, body)
         if reply is not None and stream.partial:
             reply = msgspec.structs.replace(reply, stop_reason=BROKEN_OFF)
-        self._tell(call, reply, _identity(body))
+        self._tell(call, reply, formats.response_id(body))
 
     def _tell(self, call: ModelCall, reply: Reply | None, id: str | None) -> None:
         if reply is None:
@@ -134,19 +126,6 @@ class Watching:
             meter(reply.usage, self._model or "", self._format)
 
 
-class _Identified(msgspec.Struct, rename={"response_id": "responseId"}):
-    id: str | None = None
-    response_id: str | None = None
-
-
-def _identity(body: bytes) -> str | None:
-    try:
-        found = msgspec.json.decode(body, type=_Identified)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found.id or found.response_id
-
-
 def _reply(format: str, body: bytes) -> Reply | None:
     try:
         return formats.get(format).read_reply(body)
@@ -155,10 +134,9 @@ def _reply(format: str, body: bytes) -> Reply | None:
 
 
 def _settings(fields: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
-    """What a request states about the answer, under the conventions' names."""
+    """Return what a request states about the answer, under the conventions' names."""
     try:
-        inner = msgspec.json.decode(fields.get(_NESTED, b"{}"), type=dict[str, msgspec.Raw])
-        stated = {name: msgspec.json.decode(raw) for name, raw in {**fields, **inner}.items() if name in _SETTINGS}
-    except msgspec.DecodeError:
+        stated = {name: msgspec.json.decode(raw) for name, raw in formats.settings_of(fields).items()}
+    except (msgspec.DecodeError, WindowsillError):
         return {}
     return {_SETTINGS[name]: value for name, value in stated.items() if isinstance(value, int | float)}

@@ -7,35 +7,50 @@ from typing import Any
 
 import msgspec
 
-from windowsill.errors import NotFoundError
 from windowsill.formats import added, parts, settings
 from windowsill.formats.added import Added
-from windowsill.formats.anthropic import Anthropic
-from windowsill.formats.deepseek import DeepSeek
+from windowsill.formats.base import Api, Format, Problem, ProviderSpec, StopReasons
 from windowsill.formats.detect import AMBIGUOUS, detect, detect_body
-from windowsill.formats.format import Format, Problem
-from windowsill.formats.gemini import PLACEHOLDER, Gemini
 from windowsill.formats.gemini import tools as gemini_tools
-from windowsill.formats.openai import OpenAI
 from windowsill.formats.openai.read import DIALECTS
-from windowsill.formats.responses import Responses
+from windowsill.formats.registry import (
+    ALIASES,
+    StopKind,
+    dialect,
+    for_model,
+    get,
+    model_of,
+    names,
+    response_id,
+    sdk_format,
+    specs,
+    stop_kind,
+)
+from windowsill.formats.settings import settings_of
 from windowsill.formats.wire import any_decoder, decode, encode, to_bytes
 from windowsill.history import repair as mending
 from windowsill.history.repair import Repair
 from windowsill.messages import Request, Tool, Usage
-from windowsill.models import Demands, Model
 
 __all__ = [
+    "ALIASES",
     "DIALECTS",
     "Added",
+    "Api",
     "Format",
     "Problem",
+    "ProviderSpec",
     "RepairResult",
+    "StopKind",
+    "StopReasons",
+    "answer_limit",
     "crosses",
     "detect",
     "dialect",
     "encode",
+    "for_model",
     "get",
+    "model_of",
     "names",
     "read_added",
     "read_request",
@@ -44,30 +59,15 @@ __all__ = [
     "read_usage",
     "render_request",
     "repair",
+    "response_id",
+    "sdk_format",
+    "settings_of",
     "shared_fields",
+    "specs",
+    "stop_kind",
     "tool_layout",
     "validate",
 ]
-
-_FORMATS: dict[str, Format] = {
-    "anthropic": Anthropic(),
-    "deepseek": DeepSeek(),
-    "gemini": Gemini(),
-    "openai": OpenAI(),
-    "responses": Responses(),
-}
-_SIGNED_GEMINI = Gemini(signature=PLACEHOLDER)
-ALIASES = {
-    "openai-chat": "openai",
-    "chat": "openai",
-    "openai-responses": "responses",
-    "google": "gemini",
-    "kimi": "deepseek",
-    "moonshot": "deepseek",
-}
-
-DEFAULT_MAX_TOKENS = 4096
-"""Anthropic demands a limit; every model it serves can write this much."""
 
 
 class RepairResult(msgspec.Struct, frozen=True):
@@ -76,26 +76,6 @@ class RepairResult(msgspec.Struct, frozen=True):
     messages: list[dict[str, Any]]
     repairs: tuple[Repair, ...]
     format: str
-
-
-def names() -> tuple[str, ...]:
-    """The formats there are."""
-    return tuple(_FORMATS)
-
-
-def get(name: str, demands: Demands | None = None) -> Format:
-    """The format of this name, as a model with these demands takes it."""
-    found = _FORMATS.get(ALIASES.get(name, name))
-    if found is _FORMATS["gemini"] and demands is not None and demands.signed_calls:
-        return _SIGNED_GEMINI
-    if found is None:
-        raise NotFoundError(f"no format {name!r}", remedy=f"use one of {', '.join(_FORMATS)}")
-    return found
-
-
-def dialect(model: Model) -> str:
-    """The format of a chat with this model, where it speaks as OpenAI's do."""
-    return "deepseek" if model.reasoning_content == "required" else "openai"
 
 
 def read_request(source: bytes | str | Mapping[str, Any] | Sequence[Any], *, format: str | None = None) -> Request:
@@ -163,18 +143,20 @@ def render_request(request: Request, *, format: str | None = None) -> bytes:
     )
 
 
-def shared_fields(
-    rest: Mapping[str, msgspec.Raw], target: str | None = None, tools: Sequence[Tool] = ()
-) -> dict[str, msgspec.Raw]:
-    """The fields of a body that mean the same to another provider, as the body of `target` has them.
+def shared_fields(rest: Mapping[str, msgspec.Raw], target: str, tools: Sequence[Tool] = ()) -> dict[str, msgspec.Raw]:
+    """Return the fields of a body that mean the same to another provider, as the body of `target` has them.
 
-    `tools` are those of the request: whether one is to be called is said only where it is defined. Without a target
-    only what needs no other spelling is given, under the names most providers share.
+    `tools` are those of the request: whether one is to be called is said only where it is defined.
     """
-    if target is None:
-        return settings.numbers(rest) | {key: rest[key] for key in ("stream",) if key in rest}
     name = get(target).name
     return settings.spelled(rest, name, [tool.name for tool in tools if crosses(tool, name)])
+
+
+def answer_limit(rest: Mapping[str, msgspec.Raw]) -> int | None:
+    """Return how many tokens a request allows its answer, under whichever name; `None` where it does not say."""
+    stated = settings_of(rest).get("max_tokens")
+    value = any_decoder.decode(stated) if stated is not None else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def crosses(tool: Tool, target: str) -> bool:
@@ -184,8 +166,8 @@ def crosses(tool: Tool, target: str) -> bool:
 
 def _carried(request: Request, target: Format) -> dict[str, msgspec.Raw]:
     rest = shared_fields(request.rest, target.name, request.tools)
-    if target.name == "anthropic":
-        rest.setdefault("max_tokens", msgspec.Raw(str(DEFAULT_MAX_TOKENS).encode()))
+    if target.spec.default_limit:
+        rest.setdefault(target.spec.limit_field(), msgspec.Raw(encode(target.spec.default_limit)))
     return rest
 
 

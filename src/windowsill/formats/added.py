@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from windowsill.errors import FormatError
+from windowsill.formats.base import Format
 from windowsill.formats.detect import AMBIGUOUS, detect
-from windowsill.formats.format import Format
 from windowsill.formats.openai.read import DIALECTS
+from windowsill.formats.registry import sdk_format
 from windowsill.formats.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
 from windowsill.messages import Cleared, Message, Usage, text_message
 
@@ -37,7 +38,7 @@ def take(source: Any, format: str | None, get: Callable[[str], Format], default:
     if isinstance(source, list | tuple):
         return _together([take(each, format, get, default) for each in source])
     if not isinstance(source, Mapping):
-        made_for = _sdk(source)
+        made_for = sdk_format(type(source))
         if made_for not in DIALECTS:
             format = format or made_for
         elif default not in DIALECTS:
@@ -89,17 +90,6 @@ def _is_reply(value: dict[str, Any], format: str) -> bool:
         return True
     # In Responses a message is an item of the response, not the response.
     return value.get("type") == "message" and format != "responses"
-
-
-def _sdk(source: Any) -> str | None:
-    """The format of an object from a provider's own package."""
-    module = type(source).__module__
-    if module.startswith("openai.types.responses"):
-        return "responses"
-    if module.startswith("google.genai"):
-        return "gemini"
-    package = module.partition(".")[0]
-    return package if package in {"anthropic", "openai"} else None
 
 
 def _object(source: Any) -> dict[str, Any]:

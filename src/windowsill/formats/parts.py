@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from windowsill.errors import FormatError
-from windowsill.formats.format import Format
+from windowsill.formats.base import Format
 from windowsill.formats.wire import any_decoder, decode, encode, to_bytes
 from windowsill.messages import Tool, Usage
 

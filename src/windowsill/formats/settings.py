@@ -10,24 +10,26 @@ from typing import Any
 
 import msgspec
 
+from windowsill.formats.base import ProviderSpec
 from windowsill.formats.foreign import safe_name
 from windowsill.formats.gemini.render import own_name
 from windowsill.formats.gemini.spelling import camel
+from windowsill.formats.registry import get, specs
 from windowsill.formats.wire import any_decoder, decode, encode
 
 Raws = Mapping[str, msgspec.Raw]
 
-NUMBERS = {"maxOutputTokens": "max_tokens", "temperature": "temperature", "topP": "top_p"}
-"""Names in Gemini's `generationConfig` -> names everywhere else."""
+SAMPLING = ("temperature", "top_p", "top_k")
 
-LIMITS = ("max_completion_tokens", "max_output_tokens")
-"""OpenAI's other names for `max_tokens`; where several stand, these count."""
+CROSSING = frozenset({"max_tokens", "temperature", "top_p"})
+"""Settings that mean the same to every provider."""
 
-MAX_STOPS = {"openai": 4, "gemini": 5}
-"""How many stop sequences a provider takes; those past it are left out, for the request would be refused."""
+LIMIT = "max_tokens"
+"""The common name of the limit of an answer. Where a body states it under several names, the others count."""
 
-MAX_TEMPERATURE = {"anthropic": 1}
-"""Where the scale ends earlier than the others', which go to 2."""
+LIMITS = sorted(
+    {name for spec in specs() if not spec.config_field for name in spec.limit_fields}, key=lambda name: name == LIMIT
+)
 
 MODES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 """Gemini's words for whether the model may call, and OpenAI's; Anthropic says `any` for `required`."""
@@ -40,36 +42,38 @@ class Choice(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def numbers(rest: Raws) -> dict[str, msgspec.Raw]:
+def settings_of(rest: Raws) -> dict[str, msgspec.Raw]:
     """The limit of the answer and the sampling, under the names most providers give them."""
-    found = {name: rest[name] for name in NUMBERS.values() if name in rest}
+    found = {name: rest[name] for name in SAMPLING if name in rest}
     limit = next((rest[name] for name in LIMITS if name in rest), None)
     if limit is not None:
-        found["max_tokens"] = limit
-    config = _object(rest, "generationConfig")
-    found |= {name: msgspec.Raw(encode(config[key])) for key, name in NUMBERS.items() if key in config}
+        found[LIMIT] = limit
+    for spec in specs():
+        if spec.config_field:
+            config = _object(rest, spec.config_field)
+            names = dict.fromkeys(spec.limit_fields, LIMIT) | {spec.sampling_field(name): name for name in SAMPLING}
+            found |= {name: msgspec.Raw(encode(config[key])) for key, name in names.items() if key in config}
     return {name: value for name, value in found.items() if bytes(value) != b"null"}
 
 
 def spelled(rest: Raws, target: str, tool_names: Sequence[str]) -> dict[str, msgspec.Raw]:
     """All that crosses, as the body of `target` has it; `tool_names` are the tools that cross too."""
-    found = numbers(rest)
-    highest = MAX_TEMPERATURE.get(target)
-    if highest is not None and "temperature" in found:
-        found["temperature"] = _at_most(found["temperature"], highest)
-    stopped = _stops(rest, target)
+    found = {name: value for name, value in settings_of(rest).items() if name in CROSSING}
+    spec = get(target).spec
+    if spec.max_temperature is not None and "temperature" in found:
+        found["temperature"] = _at_most(found["temperature"], spec.max_temperature)
+    stopped = _stops(rest, spec)
     choice = _choice(rest)
     if choice is not None and choice.mode == "one" and choice.name not in tool_names:
         choice = None
     if target == "gemini":
-        return _for_gemini(found, stopped, choice if tool_names else None)
+        return _for_gemini(spec, found, stopped, choice if tool_names else None)
     if "stream" in rest:
         found["stream"] = rest["stream"]
-    if stopped and target != "responses":
-        # Responses has no such field.
-        found["stop_sequences" if target == "anthropic" else "stop"] = msgspec.Raw(encode(stopped))
-    if target == "responses" and "max_tokens" in found:
-        found["max_output_tokens"] = found.pop("max_tokens")
+    if stopped and spec.stop_field:
+        found[spec.stop_field] = msgspec.Raw(encode(stopped))
+    if LIMIT in found and LIMIT not in spec.limit_fields:
+        found[spec.limit_field()] = found.pop(LIMIT)
     if choice is not None and tool_names:
         found["tool_choice"] = msgspec.Raw(encode(_tool_choice(choice, target)))
     return found
@@ -80,14 +84,13 @@ def _at_most(number: msgspec.Raw, highest: float) -> msgspec.Raw:
     return msgspec.Raw(encode(highest)) if isinstance(value, int | float) and value > highest else number
 
 
-def _stops(rest: Raws, target: str) -> list[str]:
+def _stops(rest: Raws, spec: ProviderSpec) -> list[str]:
     given = (
         _value(rest, "stop") or _value(rest, "stop_sequences") or _object(rest, "generationConfig").get("stopSequences")
     )
     listed = [given] if isinstance(given, str) else given if isinstance(given, list) else []
-    # Anthropic refuses one of nothing but white space.
-    kept = [each for each in listed if isinstance(each, str) and (each.strip() or (each and target != "anthropic"))]
-    return kept[: MAX_STOPS.get(target)]
+    kept = [each for each in listed if isinstance(each, str) and (each.strip() or (each and spec.blank_stops))]
+    return kept[: spec.max_stops]
 
 
 def _choice(rest: Raws) -> Choice | None:
@@ -135,11 +138,14 @@ def _tool_choice(choice: Choice, target: str) -> Any:
     )
 
 
-def _for_gemini(found: dict[str, msgspec.Raw], stopped: list[str], choice: Choice | None) -> dict[str, msgspec.Raw]:
-    config: dict[str, Any] = {key: found[name] for key, name in NUMBERS.items() if name in found}
+def _for_gemini(
+    spec: ProviderSpec, found: dict[str, msgspec.Raw], stopped: list[str], choice: Choice | None
+) -> dict[str, msgspec.Raw]:
+    names = {LIMIT: spec.limit_field()} | {name: spec.sampling_field(name) for name in SAMPLING}
+    config: dict[str, Any] = {key: found[name] for name, key in names.items() if name in found}
     if stopped:
-        config["stopSequences"] = stopped
-    fields = {"generationConfig": msgspec.Raw(encode(config))} if config else {}
+        config[spec.stop_field] = stopped
+    fields = {spec.config_field: msgspec.Raw(encode(config))} if config else {}
     if choice is not None:
         asked: dict[str, Any] = {"mode": {"auto": "AUTO", "none": "NONE"}.get(choice.mode, "ANY")}
         if choice.mode == "one":

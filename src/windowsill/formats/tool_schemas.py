@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from windowsill.formats.openai.read import DIALECTS
+from windowsill.formats.registry import get, names
 from windowsill.formats.wire import encode, fields_decoder
 from windowsill.messages import NEUTRAL, Tool
 
-_FLAT = {"anthropic": "input_schema", "responses": "parameters", "gemini": "parametersJsonSchema"}
 _GEMINI_SCHEMAS = frozenset({"parameters", "parameters_json_schema"})
 """What `parametersJsonSchema` takes the place of: the first takes only a part of JSON Schema, and both are too many."""
 
@@ -25,10 +25,10 @@ def with_schema(tool: Tool, schema: dict[str, Any]) -> Tool:
     if tool.format in DIALECTS and "function" in fields:
         function = {**fields_decoder.decode(fields["function"]), "parameters": value}
         fields["function"] = msgspec.Raw(encode(function))
-    elif tool.format in _FLAT:
+    elif tool.format in names() and tool.format not in DIALECTS:
         if tool.format == "gemini":
             fields = {key: each for key, each in fields.items() if key not in _GEMINI_SCHEMAS}
-        fields[_FLAT[tool.format]] = value
+        fields[get(tool.format).spec.tool_schema_field] = value
     else:
         return msgspec.structs.replace(changed, format=NEUTRAL, raw=None)
     return msgspec.structs.replace(changed, raw=encode(fields))

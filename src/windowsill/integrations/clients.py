@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, TypeVar
 
+from windowsill import formats
 from windowsill.errors import InputError
 from windowsill.integrations.door import Door
 from windowsill.integrations.google import wrap_google
@@ -37,8 +38,7 @@ def wrap(client: C, session: Session | str, *, resends: bool | None = None) -> C
             f"a {name} cannot be wrapped",
             remedy="wrap a client of anthropic, openai or google-genai, or use `session.compose` and `session.add`",
         )
-    errors = {"anthropic": "AnthropicError", "openai": "OpenAIError"}
-    error = getattr(sys.modules[package], errors[package])
+    error = getattr(sys.modules[package], formats.get(package).spec.sdk_error)
     door = Door(session, resends=resends, error=error, owner=client)
     copied: Any = client
     copy: C = copied.copy(http_client=through(copied._client, door))  # noqa: SLF001 - the SDKs offer no other way to it
@@ -48,7 +48,6 @@ def wrap(client: C, session: Session | str, *, resends: bool | None = None) -> C
 def _package(client: Any) -> str | None:
     """Whose client it is, also where a program has made a subclass of it."""
     for kind in type(client).__mro__:
-        name = kind.__module__.partition(".")[0]
-        if name in ("anthropic", "openai") or kind.__module__.startswith("google.genai"):
-            return name
+        if formats.sdk_format(kind) is not None:
+            return kind.__module__.partition(".")[0]
     return None

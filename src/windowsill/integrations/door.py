@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-import msgspec
-
+from windowsill import formats
 from windowsill.errors import InputError, WindowsillError
 from windowsill.exchange import Exchange, Route, route
 from windowsill.session import Session
@@ -71,11 +70,7 @@ class Door:
         """The session; one that was only named is opened with the model of the first call."""
         with self._lock:
             if isinstance(self._session, str):
-                try:
-                    model = msgspec.json.decode(body, type=_Named).model
-                except msgspec.DecodeError:
-                    model = None
-                self._session = Session.open(self._session, model=found.model or model)
+                self._session = Session.open(self._session, model=found.model or formats.model_of(body) or None)
             return self._session
 
     @contextmanager
@@ -87,10 +82,6 @@ class Door:
             if self._error is None:
                 raise
             raise _as_one_of(error, self._error) from error
-
-
-class _Named(msgspec.Struct):
-    model: str | None = None
 
 
 def _as_one_of(error: WindowsillError, theirs: type[Exception]) -> WindowsillError:

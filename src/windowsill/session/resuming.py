@@ -70,7 +70,7 @@ class Resumption:
         if thread.previous_message_id is not None:
             # The provider would take both from the request that began its thread, and refuses them in a later one.
             system, tools = self._parts_behind(thread.previous_message_id)
-        longest = longest_answer(request)
+        longest = formats.answer_limit(request.rest)
         payload = composer.compose(
             composer.fix(system, tools, rest, request.format),
             format=request.format,
@@ -198,13 +198,6 @@ def without_system(request: Request) -> tuple[Message | None, list[Message]]:
         return (systems[0] if systems else None), messages
     blocks = tuple(block for system in systems for block in system.blocks)
     return Message(role="system", blocks=blocks, format=systems[0].format), messages
-
-
-def longest_answer(request: Request) -> int | None:
-    """How many tokens a request allows its answer."""
-    stated = formats.shared_fields(request.rest).get("max_tokens")
-    value = msgspec.json.decode(stated) if stated is not None else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 class _Thread(msgspec.Struct):

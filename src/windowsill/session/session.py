@@ -426,7 +426,7 @@ class Session:
                 found = self._ledger.view.read(item).format
                 if found in formats.names():
                     return chat if found in formats.DIALECTS else found
-        return {"anthropic": "anthropic", "google": "gemini"}.get(self._lens.model.provider, chat)
+        return formats.for_model(self._lens.model)
 
     # Looking
     id: str

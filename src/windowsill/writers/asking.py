@@ -19,8 +19,6 @@ THOUGHTS = 8_192
 """Tokens added to the limit of an answer where a provider counts the model's thoughts against it: what is not used is
 not paid for, and without it a model that thinks has none left for words."""
 
-COUNTS_THOUGHTS = frozenset({"openai", "responses", "gemini"})
-
 UNWANTED = frozenset(
     {
         "stream",
@@ -42,26 +40,12 @@ UNWANTED_BY_GEMINI = frozenset(
     {"responseMimeType", "responseSchema", "responseJsonSchema", "stopSequences", "candidateCount", "maxOutputTokens"}
 )
 
-LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-
 Fields = dict[str, Any]
-
-
-def model_of(shared: Shared) -> str:
-    """The model a request is for; empty where its body does not say, as with Gemini."""
-    try:
-        return msgspec.json.decode(shared.body, type=_Named).model
-    except msgspec.DecodeError:
-        return ""
-
-
-class _Named(msgspec.Struct):
-    model: str = ""
 
 
 def speaks(endpoint: Endpoint, format: str) -> bool:
     """Whether a request in this format can go to this endpoint."""
-    own = endpoint.provider.format
+    own = endpoint.provider.name
     return format == own or (own in formats.DIALECTS and format in formats.DIALECTS)
 
 
@@ -94,10 +78,11 @@ def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
     given: Fields = {key: msgspec.json.decode(value) for key, value in request.rest.items()}
     if given.get("conversation") is not None:
         raise UnusableError("prefix", "the provider keeps this conversation and would add the question to it")
-    fields = {key: value for key, value in given.items() if key not in UNWANTED and key not in LIMITS}
+    limits = formats.get(request.format).spec.limit_fields
+    fields = {key: value for key, value in given.items() if key not in UNWANTED and key not in limits}
     if request.format == "gemini":
         return _gemini(fields, limit, tools=bool(request.tools))
-    name = next((key for key in LIMITS if given.get(key)), endpoint.limit_field)
+    name = next((key for key in limits if given.get(key)), endpoint.limit_field)
     if request.format == "anthropic":
         return _anthropic(fields, {name: _within(given.get(name), limit + _thinking(fields))})
     fields[name] = _within(given.get(name), limit + THOUGHTS)
@@ -142,7 +127,7 @@ def _gemini(fields: Fields, limit: int, *, tools: bool) -> Fields:
 
 def apart(prompt: str, role: str, *, endpoint: Endpoint, model: str, limit: int) -> bytes:
     """A small request of its own: who the model is, and everything it needs to read."""
-    format = endpoint.provider.format
+    format = endpoint.provider.name
     fields: Fields = {endpoint.limit_field: limit}
     if format == "gemini":
         fields = {"generationConfig": {"maxOutputTokens": limit}}

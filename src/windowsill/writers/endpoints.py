@@ -8,6 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from windowsill import formats
 from windowsill.errors import InputError, NotFoundError
 from windowsill.redaction import usual
 from windowsill.writers.faults import UnusableError
@@ -24,70 +25,7 @@ middle. Whole keys of all other formats are known to `redaction`."""
 _LOOKS_LIKE_KEY = re.compile(r"sk-(?=\S*\d)\S{16,}|AIza\S{20,}")
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of endpoint."""
-
-    name: str
-    format: str
-    url: str
-    path: str
-    keys: tuple[str, ...]
-    """Environment variables that hold the key, the first one set winning."""
-    base: str
-    """Environment variable that holds another address."""
-    header: str
-    scheme: str = ""
-    """What stands before the key in its header."""
-    headers: dict[str, str] = {}
-    streamed: str = ""
-    """The path of a streamed answer, where it is another one."""
-
-
-PROVIDERS = {
-    each.name: each
-    for each in (
-        Provider(
-            name="anthropic",
-            format="anthropic",
-            url="https://api.anthropic.com",
-            path="/v1/messages",
-            keys=("ANTHROPIC_API_KEY",),
-            base="ANTHROPIC_BASE_URL",
-            header="x-api-key",
-            headers={"anthropic-version": "2023-06-01"},
-        ),
-        Provider(
-            name="openai",
-            format="openai",
-            url="https://api.openai.com/v1",
-            path="/chat/completions",
-            keys=("OPENAI_API_KEY",),
-            base="OPENAI_BASE_URL",
-            header="authorization",
-            scheme="Bearer ",
-        ),
-        Provider(
-            name="responses",
-            format="responses",
-            url="https://api.openai.com/v1",
-            path="/responses",
-            keys=("OPENAI_API_KEY",),
-            base="OPENAI_BASE_URL",
-            header="authorization",
-            scheme="Bearer ",
-        ),
-        Provider(
-            name="gemini",
-            format="gemini",
-            url="https://generativelanguage.googleapis.com",
-            path="/v1beta/models/{model}:generateContent",
-            keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-            base="GOOGLE_GEMINI_BASE_URL",
-            header="x-goog-api-key",
-            streamed="/v1beta/models/{model}:streamGenerateContent?alt=sse",
-        ),
-    )
-}
+PROVIDERS = {spec.name: spec for spec in formats.specs() if spec.api is not None}
 
 
 class Key:
@@ -117,7 +55,7 @@ class Key:
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A provider at an address, and the model there; an empty model is that of the conversation."""
 
-    provider: Provider
+    provider: formats.ProviderSpec
     model: str
     url: str
     key: Key | None = None
@@ -130,7 +68,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def own(self) -> bool:
         """Whether this is the provider itself, not another who speaks as it does."""
-        return self.url == self.provider.url
+        return self.url == self._api.url
+
+    @property
+    def _api(self) -> formats.Api:
+        assert self.provider.api is not None
+        return self.provider.api
 
     def name(self, model: str = "") -> str:
         """As a writer is called: without the address."""
@@ -138,35 +81,24 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def limit_field(self) -> str:
-        """How the body states the most tokens of an answer; Gemini has it inside its `generationConfig`.
-
-        OpenAI's newer models refuse the older name; many who speak as OpenAI does know no other.
-        """
-        match self.provider.format:
-            case "gemini":
-                return "maxOutputTokens"
-            case "responses":
-                return "max_output_tokens"
-            case "openai" if self.own:
-                return "max_completion_tokens"
-            case _:
-                return "max_tokens"
+        """The field that states the most tokens of an answer."""
+        return self.provider.limit_field(newest=self.own)
 
     def address(self, model: str, *, stream: bool = False) -> str:
         """Where to ask this model."""
-        path = (self.provider.streamed if stream else "") or self.provider.path
+        path = (self._api.stream_path if stream else "") or self._api.path
         return self.url + path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
 
     def headers(self) -> dict[str, str]:
         """The headers of a request, the key among them; `UnusableError` where there must be one and is not."""
         if self.key is None and self.own:
-            names = " or ".join(self.provider.keys)
+            names = " or ".join(self._api.key_variables)
             raise UnusableError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
         if self.key is not None and not self.key.fits_a_header:
             what = f"the key for {self.provider.name} holds characters that no key has"
             raise UnusableError("no-key", what, remedy="copy it again, without quotes and line breaks")
-        known = {} if self.key is None else {self.provider.header: self.provider.scheme + self.key.reveal()}
-        return {"content-type": "application/json", **self.provider.headers, **known}
+        known = {} if self.key is None else {self._api.key_header: self._api.key_prefix + self.key.reveal()}
+        return {"content-type": "application/json", **self._api.headers, **known}
 
     def scrubbed(self, text: str) -> str:
         """A text without the key, and without anything that looks like one."""
@@ -186,8 +118,8 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
     The key is looked for in `environment` where none is given.
     """
     name, _, rest = spec.strip().partition(":")
-    provider = PROVIDERS.get({"google": "gemini"}.get(name, name))
-    if provider is None:
+    provider = PROVIDERS.get(formats.ALIASES.get(name, name))
+    if provider is None or provider.api is None:
         raise NotFoundError(
             f"no provider {_shown(name)!r} for a model",
             remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
@@ -195,11 +127,13 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
     model, at, address = rest.partition("@http")
     if _LOOKS_LIKE_KEY.match(model.strip()):
         # It would be kept with the session, and stand in every report.
-        remedy = f"set {' or '.join(provider.keys)}, and name a model"
+        remedy = f"set {' or '.join(provider.api.key_variables)}, and name a model"
         raise InputError(f"the model of provider {name!r} looks like a key", remedy=remedy)
     stated = base_url or (f"http{address}" if at else "")
-    url = _checked(stated or environment.get(provider.base, "").strip() or provider.url)
-    found = key or next((environment[each] for each in provider.keys if environment.get(each, "").strip()), "")
+    url = _checked(stated or environment.get(provider.api.url_variable, "").strip() or provider.api.url)
+    found = key or next(
+        (environment[each] for each in provider.api.key_variables if environment.get(each, "").strip()), ""
+    )
     if not key and not _safe(url):
         # A key that was not given for this address does not cross a network in the clear.
         found = ""

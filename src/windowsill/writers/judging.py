@@ -17,36 +17,6 @@ from windowsill.writers.objects import state
 from windowsill.writers.parsing import Parsed, compact, summary
 from windowsill.writers.scripts import script_of
 
-CUT_OFF = frozenset(
-    {
-        "max_tokens",
-        "length",
-        "max_output_tokens",
-        "model_context_window_exceeded",
-        "incomplete",
-        "failed",
-        "cancelled",
-        "in_progress",
-        "queued",
-    }
-)
-"""Stop reasons of answers that go on, or would have; compared in small letters."""
-
-REFUSED = frozenset(
-    {
-        "refusal",
-        "content_filter",
-        "safety",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "spii",
-        "language",
-        "image_safety",
-    }
-)
-"""Stop reasons of answers that a provider, or its model, does not give."""
-
 
 class Judged(msgspec.Struct, frozen=True):
     """A text that can be used; `state` is the object it spells, where one was asked for."""
@@ -81,10 +51,10 @@ def said(format: str, body: bytes) -> Said:
 
 def _words(reply: Reply) -> str:
     messages = (reply.message, *reply.more)
-    reason = (reply.stop_reason or "").lower()
-    if reason in REFUSED or any(_declines(message) for message in messages):
+    reason = formats.stop_kind(reply.stop_reason)
+    if reason == "refused" or any(_declines(message) for message in messages):
         raise UnusableError("refusal", "the model refused", remedy="use another model for summaries")
-    if reason in CUT_OFF:
+    if reason in {"length", "unfinished"}:
         raise UnusableError("truncated", "the answer was cut off", remedy="give more room, or a model that writes less")
     if any(message.calls for message in messages):
         raise UnusableError("tool-calls", "the model called tools in the place of answering", remedy="ask again")

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from windowsill import telemetry
+from windowsill import formats, telemetry
 from windowsill.errors import InputError, UnknownModelError
 from windowsill.history.folds import Brief
 from windowsill.messages import Usage
@@ -96,7 +96,7 @@ class EndpointWriter(Asker):
             try:
                 prompt = self._separate(brief, material, window=window, limit=limit)
                 body = asking.apart(prompt, prompts.apart(), endpoint=where, model=where.model, limit=limit)
-                return await ask(SEPARATE, body, where.provider.format)
+                return await ask(SEPARATE, body, where.provider.name)
             except UnusableError as fault:
                 book.fault(SEPARATE, fault)
                 named = fault.window
@@ -123,7 +123,7 @@ class EndpointWriter(Asker):
 
     async def _answer(self, client: httpx2.AsyncClient, where: Endpoint, post: Post, format: str) -> Said:
         """What the model said; whoever measures hears of what was paid for, of use or not."""
-        provider, at = where.provider.format, urlsplit(post.url)
+        provider, at = where.provider.name, urlsplit(post.url)
         used: Usage | None = None
         with telemetry.model_call(where.model, provider=provider, server=at.hostname, port=at.port) as call:
             try:
@@ -146,7 +146,7 @@ class EndpointWriter(Asker):
             where = msgspec.structs.replace(where, model=brief.model)
         shared = material.shared
         if not where.model and shared is not None and asking.speaks(where, shared.format):
-            where = msgspec.structs.replace(where, model=asking.model_of(shared))
+            where = msgspec.structs.replace(where, model=formats.model_of(shared.body))
         if not where.model:
             raise UnusableError("no-model", "nobody says which model is to write", remedy="name one: provider:model")
         return where
@@ -191,13 +191,13 @@ def _shares(where: Endpoint, shared: Shared) -> bool:
 
     Gemini's bodies do not name it; it is taken to be the same.
     """
-    model = asking.model_of(shared)
+    model = formats.model_of(shared.body)
     return asking.speaks(where, shared.format) and (not model or spelled(model) == spelled(where.model))
 
 
 def _spared(limit: int, where: Endpoint, window: int) -> int:
     """The limit as it is sent: with thoughts where they count, and never so large that nothing can be read."""
-    thoughts = min(asking.THOUGHTS, window // 8) if where.provider.format in asking.COUNTS_THOUGHTS else 0
+    thoughts = min(asking.THOUGHTS, window // 8) if where.provider.counts_thoughts else 0
     return min(limit, window // 4) + thoughts
 
 

@@ -11,7 +11,7 @@ import msgspec
 from windowsill import formats
 from windowsill.budget import Size
 from windowsill.cli.recordings import Recording
-from windowsill.cli.room import answer_tokens, room
+from windowsill.cli.room import room
 from windowsill.compose.payload import Payload
 from windowsill.formats import Problem
 from windowsill.history.repair import Repair
@@ -154,14 +154,14 @@ class Walk:
     def _compose(self) -> tuple[Payload, bytes, float]:
         request = self.recording.request
         params: dict[str, object] = dict(request.rest)
-        if self._format.name == "anthropic":
-            params.setdefault("max_tokens", formats.DEFAULT_MAX_TOKENS)
+        if self._format.spec.default_limit:
+            params.setdefault(self._format.spec.limit_field(), self._format.spec.default_limit)
         start = time.perf_counter()
         payload = self.session.compose_sync(
             system=request.system,
             tools=(*request.tools, *self._offered),
             params=params,
-            max_output=answer_tokens(request.rest),
+            max_output=formats.answer_limit(request.rest),
         )
         self._sent = self.session.view.at
         body = payload.body()

@@ -12,23 +12,13 @@ from windowsill import formats
 from windowsill.engine.models.base import Asked, Delta, Model, ModelError
 from windowsill.engine.models.faults import failed
 from windowsill.errors import FormatError, UnknownModelError
+from windowsill.formats import ProviderSpec
 from windowsill.formats.gemini.spelling import camel
 from windowsill.formats.streaming import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
 from windowsill.formats.streaming.pieces import loose
 from windowsill.formats.wire import Fields, any_decoder, decode, encode, fields_decoder, join_body, take_out
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
 from windowsill.models import find
-
-LIMITS = {
-    "anthropic": ("max_tokens",),
-    "openai": ("max_completion_tokens", "max_tokens"),
-    "deepseek": ("max_completion_tokens", "max_tokens"),
-    "responses": ("max_output_tokens",),
-}
-"""The names under which each format states the most tokens of an answer; Gemini has a place of its own for it."""
-
-CONFIG = "generationConfig"
-GEMINI_LIMIT = "maxOutputTokens"
 
 NO_NAME = "unknown"
 """The model of an answer where nobody says one: the providers' own clients want some name."""
@@ -39,17 +29,15 @@ NO_NAME = "unknown"
 
 def request_fields(model: Model, max_output: int) -> dict[str, Any]:
     """The fields of the body: the limit of the answer, and whether it is streamed."""
-    if model.format == "gemini":
-        # Whether it is streamed is said by the address.
-        return {CONFIG: {GEMINI_LIMIT: max_output}} if max_output else {}
+    spec = formats.get(model.format).spec
+    if spec.config_field:
+        return {spec.config_field: {spec.limit_field(): max_output}} if max_output else {}
     fields: dict[str, Any] = {}
-    most = max_output or (formats.DEFAULT_MAX_TOKENS if model.format == "anthropic" else 0)
-    if most:
+    if most := max_output or spec.default_limit:
         fields[model.limit_field or limit_field(model.format, model.name)] = most
     if model.stream:
         fields["stream"] = True
-        if model.format in formats.DIALECTS:
-            # Without it a streamed chat does not say what it used.
+        if spec.stream_usage_option:
             fields["stream_options"] = {"include_usage": True}
     return fields
 
@@ -60,15 +48,16 @@ def complete_body(body: bytes, format: str, *, model: str, max_output: int, limi
     An empty `model` leaves the one that is there, and so does a `max_output` of 0. A limit that the body states itself
     keeps its name, and is only ever lowered: the window has no room for more than `max_output`.
     """
-    under = formats.get(format).rules.under
+    spec = formats.get(format).spec
+    under = spec.messages_field
     fields, items = take_out(body, under)
-    changed = (
-        _set_gemini_limit(fields, max_output) if format == "gemini" else _set_model(fields, format, model, max_output)
-    )
-    if format != "gemini":
-        if not changed.keys() & set(LIMITS[format]):
-            changed |= _limit(format, limit_field, max_output)
-        changed = _set_stream(changed, format, stream=stream)
+    if spec.config_field:
+        changed = _set_config_limit(fields, spec, max_output)
+    else:
+        changed = _set_model(fields, spec, model, max_output)
+        if not changed.keys() & set(spec.limit_fields) and (most := max_output or spec.default_limit):
+            changed[limit_field] = _raw(most)
+        changed = _set_stream(changed, spec, stream=stream)
     if changed == fields:
         # What was composed with all of it is sent as it was recorded.
         return body
@@ -92,10 +81,8 @@ def decoded_request(asked: Asked, format: str, name: str) -> dict[str, Any]:
 
 def limit_field(format: str, model: str) -> str:
     """The name of the limit where no address tells it: OpenAI's own models refuse the older one."""
-    if format == "gemini":
-        return GEMINI_LIMIT
-    newer, *older = LIMITS[format]
-    return newer if not older or (format == "openai" and _maker(model) == "openai") else older[0]
+    spec = formats.get(format).spec
+    return spec.limit_field(newest=bool(spec.vendor) and _maker(model) == spec.vendor)
 
 
 def _maker(model: str) -> str:
@@ -105,40 +92,34 @@ def _maker(model: str) -> str:
         return ""
 
 
-def _set_model(fields: Fields, format: str, model: str, max_output: int) -> Fields:
+def _set_model(fields: Fields, spec: ProviderSpec, model: str, max_output: int) -> Fields:
     named = {"model": _raw(model)} if model else {}
-    limits = {name: _lower(fields[name], max_output) for name in LIMITS[format] if _is_set(fields, name)}
-    rest = {key: value for key, value in fields.items() if key not in LIMITS[format]}
+    limits = {name: _lower(fields[name], max_output) for name in spec.limit_fields if _is_set(fields, name)}
+    rest = {key: value for key, value in fields.items() if key not in spec.limit_fields}
     return {**named, **rest, **named, **limits}
 
 
-def _limit(format: str, name: str, max_output: int) -> Fields:
-    if max_output:
-        return {name: _raw(max_output)}
-    return {name: _raw(formats.DEFAULT_MAX_TOKENS)} if format == "anthropic" else {}
-
-
-def _set_stream(fields: Fields, format: str, *, stream: bool) -> Fields:
+def _set_stream(fields: Fields, spec: ProviderSpec, *, stream: bool) -> Fields:
     kept = {key: value for key, value in fields.items() if key not in {"stream", "stream_options"}}
     if not stream:
         return kept
     kept["stream"] = _raw(value=True)
     stated = decode(any_decoder, fields.get("stream_options", b"null"), "stream_options")
     options = stated if isinstance(stated, dict) else {}
-    if format in formats.DIALECTS:
-        # Without it a streamed chat does not say what it used.
+    if spec.stream_usage_option:
         options = {"include_usage": True, **options}
     return {**kept, "stream_options": _raw(options)} if options else kept
 
 
-def _set_gemini_limit(fields: Fields, max_output: int) -> Fields:
+def _set_config_limit(fields: Fields, spec: ProviderSpec, max_output: int) -> Fields:
     """The limit in its place; whether to stream is said by the address."""
     rest = {key: value for key, value in fields.items() if key != "stream"}
     if not max_output:
         return rest
-    spelled = next((key for key in rest if CONFIG in camel({key: key})), CONFIG)
+    config, limited = spec.config_field, spec.limit_field()
+    spelled = next((key for key in rest if config in camel({key: key})), config)
     given = decode(fields_decoder, rest[spelled], spelled) if _is_set(rest, spelled) else {}
-    name = next((key for key in given if GEMINI_LIMIT in camel({key: key})), GEMINI_LIMIT)
+    name = next((key for key in given if limited in camel({key: key})), limited)
     limit = _lower(given[name], max_output) if _is_set(given, name) else _raw(max_output)
     return {**rest, spelled: _raw({**given, name: limit})}
 

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import anyio
-import msgspec
 
 from windowsill import formats
 from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
@@ -200,7 +199,9 @@ class HttpModel(Model):
 
     def _post(self, asked: Asked) -> Post:
         body = asked.payload.body(self.format)
-        model = self.name or _model_of(body) or (asked.payload.model.name if asked.payload.model is not None else "")
+        model = (
+            self.name or formats.model_of(body) or (asked.payload.model.name if asked.payload.model is not None else "")
+        )
         if not model:
             raise ModelError("refused", "nobody says which model is to answer", remedy="name one: provider:model")
         sent = complete_body(
@@ -233,7 +234,7 @@ class HttpModel(Model):
 
 def _format(where: Endpoint, stated: str) -> str:
     """The format of this endpoint: of OpenAI's chat there are dialects, which the model's name tells."""
-    own = where.provider.format
+    own = where.provider.name
     if stated:
         name = formats.get(stated).name
         if name != own and not {name, own} <= set(formats.DIALECTS):
@@ -247,14 +248,3 @@ def _format(where: Endpoint, stated: str) -> str:
         return formats.dialect(find(where.model))
     except UnknownModelError:
         return own
-
-
-def _model_of(body: bytes) -> str:
-    try:
-        return msgspec.json.decode(body, type=_Named).model or ""
-    except msgspec.DecodeError:
-        return ""
-
-
-class _Named(msgspec.Struct):
-    model: str | None = None

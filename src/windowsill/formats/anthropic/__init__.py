@@ -4,20 +4,54 @@ from __future__ import annotations
 
 from windowsill.formats.anthropic import read, render
 from windowsill.formats.anthropic.validate import validate
+from windowsill.formats.base import Api, ProviderSpec, StopReasons
 from windowsill.history.repair import Rules
 
-RULES = Rules(
-    format=read.NAME,
-    user_first=True,
-    alternate=True,
-    system_apart=True,
-    unique_ids=True,
-    id_pattern=render.ID_PATTERN,
-    blank_text=False,
-    signed_reasoning=True,
-    reasoning_last=False,
-    silent_errors=False,
-    cache_markers=True,
+SPEC = ProviderSpec(
+    name=read.NAME,
+    vendor="anthropic",
+    rules=Rules(
+        format=read.NAME,
+        user_first=True,
+        alternate=True,
+        system_apart=True,
+        unique_ids=True,
+        id_pattern=render.ID_PATTERN,
+        blank_text=False,
+        signed_reasoning=True,
+        reasoning_last=False,
+        silent_errors=False,
+        cache_markers=True,
+    ),
+    stops=StopReasons(
+        done="end_turn",
+        calls="tool_use",
+        length=frozenset({"max_tokens", "model_context_window_exceeded"}),
+        refused=frozenset({"refusal"}),
+        paused=frozenset({"pause_turn"}),
+    ),
+    system_field="system",
+    # Every model it serves can write this much.
+    default_limit=4096,
+    max_temperature=1,
+    stop_field="stop_sequences",
+    blank_stops=False,
+    tool_schema_field="input_schema",
+    api=Api(
+        url="https://api.anthropic.com",
+        path="/v1/messages",
+        key_variables=("ANTHROPIC_API_KEY",),
+        url_variable="ANTHROPIC_BASE_URL",
+        key_header="x-api-key",
+        headers={"anthropic-version": "2023-06-01"},
+    ),
+    routes=(
+        # The messages of a thread belong to another API of OpenAI's, and are no call of a model.
+        r"^(?!.*/threads/).*/messages$",
+        r"/publishers/anthropic/models/(?P<model>[^/:]+):(?:rawPredict|(?P<stream>streamRawPredict))$",
+    ),
+    sdk_modules=("anthropic",),
+    sdk_error="AnthropicError",
 )
 
 
@@ -25,7 +59,8 @@ class Anthropic:
     """The format of `POST /v1/messages`."""
 
     name = read.NAME
-    rules = RULES
+    spec = SPEC
+    rules = SPEC.rules
 
     read_message = staticmethod(read.read_message)
     read_body = staticmethod(read.read_body)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from windowsill.formats.anthropic.render import ID_PATTERN, IMAGE_TYPES
-from windowsill.formats.format import Problem
+from windowsill.formats.base import Problem
 
 MAX_CACHE_MARKERS = 4
 MAX_NAME = 128

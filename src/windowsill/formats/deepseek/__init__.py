@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from windowsill.formats import openai
 from windowsill.formats.deepseek.render import render_message, render_system
 from windowsill.formats.deepseek.validate import validate
 from windowsill.formats.openai import read, render
@@ -13,16 +14,28 @@ from windowsill.formats.openai.read import DEEPSEEK
 from windowsill.history.repair import Rules
 from windowsill.messages import Message, Reply, Request, Tool
 
-__all__ = ["RULES", "DeepSeek"]
+__all__ = ["SPEC", "DeepSeek"]
 
-RULES = Rules(format=DEEPSEEK, result_media=False, bare_results=False)
+SPEC = msgspec.structs.replace(
+    openai.SPEC,
+    name=DEEPSEEK,
+    aliases=("kimi", "moonshot"),
+    vendor="",
+    rules=Rules(format=DEEPSEEK, result_media=False, bare_results=False),
+    counts_thoughts=False,
+    api=None,
+    routes=(),
+    sdk_modules=(),
+    sdk_error="",
+)
 
 
 class DeepSeek:
     """The format of `POST /chat/completions` with `reasoning_content`, for models that want it back."""
 
     name = DEEPSEEK
-    rules = RULES
+    spec = SPEC
+    rules = SPEC.rules
 
     @staticmethod
     def read_message(raw: bytes, where: str) -> Message:

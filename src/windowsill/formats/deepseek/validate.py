@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windowsill.formats.format import Problem
+from windowsill.formats.base import Problem
 from windowsill.formats.openai.read import REASONING_FIELDS
 from windowsill.formats.openai.validate import validate as validate_chat
 

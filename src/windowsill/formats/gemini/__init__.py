@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from windowsill.formats.base import Api, ProviderSpec, StopReasons
 from windowsill.formats.gemini import read, render
 from windowsill.formats.gemini.signatures import PLACEHOLDER, SKIP
 from windowsill.formats.gemini.spelling import camel
@@ -11,16 +12,53 @@ from windowsill.formats.gemini.validate import validate
 from windowsill.history.repair import Rules
 from windowsill.messages import Message
 
-__all__ = ["PLACEHOLDER", "RULES", "SKIP", "Gemini", "detects"]
+__all__ = ["PLACEHOLDER", "SKIP", "SPEC", "Gemini", "detects"]
 
-RULES = Rules(
-    format=read.NAME,
-    user_first=True,
-    alternate=True,
-    system_apart=True,
-    blank_text=False,
-    named_results=True,
-    under="contents",
+SPEC = ProviderSpec(
+    name=read.NAME,
+    aliases=("google",),
+    vendor="google",
+    rules=Rules(
+        format=read.NAME,
+        user_first=True,
+        alternate=True,
+        system_apart=True,
+        blank_text=False,
+        named_results=True,
+    ),
+    stops=StopReasons(
+        done="STOP",
+        calls="STOP",
+        length=frozenset({"MAX_TOKENS"}),
+        refused=frozenset(
+            {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"}
+        ),
+    ),
+    messages_field="contents",
+    system_field="systemInstruction",
+    config_field="generationConfig",
+    limit_fields=("maxOutputTokens",),
+    sampling_fields={"top_p": "topP", "top_k": "topK"},
+    stop_field="stopSequences",
+    max_stops=5,
+    # The other field for it, `parameters`, takes only a part of JSON Schema.
+    tool_schema_field="parametersJsonSchema",
+    stream_in_body=False,
+    counts_thoughts=True,
+    id_field="responseId",
+    operation="generate_content",
+    api=Api(
+        url="https://generativelanguage.googleapis.com",
+        path="/v1beta/models/{model}:generateContent",
+        stream_path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        url_variable="GOOGLE_GEMINI_BASE_URL",
+        key_header="x-goog-api-key",
+    ),
+    routes=(
+        r"/(?:models|tunedModels|endpoints)/(?P<model>[^/:]+):(?:generateContent|(?P<stream>streamGenerateContent))$",
+    ),
+    sdk_modules=("google.genai",),
 )
 
 
@@ -33,7 +71,8 @@ class Gemini:
     """
 
     name = read.NAME
-    rules = RULES
+    spec = SPEC
+    rules = SPEC.rules
 
     def __init__(self, *, signature: str | None = None) -> None:
         self.signature = signature

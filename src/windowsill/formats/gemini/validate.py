@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from windowsill.formats.format import Problem
+from windowsill.formats.base import Problem
 from windowsill.formats.gemini.parts import BESIDE
 from windowsill.formats.gemini.signatures import unsigned
 from windowsill.formats.gemini.spelling import camel

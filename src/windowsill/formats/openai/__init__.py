@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+from windowsill.formats.base import Api, ProviderSpec, StopReasons
 from windowsill.formats.openai import read, render
 from windowsill.formats.openai.validate import validate
 from windowsill.history.repair import Rules
 
-RULES = Rules(format=read.NAME, result_media=False, bare_results=False)
+STOPS = StopReasons(
+    done="stop", calls="tool_calls", length=frozenset({"length"}), refused=frozenset({"content_filter"})
+)
+
+SPEC = ProviderSpec(
+    name=read.NAME,
+    aliases=("openai-chat", "chat"),
+    vendor="openai",
+    rules=Rules(format=read.NAME, result_media=False, bare_results=False),
+    stops=STOPS,
+    # Its newer models refuse the older name; many who speak as OpenAI does know no other.
+    limit_fields=("max_completion_tokens", "max_tokens"),
+    stop_field="stop",
+    max_stops=4,
+    tool_schema_field="parameters",
+    stream_usage_option=True,
+    counts_thoughts=True,
+    api=Api(
+        url="https://api.openai.com/v1",
+        path="/chat/completions",
+        key_variables=("OPENAI_API_KEY",),
+        url_variable="OPENAI_BASE_URL",
+        key_header="authorization",
+        key_prefix="Bearer ",
+    ),
+    routes=(r"/chat/completions$",),
+    sdk_modules=("openai",),
+    sdk_error="OpenAIError",
+)
 
 
 class OpenAI:
     """The format of `POST /v1/chat/completions`."""
 
     name = read.NAME
-    rules = RULES
+    spec = SPEC
+    rules = SPEC.rules
 
     read_message = staticmethod(read.read_message)
     read_body = staticmethod(read.read_body)

@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+from windowsill.formats.base import Api, ProviderSpec, StopReasons
 from windowsill.formats.responses import read, render
 from windowsill.formats.responses.recognise import detects
 from windowsill.formats.responses.validate import validate
 from windowsill.history.repair import Rules
 
-__all__ = ["RULES", "Responses", "detects"]
+__all__ = ["SPEC", "Responses", "detects"]
 
-RULES = Rules(
-    format=read.NAME,
-    system_apart=True,
-    system_inside=True,
-    in_items=True,
-    unique_ids=True,
-    id_pattern=render.ID_PATTERN,
-    bare_results=False,
-    under="input",
+SPEC = ProviderSpec(
+    name=read.NAME,
+    aliases=("openai-responses",),
+    rules=Rules(
+        format=read.NAME,
+        system_apart=True,
+        system_inside=True,
+        in_items=True,
+        unique_ids=True,
+        id_pattern=render.ID_PATTERN,
+        bare_results=False,
+    ),
+    stops=StopReasons(
+        done="completed",
+        calls="completed",
+        length=frozenset({"max_output_tokens"}),
+        refused=frozenset({"content_filter"}),
+        unfinished=frozenset({"incomplete", "failed", "cancelled", "in_progress", "queued"}),
+    ),
+    messages_field="input",
+    system_field="instructions",
+    limit_fields=("max_output_tokens",),
+    tool_schema_field="parameters",
+    counts_thoughts=True,
+    api=Api(
+        url="https://api.openai.com/v1",
+        path="/responses",
+        key_variables=("OPENAI_API_KEY",),
+        url_variable="OPENAI_BASE_URL",
+        key_header="authorization",
+        key_prefix="Bearer ",
+    ),
+    routes=(r"/responses$",),
+    sdk_modules=("openai.types.responses",),
+    sdk_error="OpenAIError",
 )
 
 
@@ -25,7 +52,8 @@ class Responses:
     """The format of `POST /v1/responses`."""
 
     name = read.NAME
-    rules = RULES
+    spec = SPEC
+    rules = SPEC.rules
 
     read_message = staticmethod(read.read_message)
     read_body = staticmethod(read.read_body)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from windowsill.formats.format import Problem
+from windowsill.formats.base import Problem
 from windowsill.formats.responses.items import (
     CALLS,
     CUSTOM,

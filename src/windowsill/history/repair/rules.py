@@ -52,8 +52,6 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A result marked as an error may be empty."""
     named_results: bool = False
     """Results carry the name of the tool; where ids are missing, name and order tie them to their calls."""
-    under: str = "messages"
-    """The field of a request body that holds the conversation."""
     cache_markers: bool = False
     """The provider wants the places stated up to which it caches."""
 
