@@ -7,9 +7,9 @@ import msgspec
 from bench.measure import best_of, show
 from windowsill.messages import Tool
 from windowsill.state import State
-from windowsill.state.projection import Offered, Projection
-from windowsill.state.projection.categories import SHOWN
 from windowsill.state.runtime import Runtime
+from windowsill.state.tools import Offered, Projection
+from windowsill.state.tools.projection import SHOWN
 from windowsill.tokens import counter
 
 SIZES = (50, 500, 2_000)

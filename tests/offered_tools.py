@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from windowsill.messages import Tool
 from windowsill.state import State
-from windowsill.state.projection import Narrow, Offered, Projection
 from windowsill.state.runtime import Resources, Runtime
 from windowsill.state.task import About, Task, TaskLimits
+from windowsill.state.tools import Narrow, Offered, Projection
 
 
 def tool(name, *, required=(), description="", **properties):

@@ -8,7 +8,7 @@ from engines import Shop, engine, results
 from sessions import opened
 from windowsill.engine import Engine, tool
 from windowsill.errors import InputError
-from windowsill.state.projection import Narrow
+from windowsill.state.tools import Narrow
 from windowsill.testing import Call, Scripted
 
 pytestmark = pytest.mark.integration

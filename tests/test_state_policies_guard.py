@@ -13,10 +13,10 @@ from offered_tools import TEXT, tool
 from windowsill.errors import InputError
 from windowsill.state import State
 from windowsill.state.policies import Guard, Verdict
-from windowsill.state.projection import Offered
 from windowsill.state.runtime import Resources, Runtime
 from windowsill.state.system import Audit, Constraints, System
 from windowsill.state.task import Task, TaskLimits
+from windowsill.state.tools import Offered
 
 pytestmark = pytest.mark.unit
 

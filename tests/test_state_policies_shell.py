@@ -7,8 +7,8 @@ import pytest
 from windowsill.messages import Tool
 from windowsill.state import State
 from windowsill.state.policies import Guard, shell
-from windowsill.state.projection import Offered
 from windowsill.state.system import Constraints, System
+from windowsill.state.tools import Offered
 
 pytestmark = pytest.mark.unit
 

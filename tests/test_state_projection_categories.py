@@ -6,8 +6,8 @@ import pytest
 
 from offered_tools import tool
 from windowsill.errors import InputError
-from windowsill.state.projection import Offered
-from windowsill.state.projection.categories import category_of, first_word
+from windowsill.state.tools import Offered
+from windowsill.state.tools.projection import category_of, first_word
 
 pytestmark = pytest.mark.unit
 

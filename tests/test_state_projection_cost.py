@@ -9,7 +9,7 @@ import pytest
 
 from offered_tools import state, tool
 from windowsill.models import Prices, find, prices
-from windowsill.state.projection import Change, Projection
+from windowsill.state.tools import Change, Projection
 
 pytestmark = pytest.mark.unit
 

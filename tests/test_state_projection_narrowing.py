@@ -14,7 +14,7 @@ from offered_tools import COMMANDS, TEXT, letters, state, tool
 from windowsill import formats
 from windowsill.errors import InputError
 from windowsill.messages import Tool
-from windowsill.state.projection import Narrow, Projection
+from windowsill.state.tools import Narrow, Projection
 
 pytestmark = pytest.mark.unit
 

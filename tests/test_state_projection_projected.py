@@ -48,7 +48,7 @@ def test_a_call_that_breaks_the_schema_is_refused(arguments, parameter, said):
 @pytest.mark.parametrize("arguments", [None, [], "text", ToolUse(id="1", name="read", arguments="{broken").input])
 def test_arguments_that_are_no_object_are_refused(arguments):
     """Also as `ToolUse.input` hands on what was no JSON."""
-    assert refused(arguments).why == "its arguments are no JSON object"
+    assert refused(arguments).why == "its arguments are not a JSON object"
 
 
 def test_a_free_form_tool_takes_text():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from offered_tools import ALL, COMMANDS, DELETABLE, RULES, TEXT, letters, projected, state, tool
 from windowsill.errors import InputError, SettingError
-from windowsill.state.projection import Decided, Hidden, Narrow, Offered, Projection
 from windowsill.state.runtime import PERMISSIONS, PHASES
+from windowsill.state.tools import Decided, Hidden, Narrow, Offered, Projection
 
 pytestmark = pytest.mark.unit
 

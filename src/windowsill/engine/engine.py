@@ -33,10 +33,10 @@ from windowsill.session.session import Session
 from windowsill.state.policies import Approve
 from windowsill.state.policies.approval import WAIT
 from windowsill.state.policies.guard import Check
-from windowsill.state.projection import Narrow
-from windowsill.state.projection.projected import Mode
 from windowsill.state.runtime import Phase
 from windowsill.state.task import Criterion
+from windowsill.state.tools import Narrow
+from windowsill.state.tools.projection import Mode
 from windowsill.store.lease import holder_name
 from windowsill.telemetry import names
 

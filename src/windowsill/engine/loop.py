@@ -43,12 +43,12 @@ from windowsill.models import prices
 from windowsill.session.session import Session
 from windowsill.session.telling_tools import run_key
 from windowsill.state.changes import Change, Drop, Put, Set
-from windowsill.state.projection import Change as ToolChange
-from windowsill.state.projection import Projected
 from windowsill.state.runtime import Resources, Trouble
 from windowsill.state.state import State
 from windowsill.state.system import System
 from windowsill.state.task import Criterion
+from windowsill.state.tools import Change as ToolChange
+from windowsill.state.tools import Projected
 
 FORCED = 0.3
 """The share of its budget to which a request is reduced when the provider says it was too long."""

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from windowsill.logs import log
-from windowsill.state.projection import Change
 from windowsill.state.runtime import Phase, Resources
+from windowsill.state.tools import Change
 
 Status: TypeAlias = Literal["completed", "failed", "limit", "stuck", "cancelled"]
 

@@ -11,9 +11,9 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.messages import Tool
-from windowsill.state.projection import Offered
-from windowsill.state.projection.offered import PRIORITY
 from windowsill.state.runtime import Environment, Permission
+from windowsill.state.tools import Offered
+from windowsill.state.tools.projection import PRIORITY
 
 SECONDS = 120.0
 """The time limit of a tool that states none."""

@@ -18,10 +18,10 @@ from windowsill.messages import Tool
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.memory import Fact, Milestone
-from windowsill.state.projection import Narrow, Projected, Projection, Refusal, known
-from windowsill.state.projection.projected import Mode
-from windowsill.state.runtime import Decision
+from windowsill.state.runtime import Decision, known_phase
 from windowsill.state.state import State
+from windowsill.state.tools import Narrow, Projected, Projection, Refusal
+from windowsill.state.tools.projection import Mode
 from windowsill.state.work import Hypothesis, Status, Step
 
 PLAN, REMEMBER, FINISH = "update_plan", "remember", "finish"
@@ -102,7 +102,7 @@ class Toolset:
     ) -> None:
         given = [as_tool(each) for each in tools]
         for name in shown or ():
-            known.phase(name, "setting 'shown'")
+            known_phase(name, "setting 'shown'")
         always = [*(own_tools() if own else ()), *(_history_tools(session) if history else ())]
         names = {each.name for each in always}
         taken = next((each.name for each in given if each.name in names), None)

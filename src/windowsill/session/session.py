@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from windowsill.session.stating import LiveState
     from windowsill.session.tools import Toolbox
     from windowsill.state.changes import Change
-    from windowsill.state.projection import Decided
+    from windowsill.state.tools import Decided
 
 # ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
 

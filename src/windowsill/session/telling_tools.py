@@ -8,7 +8,7 @@ from windowsill.history.view import message_meta
 from windowsill.session.ledger import Ledger
 from windowsill.session.stating import event_of
 from windowsill.state.changes import Put
-from windowsill.state.projection import Decided
+from windowsill.state.tools import Decided
 
 _decided = reader(Decided)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -111,3 +112,41 @@ class Runtime(Part, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.environment == "production":
             msgspec.structs.force_setattr(self, "environment", "prod")
+
+
+ENVIRONMENTS: tuple[Environment, ...] = ("dev", "staging", "prod")
+"""`production` is accepted and becomes `prod`."""
+
+
+def known_phase(given: str, where: str) -> Phase:
+    """Return a phase that exists; `InputError` names `where` another was given."""
+    return cast("Phase", _known(given, PHASES, "phase", where))
+
+
+def known_environment(given: str, where: str) -> Environment:
+    """Return an environment that exists, `production` as `prod`."""
+    return cast("Environment", _known("prod" if given == "production" else given, ENVIRONMENTS, "environment", where))
+
+
+def known_environments(given: Iterable[str], where: str) -> tuple[Environment, ...]:
+    """Return environments that exist, each once."""
+    return tuple(dict.fromkeys(known_environment(each, where) for each in listed(given, where)))
+
+
+def known_permissions(given: Iterable[str], where: str) -> tuple[Permission, ...]:
+    """Return permissions that exist, as they were given."""
+    found = (_known(each, PERMISSIONS, "permission", where) for each in listed(given, where))
+    return cast("tuple[Permission, ...]", tuple(found))
+
+
+def listed(given: Iterable[str], where: str) -> tuple[str, ...]:
+    """Return several words; one bare word is a mistake that would be read letter by letter."""
+    if isinstance(given, str):
+        raise InputError(f"{where} is the text {given!r}", remedy=f"give a list: ({given!r},)")
+    return tuple(given)
+
+
+def _known(given: str, known: tuple[str, ...], kind: str, where: str) -> str:
+    if given not in known:
+        raise InputError(f"{where}: there is no {kind} {given!r}", remedy=f"use {', '.join(known)}")
+    return given

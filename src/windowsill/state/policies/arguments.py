@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from windowsill.state.policies import shell
-from windowsill.state.projection.paths import Schema, resolved
+from windowsill.state.tools.arguments import resolve
 
+Schema: TypeAlias = dict[str, Any]
 Part: TypeAlias = Literal["path", "glob", "url", "command", "text"]
 
 WORDS: dict[Part, frozenset[str]] = {
@@ -104,14 +105,14 @@ def _walk(arguments: Mapping[str, Any], schema: Schema, tool: str) -> Iterator[t
     waiting: list[tuple[str, Any, str, Schema]] = [("", arguments, "", schema)]
     while waiting:
         parameter, value, part, form = waiting.pop()
-        form = resolved(form, schema)
+        form = resolve(form, schema)
         if isinstance(value, Mapping):
             properties = form.get("properties")
             for key, each in reversed(list(value.items())):
                 known = properties.get(key) if isinstance(properties, dict) else None
                 inner: Schema = known if isinstance(known, dict) else {}
                 where = f"{parameter}.{key}".lstrip(".")
-                waiting.append((where, each, part_of(str(key), resolved(inner, schema), tool), inner))
+                waiting.append((where, each, part_of(str(key), resolve(inner, schema), tool), inner))
                 if part == "path":
                     waiting.append((where, str(key), part, {}))
         elif isinstance(value, list | tuple):

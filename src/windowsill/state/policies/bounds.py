@@ -11,10 +11,9 @@ from typing import Any
 from windowsill.state.policies.arguments import Mention, mentions, texts
 from windowsill.state.policies.domains import Hosts
 from windowsill.state.policies.paths import LONGEST_PATH, Fence
-from windowsill.state.projection.categories import category_of
-from windowsill.state.projection.offered import Offered
-from windowsill.state.projection.refusal import Refusal, shown
 from windowsill.state.system import Constraints
+from windowsill.state.tools.arguments import Refusal, quote
+from windowsill.state.tools.projection import Offered, category_of
 
 NOT_READING = frozenset({"write", "delete", "execute", "test", "deploy"})
 """Categories of tools that do not take in the file whose path they are given, however large it is."""
@@ -56,7 +55,7 @@ class Bounds:
             return "forbidden_paths", why, "work on other files, or ask the user to do it"
         size = self._size(found.text) if reads and not found.wild else 0
         if size > self._most:
-            why = f"{shown(found.text, LONGEST_PATH)} has {size:,} bytes, and {self._most:,} are allowed"
+            why = f"{quote(found.text, LONGEST_PATH)} has {size:,} bytes, and {self._most:,} are allowed"
             return "max_file_bytes", why, "read a part of it with another tool, or another file"
         return None
 

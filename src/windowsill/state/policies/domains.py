@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from windowsill.errors import InputError
-from windowsill.state.projection.refusal import named, shown
+from windowsill.state.tools.arguments import list_names, quote
 
 LONGEST_HOST = 253
 """Characters of a name in the domain name system."""
@@ -46,10 +46,12 @@ class Hosts:
         try:
             place = read(url)
         except UnclearError as error:
-            return f"{shown(url)} is no clear address: {error}"
+            return f"{quote(url)} is no clear address: {error}"
         if any(_covers(entry, only_below, place) for entry, only_below in self._allowed):
             return None
-        return f"{shown(place.host)} is not among the allowed domains ({named(self._stated, none='there are none')})"
+        return (
+            f"{quote(place.host)} is not among the allowed domains ({list_names(self._stated, none='there are none')})"
+        )
 
 
 def read(url: str) -> Place:

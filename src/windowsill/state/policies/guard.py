@@ -16,12 +16,11 @@ from windowsill.state.policies.approval import WAIT, Approval, Approve, ask
 from windowsill.state.policies.bounds import Bounds
 from windowsill.state.policies.limits import reached
 from windowsill.state.policies.verdict import Outcome, Verdict
-from windowsill.state.projection.categories import category_of, first_word
-from windowsill.state.projection.offered import Offered
-from windowsill.state.projection.refusal import Refusal, named
 from windowsill.state.runtime import Resources
 from windowsill.state.state import State
 from windowsill.state.system import System
+from windowsill.state.tools.arguments import Refusal, list_names
+from windowsill.state.tools.projection import Offered, category_of, first_word
 
 Check: TypeAlias = Callable[[Offered, Mapping[str, Any]], str | None]
 """Says how a call goes against a policy; `None` when it does not."""
@@ -48,7 +47,7 @@ class Guard:
         policies = {policy.id: policy for policy in system.policies}
         unknown = [id for id in checks or {} if id not in policies]
         if unknown:
-            raise InputError(f"there is no policy {unknown[0]!r} to check", remedy=f"there are {named(policies)}")
+            raise InputError(f"there is no policy {unknown[0]!r} to check", remedy=f"there are {list_names(policies)}")
         self._limits = system.constraints
         self._bounds = Bounds(system.constraints, base=base)
         self._consent = {each.casefold() for each in system.audit.require_approval}

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from urllib.parse import unquote
 
 from windowsill.state.policies.following import CannotTellError, link, places
-from windowsill.state.projection.refusal import shown
+from windowsill.state.tools.arguments import quote
 
 LONGEST_PATH = 400
 """Characters of a path that a refusal quotes."""
@@ -49,16 +49,16 @@ class Fence:
         try:
             os.fsencode(path)
         except UnicodeEncodeError:
-            return f"{shown(path, LONGEST_PATH)} cannot be the name of a file"
+            return f"{quote(path, LONGEST_PATH)} cannot be the name of a file"
         if "\0" in path:
-            return f"{shown(path, LONGEST_PATH)} holds a NUL byte"
+            return f"{quote(path, LONGEST_PATH)} holds a NUL byte"
         for reading in _readings(path):
             absolute = os.path.join(self._base, os.path.expanduser(reading))  # noqa: PTH111, PTH118 - `..` has to stay
             found = self._entered(absolute, reading)
             if found is None and wild and _WILD.search(reading):
                 found = self._matched(os.path.normpath(absolute))
             if found is not None:
-                return f"{shown(path, LONGEST_PATH)} {found}"
+                return f"{quote(path, LONGEST_PATH)} {found}"
         return None
 
     def _entered(self, absolute: str, written: str) -> str | None:
@@ -71,8 +71,8 @@ class Fence:
         for place in reached:
             stated = next((stated for stated, root in self._roots if _below(place, root)), None) or self._known(place)
             if stated is not None:
-                led = "" if place == written else f"{shown(place, LONGEST_PATH)}, which is "
-                return f"is {led}in the forbidden {shown(stated, LONGEST_PATH)}"
+                led = "" if place == written else f"{quote(place, LONGEST_PATH)}, which is "
+                return f"is {led}in the forbidden {quote(stated, LONGEST_PATH)}"
         return None
 
     def _matched(self, pattern: str) -> str | None:
@@ -80,7 +80,7 @@ class Fence:
         parts = _parts(pattern)
         for stated, root in self._roots:
             if _means(parts, _parts(root)):
-                return f"can stand for something in the forbidden {shown(stated, LONGEST_PATH)}"
+                return f"can stand for something in the forbidden {quote(stated, LONGEST_PATH)}"
         folder, name = os.path.split(pattern)
         if _WILD.search(folder):
             return None  # what may lie in many folders is not looked for

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from windowsill.state.projection.refusal import Refusal
+from windowsill.state.tools.arguments import Refusal
 
 Outcome: TypeAlias = Literal["allowed", "refused", "needs-approval"]
 

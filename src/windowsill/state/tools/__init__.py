@@ -5,11 +5,8 @@ A `Projection` holds the tools and the settings; `project(state)` decides. It re
 
 from __future__ import annotations
 
-from windowsill.state.projection.cost import Change
-from windowsill.state.projection.narrowing import Narrow
-from windowsill.state.projection.offered import Offered
-from windowsill.state.projection.projected import Decided, Hidden, Projected
-from windowsill.state.projection.projection import Projection
-from windowsill.state.projection.refusal import Refusal
+from windowsill.state.tools.arguments import Refusal
+from windowsill.state.tools.narrowing import Narrow
+from windowsill.state.tools.projection import Change, Decided, Hidden, Offered, Projected, Projection
 
 __all__ = ["Change", "Decided", "Hidden", "Narrow", "Offered", "Projected", "Projection", "Refusal"]

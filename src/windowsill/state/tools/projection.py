@@ -1,0 +1,436 @@
+"""Decide which tools a model gets, record why the others are hidden, and let calls through."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from windowsill.errors import InputError, SettingError
+from windowsill.messages import Tool
+from windowsill.models import Prices
+from windowsill.state.runtime import (
+    ENVIRONMENTS,
+    PERMISSIONS,
+    PHASES,
+    Environment,
+    Permission,
+    Phase,
+    known_environment,
+    known_environments,
+    known_permissions,
+    known_phase,
+    listed,
+)
+from windowsill.state.state import State
+from windowsill.state.tools.arguments import Refusal, list_names
+from windowsill.state.tools.narrowing import Narrow, NarrowedTool
+from windowsill.tokens.definitions import json_text
+
+BUDGET = 2_000
+"""Tokens of definitions in a request."""
+
+URGENT = 5
+"""Tools of an urgent task: fewer to choose from is faster."""
+
+LITTLE_LEFT = 0.1
+"""A task with less than this share of its time left is urgent, whatever its priority."""
+
+MOST_KEPT = 64
+"""Results kept: a session goes back and forth between a few states."""
+
+PRIORITY = 50
+"""Of a tool whose priority nobody stated: the middle of 0 to 100."""
+
+GENERAL = "general"
+"""A tool of which nothing tells what it does; every phase shows it."""
+
+_PLANNING = ("search", "analyze", "estimate", "read")
+
+SHOWN: Mapping[Phase, tuple[str, ...]] = MappingProxyType(
+    {
+        "initializing": _PLANNING,  # nothing is decided yet: one may look around, and change nothing
+        "planning": _PLANNING,
+        "executing": ("read", "write", "modify", "delete", "execute", "test", "deploy"),
+        "reflecting": ("evaluate", "test", "compare", "measure"),
+        "verifying": ("verify", "audit", "approve"),
+        "completed": (),  # there is nothing left to do, so only general tools stay
+        "failed": (),
+    }
+)
+"""The categories that each phase shows besides `general`."""
+
+KNOWN = frozenset(category for shown in SHOWN.values() for category in shown) | {GENERAL}
+
+Mode: TypeAlias = Literal["remove", "mask"]
+Rule: TypeAlias = Literal["phase", "permission", "environment", "urgent", "budget"]
+
+REMEDIES: dict[str, str] = {
+    "phase": "go on with the tools of this phase",
+    "permission": "do without it, or ask the user to grant the permission",
+    "environment": "do without it here",
+    "urgent": "the task is urgent: use one of the tools that are shown",
+    "budget": "use one of the tools that are shown",
+}
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """A tool with what decides whether a model sees it."""
+
+    tool: Tool
+    category: str = ""
+    """`read`, `write`, `readFile`, ...; empty takes it from the tool's name."""
+    permissions: tuple[Permission, ...] = ()
+    """All of them must be held."""
+    environments: tuple[Environment, ...] | None = None
+    """`None` is every environment."""
+    priority: int = PRIORITY
+    """The higher, the sooner it gets room."""
+
+    def __post_init__(self) -> None:
+        where = f"tool {self.tool.name!r}"
+        force = msgspec.structs.force_setattr
+        force(self, "permissions", known_permissions(self.permissions, f"{where}, permissions"))
+        if self.environments is not None:
+            force(self, "environments", known_environments(self.environments, f"{where}, environments"))
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.tool.name
+
+
+def first_word(name: str) -> str:
+    """Return the first word of a camel, snake or kebab name: `readFile` and `READ_FILE` give `read`."""
+    found = _WORD.search(name)
+    return found[0].lower() if found else name
+
+
+def category_of(offered: Offered, categories: Collection[str] = KNOWN) -> str:
+    """Return the category of a tool: as stated, by the first word of that, or by the first word of its name."""
+    stated = offered.category
+    for name in (stated, first_word(stated), first_word(stated or offered.name)):
+        if name and name in categories:
+            return name
+    return stated or GENERAL
+
+
+class Hidden(msgspec.Struct, frozen=True, gc=False):
+    """A tool that may not be called, the first rule that kept it out, and why."""
+
+    name: str
+    rule: Rule
+    why: str
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision as a plain value, to be recorded."""
+
+    phase: Phase
+    environment: Environment
+    permissions: tuple[Permission, ...]
+    urgent: bool
+    mode: Mode
+    names: tuple[str, ...]
+    """Tools that may be called, in the given order."""
+    hidden: tuple[Hidden, ...]
+    narrowed: tuple[str, ...]
+    """Those whose schema a rule changed."""
+    tokens: int
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """The price of another set of tools, against masking: all definitions stay, and calls are refused.
+
+    Definitions stand before the system prompt and the messages, so a cache that held the request is of no use once
+    one of them changed. Dollars are only relative where `known` is false.
+    """
+
+    changed: bool
+    """Whether the definitions of the request are others than before."""
+    written: int = 0
+    """Tokens that have to be written to the cache again: the new definitions and all that stood behind the old ones."""
+    cost: float = 0.0
+    """Dollars for writing them."""
+    extra: float = 0.0
+    """Of these, what would have been saved with the same tools as before."""
+    masking: int = 0
+    """Tokens of definitions that masking sends, or would send, though nobody may call them."""
+    masking_cost: float = 0.0
+    """Dollars for reading these from the cache, each turn."""
+    known: bool = True
+
+    @property
+    def turns(self) -> float:
+        """Turns after which removing has paid for itself; infinite when it never does."""
+        if not self.changed or self.extra <= 0:
+            return 0.0
+        return self.extra / self.masking_cost if self.masking_cost else math.inf
+
+
+class Projected:
+    """The tools of a request. In mode `mask` they are all there, and `allows` refuses those that are hidden."""
+
+    def __init__(
+        self, decided: Decided, *, tools: tuple[Tool, ...], by_name: Mapping[str, NarrowedTool], masking: int
+    ) -> None:
+        self.decided = decided
+        self.tools = tools
+        """The definitions to send, in the given order."""
+        self.names = decided.names
+        """The tools that may be called."""
+        self.hidden = decided.hidden
+        self.tokens = decided.tokens
+        """Of the definitions that are sent."""
+        self._by_name = by_name
+        self._masking = masking
+
+    def allows(self, name: str, arguments: Any) -> Refusal | None:
+        """Say why this call is not run, in words for the model; `None` when it may be."""
+        if name not in self._by_name:
+            remedy = f"the tools are {list_names(self.names, none='none at present')}"
+            return Refusal(tool=name, rule="unknown", why="there is no such tool", remedy=remedy)
+        hidden = next((each for each in self.hidden if each.name == name), None)
+        if hidden is not None:
+            return Refusal(tool=name, rule=hidden.rule, why=hidden.why, remedy=REMEDIES[hidden.rule])
+        return self._by_name[name].refuse(arguments)
+
+    def arguments(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments to run a call with: as given, and every fixed value in its place."""
+        if name not in self._by_name:
+            raise InputError(f"there is no tool {name!r}", remedy="ask `allows` before running a call")
+        return self._by_name[name].fill(given)
+
+    def change(self, before: Projected | None, *, cached_tokens: int, prices: Prices) -> Change:
+        """Price sending these tools after those of `before`, with so many tokens in the provider's cache.
+
+        `cached_tokens` is what the cache holds of the last request, its tool definitions included.
+        """
+        changed = before is not None and before.tools != self.tools
+        behind = max(0, cached_tokens - (0 if before is None else before.tokens))
+        written = self.tokens + behind if changed and cached_tokens else 0
+        cost = written * prices.cache_write
+        return Change(
+            changed=changed,
+            written=written,
+            cost=cost,
+            extra=cost - cached_tokens * prices.cache_read if written else 0.0,
+            masking=self._masking,
+            masking_cost=self._masking * prices.cache_read,
+            known=prices.known,
+        )
+
+
+_Group: TypeAlias = tuple[str, tuple[Permission, ...], tuple[Environment, ...] | None]
+
+
+class _Definitions:
+    """The tools as one environment shows them."""
+
+    def __init__(self, tools: Mapping[str, NarrowedTool], tokens: Mapping[str, int]) -> None:
+        self.by_name = tools
+        self.tools = tuple(each.tool for each in tools.values())
+        self.tokens = tokens
+        self.total = sum(tokens.values())
+
+
+class Projection:
+    """Tools and the rules by which a state shows them.
+
+    What does not depend on a state (tokens, categories, narrowed schemas) is found out here, once for each tool.
+    """
+
+    def __init__(
+        self,
+        offered: Iterable[Offered | Tool],
+        *,
+        count: Callable[[str], int],
+        phases: Mapping[str, Iterable[str]] | None = None,
+        budget: int | None = BUDGET,
+        urgent: int = URGENT,
+        rules: Iterable[Narrow] = (),
+        implied: Mapping[str, Iterable[str]] | None = None,
+        mode: Mode = "remove",
+    ) -> None:
+        """Set up.
+
+        `phases` maps phases to the categories they show, in place of the default for that phase; `general` is always
+        shown. `implied` maps a permission to others it brings with it: none does by default, `admin` included.
+        `budget` limits the tokens of all definitions, as `count` counts their JSON; `None` is no limit.
+        """
+        if budget is not None and budget < 0:
+            raise SettingError("budget", budget, "0 tokens or more, or None for no limit")
+        if urgent < 1:
+            raise SettingError("urgent", urgent, "1 tool or more")
+        if mode not in get_args(Mode):
+            raise SettingError("mode", mode, "remove or mask")
+        self.mode: Mode = mode
+        self._budget, self._urgent, self._rules = budget, urgent, tuple(rules)
+        self._shown = _categories_by_phase(phases or {})
+        where = "setting 'implied'"
+        self._implied = {
+            name: known_permissions(brought, f"{where}, {name}")
+            for name, brought in zip(known_permissions(implied or {}, where), (implied or {}).values(), strict=True)
+        }
+        self._count = count
+        self._counted: dict[int, tuple[Tool, int]] = {}
+        self.offer(offered)
+
+    def offer(self, offered: Iterable[Offered | Tool]) -> None:
+        """Offer other tools from now on; those that were offered before are not counted again."""
+        offers = [each if isinstance(each, Offered) else Offered(each) for each in offered]
+        names = [each.name for each in offers]
+        if twice := [name for name, times in Counter(names).items() if times > 1]:
+            raise InputError(f"the tool {twice[0]!r} is offered twice", remedy="offer each tool once, under its name")
+        if unknown := [rule.tool for rule in self._rules if rule.tool not in names]:
+            raise InputError(
+                f"a rule narrows {unknown[0]!r}, which is not offered", remedy=f"offered are {list_names(names)}"
+            )
+        plain = {each.name: NarrowedTool(each.tool) for each in offers}
+        known, self._counted = self._counted, {}
+        self._definitions = {each: self._narrowed(plain, each, known) for each in ENVIRONMENTS}
+        categories = frozenset().union(*self._shown.values())
+        # Tools that differ in none of these are hidden together, for one reason.
+        groups: dict[_Group, int] = {}
+        self._group_of = {
+            each.name: groups.setdefault(
+                (category_of(each, categories), each.permissions, each.environments), len(groups)
+            )
+            for each in offers
+        }
+        self._groups = list(groups)
+        self._ranked = [each.name for each in sorted(offers, key=lambda each: -each.priority)]
+        self._kept: dict[object, Projected] = {}
+
+    def project(self, state: State) -> Projected:
+        """Choose the tools for this state; the very same result while what decides does not change."""
+        runtime = state.runtime
+        urgent = _is_urgent(state)
+        key = (runtime.phase, runtime.environment, tuple(runtime.permissions), urgent)
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = self._decide(
+                known_phase(runtime.phase, "the state"),
+                known_environment(runtime.environment, "the state"),
+                known_permissions(runtime.permissions, "the state"),
+                urgent=urgent,
+            )
+        return found
+
+    def _narrowed(
+        self, plain: Mapping[str, NarrowedTool], environment: Environment, known: dict[int, tuple[Tool, int]]
+    ) -> _Definitions:
+        tools = dict(plain)
+        here = [rule for rule in self._rules if environment in rule.environments]
+        for name in dict.fromkeys(rule.tool for rule in here):
+            tools[name] = NarrowedTool(plain[name].tool, [rule for rule in here if rule.tool == name], environment)
+        for tool in (each.tool for each in tools.values()):
+            # A tool is kept beside its tokens: as long as it lives, nothing else has its id.
+            if id(tool) not in self._counted:
+                self._counted[id(tool)] = known.get(id(tool)) or (tool, self._count(json_text(tool)))
+        return _Definitions(tools, {name: self._counted[id(each.tool)][1] for name, each in tools.items()})
+
+    def _decide(
+        self, phase: Phase, environment: Environment, permissions: tuple[Permission, ...], *, urgent: bool
+    ) -> Projected:
+        definitions = self._definitions[environment]
+        hidden = self._hide(phase, environment, self._held(permissions))
+        self._make_room(definitions.tokens, hidden, urgent=urgent)
+        callable = [each for name, each in definitions.by_name.items() if name not in hidden]
+        tokens = sum(definitions.tokens[each.name] for each in callable)
+        masked = self.mode == "mask"
+        decided = Decided(
+            phase=phase,
+            environment=environment,
+            permissions=tuple(each for each in PERMISSIONS if each in permissions),
+            urgent=urgent,
+            mode=self.mode,
+            names=tuple(each.name for each in callable),
+            hidden=tuple(hidden[name] for name in self._group_of if name in hidden),
+            narrowed=tuple(each.name for each in callable if each.is_narrowed),
+            tokens=definitions.total if masked else tokens,
+        )
+        tools = definitions.tools if masked else tuple(each.tool for each in callable)
+        return Projected(decided, tools=tools, by_name=definitions.by_name, masking=definitions.total - tokens)
+
+    def _held(self, given: Iterable[Permission]) -> frozenset[Permission]:
+        """Return these permissions and all that they bring with them."""
+        held: set[Permission] = set()
+        waiting = list(given)
+        while waiting:
+            each = waiting.pop()
+            if each not in held:
+                held.add(each)
+                waiting.extend(self._implied.get(each, ()))
+        return frozenset(held)
+
+    def _hide(self, phase: Phase, environment: Environment, held: Collection[Permission]) -> dict[str, Hidden]:
+        """Hide tools by phase, then permission, then environment."""
+        reasons = [self._reason(group, phase, environment, held) for group in self._groups]
+        return {
+            name: Hidden(name, *reason)
+            for name, group in self._group_of.items()
+            if (reason := reasons[group]) is not None
+        }
+
+    def _reason(
+        self, group: _Group, phase: Phase, environment: Environment, held: Collection[Permission]
+    ) -> tuple[Rule, str] | None:
+        """Find the first rule that hides these tools, and say why."""
+        category, permissions, environments = group
+        if category not in self._shown[phase]:
+            where = ", ".join(each for each in PHASES if category in self._shown[each]) or "no phase"
+            return "phase", f"tools of the category {category} are for {where}, and the task is {phase}"
+        if missing := [each for each in permissions if each not in held]:
+            return "permission", f"it needs the permission {', '.join(missing)}, which this task does not have"
+        if environments is not None and environment not in environments:
+            where = ", ".join(environments) or "no environment"
+            return "environment", f"it is for {where}, and this is {environment}"
+        return None
+
+    def _make_room(self, tokens: Mapping[str, int], hidden: dict[str, Hidden], *, urgent: bool) -> None:
+        """Hide what does not fit, the highest priority first; a smaller tool further down may still fit.
+
+        A masked definition is sent all the same, so the budget hides nothing then: it would save nothing.
+        """
+        budget = None if self.mode == "mask" else self._budget
+        left = math.inf if budget is None else budget
+        most = self._urgent if urgent else len(self._ranked)
+        full = f"the task is urgent, and the {most} tools of highest priority are shown"
+        short = ""  # the same text for all that find the same room
+        for name in self._ranked:
+            if name in hidden:
+                continue
+            if most == 0:
+                hidden[name] = Hidden(name, "urgent", full)
+            elif tokens[name] > left:
+                short = short or f"its definition needs more than the {left} tokens left of {budget}"
+                hidden[name] = Hidden(name, "budget", short)
+            else:
+                left, most, short = left - tokens[name], most - 1, ""
+
+
+def _categories_by_phase(phases: Mapping[str, Iterable[str]]) -> dict[Phase, frozenset[str]]:
+    """Return what each phase shows: `phases` for those it names, the default for the others."""
+    stated = {
+        known_phase(name, "setting 'phases'"): listed(categories, f"setting 'phases', {name}")
+        for name, categories in phases.items()
+    }
+    return {phase: frozenset((*stated.get(phase, SHOWN[phase]), GENERAL)) for phase in PHASES}
+
+
+def _is_urgent(state: State) -> bool:
+    """Tell whether the task is of high priority, or its own time limit is nearly reached."""
+    limit = state.task.limits.max_seconds
+    if state.task.about.priority in ("high", "critical"):
+        return True
+    return limit is not None and limit - state.runtime.resources.seconds < LITTLE_LEFT * limit
