@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from windowsill.cli.commands import group
+from windowsill.cli.main import group
 
 PAGE = Path(__file__).with_name("cli.md")
 _BLOCK = re.compile(r"```console\n\$ windowsill ([^\n]*--help)\n.*?```", re.DOTALL)

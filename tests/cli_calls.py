@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from windowsill.cli.running import run
+from windowsill.cli.main import run
 
 
 class Done(NamedTuple):

@@ -33,7 +33,7 @@ def test_a_checkpoint_is_made_listed_and_restored(place):
     assert listed[0].split() == ["checkpoint", "name", "messages", "tokens", "phase", "reason", "made"]
     assert listed[1].split()[:3] == ["l13", "good", "12"]
     done = sessions("restore", "s", "good", place=place)
-    assert (done.code, done.out) == (0, "restored good (l13): 12 messages; what was left ends at m14\n")
+    assert (done.code, done.out) == (0, "restored good (l13): 12 messages; the branch that was left ends at m14\n")
     with Session.open("s", store=place) as session:
         assert len(list(session.messages())) == 12
         session.switch("m14")

@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from windowsill.cli.replay.spending import Comparison, Spending
-from windowsill.cli.replay.wording import sentences
+from windowsill.cli.replay import sentences
+from windowsill.replay.costs import CostComparison, RecordedCost
 
 pytestmark = pytest.mark.unit
 
 
 def spending(**fields):
     plain = {"calls": 2, "input": 10, "cache_write": 0, "cache_read": 1_000, "output": 90, "tokens": 1_100}
-    return Spending(**{**plain, "dollars": 1.5, "unpriced": {}, **fields})
+    return RecordedCost(**{**plain, "dollars": 1.5, "unpriced": {}, **fields})
 
 
 def comparison(**fields):
     plain = {"calls": 2, "recorded_tokens": 1_010, "tokens": 700, "unrecorded": 0, "priced": 2}
-    return Comparison(**{**plain, "recorded_dollars": 1.5, "dollars": 0.75, **fields})
+    return CostComparison(**{**plain, "recorded_dollars": 1.5, "dollars": 0.75, **fields})
 
 
 def test_both_sides_in_words():

@@ -12,7 +12,7 @@ import pytest
 
 from cli_calls import anthropic_turns, call, saved
 from windowsill import errors
-from windowsill.cli.running import explain
+from windowsill.cli.main import explain
 
 pytestmark = pytest.mark.integration
 
@@ -100,7 +100,7 @@ def test_module_is_the_same_command():
 def test_help_loads_nothing_but_click():
     """Asking for help imports neither the library's rooms nor what they need."""
     code = (
-        "import sys\nfrom windowsill.cli.running import run\nrun(['--help'])\n"
+        "import sys\nfrom windowsill.cli.main import run\nrun(['--help'])\n"
         "heavy = {'msgspec', 'rich', 'sqlite3', 'splintr', 'windowsill.session', 'windowsill.formats'}\n"
         "sys.exit(str(heavy & sys.modules.keys()) if heavy & sys.modules.keys() else 0)"
     )

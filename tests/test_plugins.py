@@ -180,8 +180,8 @@ def test_a_plug_in_is_a_stage_of_a_pipeline(installed):
     [
         "import windowsill",
         "import windowsill; windowsill.Session.open('s', window=9000, store=':memory:').close()",
-        "from windowsill.cli.running import run; run(['--help']); run(['strategies', '--help'])",
-        "from windowsill.cli.running import run; run(['fit', '--help'])",
+        "from windowsill.cli.main import run; run(['--help']); run(['strategies', '--help'])",
+        "from windowsill.cli.main import run; run(['fit', '--help'])",
     ],
 )
 def test_nothing_looks_for_plug_ins_before_one_is_needed(code, tmp_path):

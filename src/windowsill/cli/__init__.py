@@ -1,5 +1,5 @@
-"""The command line: a thin door to the library, every command loaded when it is used."""
+"""The command line: a thin door to the library; every command is loaded when it is used."""
 
-from windowsill.cli.running import main
+from windowsill.cli.main import main
 
 __all__ = ["main"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-import anyio
 import click
 
-from windowsill.cli.sessions.place import opened_session, store_option
+from windowsill.cli.sessions import opened_session, store_option
 
 TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
 
@@ -16,7 +15,7 @@ TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secre
 @click.command()
 @click.argument("session")
 @click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback give a token.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
 @click.option("--token", envvar=TOKEN, help=f"The secret that clients must send as a bearer token ({TOKEN}).")
 @click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
@@ -29,18 +28,20 @@ def mcp(
     A model then reads and searches what left its window: tool_output_cache, tool_output_cache_grep, history_search,
     history_read, context_status.
     """
-    from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - only loaded when it is served
+    import anyio  # noqa: PLC0415 - help does not need it
 
-    with opened_session(place, session) as (found, _), _measured(metrics):
+    from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - as above
+
+    with opened_session(place, session) as found, _metrics(metrics):
         if http:
-            tell = partial(click.echo, err=True)
-            anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token, ready=tell))
+            ready = partial(click.echo, err=True)
+            anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token, ready=ready))
         else:
             anyio.run(serve_stdio, found.tools)
 
 
-def _measured(port: int | None) -> AbstractContextManager[object]:
-    """Metrics, served on this machine only: they have no password."""
-    from windowsill import telemetry  # noqa: PLC0415 - only loaded when it is served
+def _metrics(port: int | None) -> AbstractContextManager[object]:
+    """Serve metrics on this machine only: they have no password."""
+    from windowsill import telemetry  # noqa: PLC0415 - as above
 
     return nullcontext() if port is None else telemetry.serve_metrics(port)

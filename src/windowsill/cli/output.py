@@ -1,5 +1,7 @@
 """What commands print: JSON for machines, tables for people, plain columns for pipes."""
 
+# ruff: noqa: PLC0415 - rich and msgspec take longer to import than `windowsill --help` takes to run
+
 from __future__ import annotations
 
 import sys
@@ -7,28 +9,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import click
-import msgspec
 
 from windowsill.text import printable_line
 
-INDENT = 2
-
 
 class Column(NamedTuple):
-    """A column of a table."""
+    """A column of a table; numbers are aligned to the right."""
 
     title: str
     right: bool = False
-    """Numbers stand at the right."""
 
 
 def on_terminal(stream: TextIO | None = None) -> bool:
-    """Whether a person looks at standard output (or another stream), rather than a program."""
+    """Tell whether standard output (or another stream) goes to a person rather than a program."""
     return (stream or sys.stdout).isatty()
 
 
 def print_bytes(line: bytes) -> None:
-    """Bytes and a line end to standard output, all of them."""
+    """Write all of these bytes and a line end to standard output."""
     sys.stdout.flush()
     rest = memoryview(line + b"\n")
     while rest:
@@ -37,13 +35,20 @@ def print_bytes(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def pretty_json(value: Any) -> bytes:
+    """Return a value as indented JSON."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
 def print_json(value: Any) -> None:
-    """A value as JSON for people and machines alike."""
-    print_bytes(msgspec.json.format(msgspec.json.encode(value), indent=INDENT))
+    """Print a value as JSON for people and machines alike."""
+    print_bytes(pretty_json(value))
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, footer: Sequence[str] = ()) -> None:
-    """Rows in columns; the footer is a last row apart from the others."""
+    """Print rows in columns; the footer is a last row apart from the others."""
     clean = [[printable_line(cell) for cell in row] for row in rows]
     if on_terminal():
         _draw(columns, clean, footer)
@@ -57,11 +62,10 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, foo
 
 
 def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer: Sequence[str]) -> None:
-    # rich takes longer to import than most commands take to run.
-    from rich.box import SIMPLE  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415  as above
-    from rich.table import Table  # noqa: PLC0415  as above
-    from rich.text import Text  # noqa: PLC0415  as above
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=SIMPLE, show_footer=bool(footer), header_style="bold", footer_style="bold", padding=0)
     for index, column in enumerate(columns):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
+import textwrap
 from typing import Any
 
 import click
@@ -9,7 +13,6 @@ import msgspec
 
 from windowsill import strategies as planners
 from windowsill.cli.output import print_json
-from windowsill.cli.strategies_docs import about, meanings
 from windowsill.text import printable_line, shorten
 
 OURS = "windowsill"
@@ -18,7 +21,7 @@ LONGEST_DEFAULT = 40
 """Characters of a default that are shown: word lists are long."""
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StrategyListing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A strategy, or a plug-in that cannot be used."""
 
     name: str
@@ -30,15 +33,15 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-@click.command(short_help="List the strategies and their settings.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
-    """List the strategies that have a name, with their settings and defaults, or those that are named.
+    """List strategies, all or the named ones, with their settings and defaults.
 
     Settings are given as `name:key=value,key=value`. Several strategies joined by `+` are a pipeline.
     """
-    found = [listed(name) for name in names] if names else list(map(listed, planners.names()))
+    found = [_listing(name) for name in names or planners.names()]
     if as_json:
         print_json(found)
         return
@@ -46,25 +49,51 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
         click.echo("\n".join(_lines(each)))
 
 
-def listed(name: str) -> Listed:
-    """What there is to say of a strategy."""
-    from windowsill.strategies.plugins import find  # noqa: PLC0415  help needs no plug-ins
+def _listing(name: str) -> StrategyListing:
+    from windowsill.strategies.plugins import find  # noqa: PLC0415 - help needs no plug-ins
 
     plugin = find(name)
     package = plugin.package if plugin is not None else OURS if name in planners.BUILT_IN else ""
     if plugin is not None and plugin.error:
-        return Listed(name=name, package=package, about="", settings={}, meanings={}, problem=plugin.error)
+        problem = plugin.error
+        return StrategyListing(name=name, package=package, about="", settings={}, meanings={}, problem=problem)
     made = planners.factory(name)
-    return Listed(
+    return StrategyListing(
         name=name,
         package=package,
-        about=about(made),
+        about=(inspect.getdoc(made) or "").partition("\n")[0],
         settings=msgspec.to_builtins(planners.settings_of(name), enc_hook=repr),
-        meanings=meanings(made),
+        meanings=_meanings(made),
     )
 
 
-def _lines(each: Listed) -> list[str]:
+def _meanings(made: object) -> dict[str, str]:
+    """Read the text under each field of a strategy's class; nothing where there is none, or no source."""
+    found: dict[str, str] = {}
+    for kind in reversed(made.__mro__) if isinstance(made, type) else ():
+        if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
+            found |= _field_texts(kind)
+    return found
+
+
+def _field_texts(kind: type) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(text.value.value.partition("\n\n")[0].split())
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+def _lines(each: StrategyListing) -> list[str]:
     source = f" (plug-in of {each.package})" if each.package not in ("", OURS) else ""
     what = f"cannot be used: {each.problem}" if each.problem else each.about
     pairs = {name: f"{name}={_default(value)}" for name, value in each.settings.items()}

@@ -1,29 +1,27 @@
-"""`windowsill validate`: what a provider would refuse, before it does."""
+"""`windowsill validate`: list what a provider would refuse."""
 
 from __future__ import annotations
 
 import click
 
 import windowsill
-from windowsill import formats
+from windowsill.cli.main import FAILED
+from windowsill.cli.options import format_option, read_input
 from windowsill.cli.output import Column, print_json, print_table
-from windowsill.cli.reading import naming, read_source, require_content
-from windowsill.cli.running import FAILED
+from windowsill.replay.recordings import naming
 
 
-@click.command(short_help="Say what a provider would refuse in a request.")
+@click.command()
 @click.argument("file")
-@click.option(
-    "--format", type=click.Choice(formats.names()), help="The format of FILE; told from its content otherwise."
-)
+@format_option
 @click.option("--json", "as_json", is_flag=True, help="Print the problems as JSON.")
 @click.pass_context
 def validate(ctx: click.Context, file: str, format: str | None, *, as_json: bool) -> None:
     """Check a request body or a message list (JSON) in FILE against its provider's rules.
 
-    `-` is standard input. The exit code is 1 when there is a problem.
+    `-` is standard input. The exit code is 1 if there is a problem.
     """
-    data = require_content(read_source(file), file)
+    data = read_input(file)
     with naming(file):
         problems = windowsill.validate(data, format=format)
     if as_json:

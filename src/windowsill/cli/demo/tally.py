@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from windowsill.cli.replay.economy import request_cost
 from windowsill.compose.payload import FoldMade, Report
 from windowsill.models import Model
 from windowsill.models.prices import prices
+from windowsill.replay.costs import request_cost
 
 
 class Side(msgspec.Struct):

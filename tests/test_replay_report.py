@@ -3,19 +3,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from windowsill.cli.replay.economy import Bill
-from windowsill.cli.replay.evidence import Kept
-from windowsill.cli.replay.report import Tally, percentile, share
-from windowsill.cli.replay.walking import Turn
 from windowsill.formats import Problem
 from windowsill.history.repair import Repair
 from windowsill.messages import Message
+from windowsill.replay.costs import CallCost
+from windowsill.replay.evidence import KeptEvidence
+from windowsill.replay.report import Tally, percentile, share
+from windowsill.replay.walk import ModelCall
 
 pytestmark = pytest.mark.unit
 
 
-def turn(**fields):
-    plain = Turn(
+def model_call(**fields):
+    plain = ModelCall(
         turn=1,
         answer=Message(role="assistant"),
         output=10,
@@ -36,8 +36,8 @@ def turn(**fields):
 def test_shares_are_over_all_tokens_not_over_turns():
     """A long request weighs more than a short one."""
     tally = Tally()
-    tally.count(turn(tokens=100, stable=0), Bill(100, 100), Kept())
-    tally.count(turn(tokens=900, stable=900), Bill(50, 400), Kept(4, 3, 2, 1))
+    tally.count(model_call(tokens=100, stable=0), CallCost(100, 100), KeptEvidence())
+    tally.count(model_call(tokens=900, stable=900), CallCost(50, 400), KeptEvidence(4, 3, 2, 1))
     figures = tally.figures()
     assert (figures.cache_hit_share, figures.cost_ratio, figures.kept, figures.kept_from_outputs) == (
         0.9,
@@ -57,8 +57,10 @@ def test_nothing_counted_has_no_shares():
 def test_request_above_the_limit_or_refused_is_a_defect():
     """Each bad request is counted and listed with its turn."""
     tally = Tally()
-    tally.count(turn(turn=3, tokens=1_001), Bill(), Kept())
-    tally.count(turn(turn=5, problems=(Problem("rule", "messages[0]", "wrong", "mend it"),)), Bill(), Kept())
+    tally.count(model_call(turn=3, tokens=1_001), CallCost(), KeptEvidence())
+    tally.count(
+        model_call(turn=5, problems=(Problem("rule", "messages[0]", "wrong", "mend it"),)), CallCost(), KeptEvidence()
+    )
     figures = tally.figures()
     assert (figures.over, figures.invalid) == (1, 1)
     assert [(defect.turn, defect.problems[0]) for defect in tally.defects] == [
@@ -71,8 +73,8 @@ def test_same_repair_in_later_requests_counts_once():
     """A repair is made again each turn; it is one repair."""
     tally = Tally()
     first, second = Repair("orphan_removed", 2, "x", "removed"), Repair("empty_filled", 3, "y", "filled")
-    tally.count(turn(repairs=(first,)), Bill(), Kept())
-    tally.count(turn(repairs=(msgspec.structs.replace(first, where=7), second)), Bill(), Kept())
+    tally.count(model_call(repairs=(first,)), CallCost(), KeptEvidence())
+    tally.count(model_call(repairs=(msgspec.structs.replace(first, where=7), second)), CallCost(), KeptEvidence())
     assert tally.figures().repairs == {"empty_filled": 1, "orphan_removed": 1}
 
 
@@ -80,7 +82,7 @@ def test_total_adds_up():
     """Two tallies together say what one would have said."""
     apart, one = [Tally(), Tally()], Tally()
     problem = Problem("rule", "messages[0]", "wrong", "mend it")
-    repaired = turn(
+    repaired = model_call(
         tokens=2_000,
         stable=7,
         repairs=(Repair("empty_filled", 1, "x", "filled"),),
@@ -88,9 +90,9 @@ def test_total_adds_up():
         seconds=0.004,
         problems=(problem,),
     )
-    for tally, each in ((apart[0], turn()), (apart[1], repaired)):
+    for tally, each in ((apart[0], model_call()), (apart[1], repaired)):
         for counter in (tally, one):
-            counter.count(each, Bill(10, 20), Kept(2, 1))
+            counter.count(each, CallCost(10, 20, 0.5), KeptEvidence(2, 1))
             counter.lost += 1
     total = Tally()
     for tally in apart:

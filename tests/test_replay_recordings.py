@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from windowsill.cli.recordings import Broken, Recording, parse, readable, recordings, timestamp
 from windowsill.errors import FormatError
+from windowsill.formats.transcripts.times import timestamp
+from windowsill.replay.recordings import BrokenLine, Recording, parse, recordings, size_of
 
 pytestmark = pytest.mark.unit
 
@@ -82,7 +83,7 @@ def test_truncated_gzip_gives_what_is_whole(tmp_path):
     file.write_bytes(gzip.compress(line * 3)[:-40_000])
     *whole, last = recordings([str(file)])
     assert [type(each) for each in whole] == [Recording] * len(whole)
-    assert isinstance(last, Broken)
+    assert isinstance(last, BrokenLine)
     assert "not a whole gzip file" in last.why
 
 
@@ -101,10 +102,10 @@ def test_progress_adds_up_to_the_size_of_the_files(tmp_path):
     passed: list[int] = []
     files = [str(first), str(second)]
     assert len(list(recordings(files, advance=passed.append))) == 4
-    assert sum(passed) == readable(files)
+    assert sum(passed) == size_of(files)
 
 
 def test_missing_file_is_told_before_any_work(tmp_path):
     """All files are looked at before the first is read."""
     with pytest.raises(FileNotFoundError):
-        readable([str(tmp_path / "missing")])
+        size_of([str(tmp_path / "missing")])

@@ -1,0 +1,93 @@
+"""What several commands share: options, sizes as they are typed, and the settings that hold for a call."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from windowsill import formats, strategies
+from windowsill.budget import Size, tokens_of
+from windowsill.config import Loaded, Settings, load, tuned
+from windowsill.config.loading import CODE
+from windowsill.config.spelling import read
+from windowsill.errors import FormatError, SettingError
+from windowsill.replay.recordings import naming, read_source
+from windowsill.strategies.refusals import located
+from windowsill.text import printable_line
+
+_SHARE = re.compile(r"0?\.\d+|1\.0*")
+
+format_option = click.option(
+    "--format", type=click.Choice(formats.names()), help="The format of FILE; detected if left out."
+)
+tokenizer_option = click.option(
+    "--tokenizer", metavar="T", help="Count with this vocabulary, such as o200k_base, without calibration."
+)
+strategy_option = click.option(
+    "--strategy",
+    metavar="S",
+    help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
+)
+low_option = click.option("--low", metavar="N", help="Reduce down to this size, such as 50%.")
+report_option = click.option("--report", "report_file", metavar="R.json", help="Write a report to this file.")
+
+
+def read_input(file: str) -> bytes:
+    """Read a file or standard input; an empty one is an error."""
+    data = read_source(file)
+    if not data.strip():
+        with naming(file):
+            raise FormatError("it is empty", remedy="pass a request body or a message list as JSON")
+    return data
+
+
+def size(text: str | None, setting: str = "budget") -> Size | None:
+    """Read a size as it was typed: `32000`, `32k`, `80%`, `200k,80%`."""
+    if text is None:
+        return None
+    tokens = tokens_of(text, 1_000_000, setting)
+    return text if "%" in text else tokens
+
+
+def mark(text: str | None, setting: str) -> Size | None:
+    """Read a mark as it was typed: a size, or a share as settings files have it (`0.8`)."""
+    return float(text) if text is not None and _SHARE.fullmatch(text.strip()) else size(text, setting)
+
+
+def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
+    """Return the settings that hold for what was typed (`None` where nothing was), and where they come from.
+
+    Refuses a strategy that does not exist, and a setting it does not take.
+    """
+    loaded = load(typed)
+    for note in loaded.notes:
+        click.echo(f"windowsill: {printable_line(note)}", err=True)
+    settings = tuned(loaded.settings)
+    if loaded.origin("strategy") == CODE:
+        _search_current_folder(settings.strategy)
+    try:
+        strategies.get(settings.strategy)
+    except SettingError as error:
+        raise located(error, loaded) from None
+    return settings, loaded
+
+
+def stated_marks(settings: Settings, loaded: Loaded) -> dict[str, Size]:
+    """Return the high and the low mark if one of them was stated anywhere; a command has defaults of its own."""
+    return {"high": settings.high, "low": settings.low} if {"high", "low"} & loaded.origins.keys() else {}
+
+
+def _search_current_folder(strategy: str) -> None:
+    """Let a dotted path that was typed be found in the current folder.
+
+    An installed script does not look where it was called from, and a strategy of one's own is usually tried out there.
+    A settings file may come from somebody else together with the folder: what it names is not looked for here.
+    """
+    here = str(Path.cwd())
+    dotted = any("." in stage.name or ":" in stage.name for stage in read(strategy))
+    if dotted and here not in sys.path:
+        sys.path.insert(0, here)

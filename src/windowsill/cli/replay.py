@@ -1,0 +1,330 @@
+"""`windowsill replay`: parse the options, replay, print the report."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from windowsill import tokens
+from windowsill.budget import tokens_of
+from windowsill.cli.options import (
+    format_option,
+    load_settings,
+    low_option,
+    mark,
+    report_option,
+    stated_marks,
+    strategy_option,
+    tokenizer_option,
+)
+from windowsill.cli.output import Column, on_terminal, pretty_json, print_json, print_table
+from windowsill.config import Loaded, Settings
+from windowsill.replay.costs import CostComparison, RecordedCost
+from windowsill.replay.recordings import BrokenLine, recordings, size_of
+from windowsill.replay.report import Figures, Replay, ReplayReport
+from windowsill.replay.walk import ReplayOptions
+from windowsill.strategies import DEFAULT
+from windowsill.text import printable_line, shorten
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@format_option
+@click.option("--model", metavar="M", help="The model to assume; the one each recording names if left out.")
+@tokenizer_option
+@click.option("--window", type=click.IntRange(min=1), metavar="N", help="The most input tokens a request may have.")
+@click.option(
+    "--overhead",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Tokens to count for a system prompt and tools that were not recorded.",
+)
+@strategy_option
+@click.option("--high", metavar="N", help="Reduce above this size, such as 80%.")
+@low_option
+@click.option(
+    "--writer",
+    metavar="W",
+    help="What writes summaries: offline, or a model such as openai:gpt-5-mini, which is really called. The writer of "
+    "a settings file is not used: a replay must not cost money by surprise.",
+)
+@click.option("--recall", metavar="N", help="Bring back up to N tokens (or a share) of what a step needs.")
+@click.option("--tools", is_flag=True, help="Offer the tools that read hidden messages.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Replay only the first N sessions.")
+@click.option("--dump", "dump_file", metavar="D.jsonl", help="Write each request to this file (.gz compresses it).")
+@report_option
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def replay(
+    files: tuple[str, ...],
+    format: str | None,
+    model: str | None,
+    window: int | None,
+    strategy: str | None,
+    limit: int | None,
+    dump_file: str | None,
+    report_file: str | None,
+    *,
+    tokenizer: str | None,
+    overhead: int | None,
+    as_json: bool,
+    tools: bool,
+    **typed: str | None,
+) -> None:
+    """Replay recorded sessions turn by turn, as an agent would, and report what was sent.
+
+    A recorded session is a request body, a message list, or an object with `messages` and, where known, `id`, `format`,
+    `model`, `times` and `usage`. A .jsonl file (or .jsonl.gz) holds one session per line, any other file one session.
+
+    A file may also be a transcript of Claude Code, Codex or the Gemini CLI, a log of requests, or one message per line.
+    In a folder, every .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and reported. Where usage was
+    recorded, the report says what was paid, and what the same calls would cost. Other settings come from WINDOWSILL_*
+    variables and from windowsill.toml.
+    """
+    settings, loaded = load_settings(
+        model=model,
+        tokenizer=tokenizer,
+        overhead=overhead,
+        strategy=strategy,
+        high=mark(typed["high"], "high"),
+        low=mark(typed["low"], "low"),
+        writer=typed["writer"],
+        recall=mark(typed["recall"], "recall"),
+    )
+    options = ReplayOptions(
+        model=model,
+        window=window or _stated_window(settings, loaded),
+        overhead=settings.overhead,
+        strategy=settings.strategy if strategy or settings.strategy != DEFAULT else None,
+        tokenizer=settings.tokenizer,
+        writer=settings.writer if typed["writer"] else None,
+        recall=settings.recall,
+        tools=tools,
+        **stated_marks(settings, loaded),
+    )
+    if options.tokenizer is not None:
+        tokens.counter(options.tokenizer)  # A vocabulary that does not exist is refused before any work.
+    size = size_of(files)
+    with _dump(dump_file) as write, _progress(size) as advance:
+        run = Replay(recordings(files, format=format, advance=advance), options, limit=limit)
+        for line in run.lines():
+            if write is not None:
+                write(line.json())
+        report = run.report()
+    if report_file is not None:
+        Path(report_file).write_bytes(pretty_json(report) + b"\n")
+    if as_json:
+        print_json(report)
+    else:
+        print_report(report)
+
+
+def _stated_window(settings: Settings, loaded: Loaded) -> int | None:
+    """Return the most input tokens that a settings file or a variable states; a preset leaves that to each recording.
+
+    A share of a window means nothing here: each recording may be of another model.
+    """
+    budget, window = settings.budget, settings.window
+    if "budget" in loaded.origins and budget is not None and (window or isinstance(budget, int)):
+        return tokens_of(budget, window or 1, "budget")
+    return window
+
+
+@contextmanager
+def _dump(path: str | None) -> Iterator[Callable[[bytes], object] | None]:
+    if path is None:
+        yield None
+        return
+    with Path(path).open("wb") as file:
+        if not path.endswith(".gz"):
+            yield file.write
+            return
+        # Neither name nor time in the header: the same replay gives the same bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+            yield packed.write
+
+
+@contextmanager
+def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
+    """Show a bar over the bytes of all files on a terminal, and nothing in a pipe."""
+    if not on_terminal(sys.stderr) or not size:
+        yield None
+        return
+    with click.progressbar(length=size, label="replaying", file=sys.stderr) as bar:
+        yield bar.update
+
+
+WIDE = 125
+"""Characters that all columns need. A narrower terminal shows those that say whether it works."""
+
+ID_WIDE, ID_NARROW, ID_PIPE = 24, 12, 500
+"""Characters of a session's id; a pipe gets all of them."""
+
+MOST_TROUBLES = 20
+"""Troubles printed one by one; the report has all of them."""
+
+MOST_FOREIGN = 3
+"""Files without a recording printed by name: a folder of an agent has many."""
+
+LEGEND = (
+    "peak: the largest request in tokens; cached: share of the tokens that a prompt cache serves; cost: against "
+    "sending everything; kept: share of the values that later calls needed and that were still in the request"
+)
+"""For a terminal: a pipe gets nothing but the figures and what is wrong."""
+
+CELLS: dict[str, Callable[[Figures], str]] = {
+    "calls": lambda figures: f"{figures.calls:,}",
+    "peak": lambda figures: f"{figures.peak_tokens:,}",
+    "sent": lambda figures: f"{figures.tokens_sent:,}",
+    "cached": lambda figures: _share(figures.cache_hit_share),
+    "cost": lambda figures: _share(figures.cost_ratio),
+    "kept": lambda figures: _share(figures.kept),
+    "of outputs": lambda figures: _share(figures.kept_from_outputs),
+    "of lines": lambda figures: _share(figures.kept_lines),
+    "folds": lambda figures: f"{figures.folds:,}",
+    "repairs": lambda figures: f"{sum(figures.repairs.values()):,}",
+    "invalid": lambda figures: f"{figures.invalid:,}",
+    "over": lambda figures: f"{figures.over:,}",
+    "lost": lambda figures: f"{figures.lost:,}",
+}
+ONLY_WIDE = frozenset({"sent", "of outputs", "of lines", "repairs"})
+
+PAID = ("paid", "would pay")
+"""Columns for recordings that say what was paid: they need so many characters,"""
+PAID_WIDE = 20
+BEFORE_PAID = frozenset({"folds", "over"})
+"""and on a narrow terminal they take the place of these."""
+
+
+def print_report(report: ReplayReport) -> None:
+    """Print a row for each session, the total, what was paid and would have been, and what went wrong."""
+    total = report.total
+    paid = PAID if total.recorded is not None else ()
+    narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE + (PAID_WIDE if paid else 0)
+    length = ID_PIPE if not on_terminal() else ID_NARROW if narrow else ID_WIDE
+    hidden = (ONLY_WIDE | BEFORE_PAID if paid else ONLY_WIDE) if narrow else frozenset()
+    cells = {title: cell for title, cell in CELLS.items() if title not in hidden}
+    print_table(
+        [Column("session"), *(Column(title, right=True) for title in [*cells, *paid])],
+        [
+            (
+                shorten(each.session, length),
+                *(cell(each.figures) for cell in cells.values()),
+                *_paid(each.recorded, each.compared)[: len(paid)],
+            )
+            for each in report.sessions
+        ],
+        footer=(
+            "total",
+            *(cell(total) for cell in cells.values()),
+            *_paid(total.recorded, total.compared)[: len(paid)],
+        ),
+    )
+    if on_terminal():
+        click.echo(LEGEND)
+        if total.dollars is not None and total.dollars_everything is not None:
+            everything = f"sending everything: ${total.dollars_everything:,.2f}"
+            click.echo(f"cost at list prices: ${total.dollars:,.2f}; {everything}")
+    for sentence in sentences(total.recorded, total.compared, report.options.window):
+        click.echo(printable_line(sentence))
+    _print_troubles(report)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _paid(recorded: RecordedCost | None, compared: CostComparison | None) -> tuple[str, str]:
+    """Format the dollars of a session; a branch repeats calls that another session has paid for."""
+    return (
+        "-" if recorded is None or recorded.dollars is None else f"${recorded.dollars:,.2f}",
+        "-" if compared is None or compared.dollars is None else f"${compared.dollars:,.2f}",
+    )
+
+
+def sentences(recorded: RecordedCost | None, compared: CostComparison | None, window: int | None) -> Iterator[str]:
+    """Describe the recorded calls and their price, the same calls with Windowsill, and where the numbers come from."""
+    if recorded is None:
+        return
+    parts = {
+        "input": recorded.input,
+        "cache write": recorded.cache_write,
+        "cache read": recorded.cache_read,
+        "output": recorded.output,
+    }
+    kinds = ", ".join(f"{kind} {tokens:,}" for kind, tokens in parts.items() if tokens)
+    price = "no price is known" if recorded.dollars is None else f"${recorded.dollars:,.2f}"
+    yield f"your sessions: {_calls(recorded.calls)}, {recorded.tokens:,} tokens ({kinds}), {price}{_missing(recorded)}"
+    if compared is None:
+        yield "with Windowsill: nothing to compare, as no recorded call was replayed"
+        return
+    place = f"at {window:,}" if window is not None else "at each model's own window"
+    same = "the same" if compared.calls == recorded.calls else "of these,"
+    yield (
+        f"with Windowsill {place}, {same} {_calls(compared.calls)}: {compared.tokens:,} input tokens instead of "
+        f"{compared.recorded_tokens:,}{_dollars(compared)}"
+    )
+    unrecorded = (
+        f", with up to {compared.unrecorded:,} tokens a request for the system prompt and tools that the recording "
+        "lacks (--overhead N makes them part of the window)"
+    )
+    yield (
+        "recorded: usage as the provider reported it, at today's list prices of the recorded model; with Windowsill: "
+        f"counted here{unrecorded if compared.unrecorded else ''}"
+    )
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call" if count == 1 else f"{count:,} calls"
+
+
+def _missing(recorded: RecordedCost) -> str:
+    if recorded.dollars is None or not recorded.unpriced:
+        models = ", ".join(recorded.unpriced)
+        return f" for {models}" if models else ""
+    unpriced = ", ".join(f"{_calls(count)} of {model}" for model, count in recorded.unpriced.items())
+    return f" without {unpriced}, for which no price is known"
+
+
+def _dollars(compared: CostComparison) -> str:
+    if compared.dollars is None or compared.recorded_dollars is None:
+        return ""
+    some = "" if compared.priced == compared.calls else f" for the {_calls(compared.priced)} with a known price"
+    return f", ${compared.dollars:,.2f} instead of ${compared.recorded_dollars:,.2f}{some}"
+
+
+def _print_troubles(report: ReplayReport) -> None:
+    troubles = [f"{each.session}: {each.error}" for each in report.sessions if each.error]
+    troubles += _by_file(report.broken)
+    troubles += [f"{each.where}: {each.why}" for each in report.foreign[:MOST_FOREIGN]]
+    troubles += [
+        f"{each.session} turn {defect.turn}: {'; '.join(defect.problems)}"
+        for each in report.sessions
+        for defect in each.defects
+    ]
+    for trouble in troubles[:MOST_TROUBLES]:
+        click.echo(printable_line(trouble))
+    if len(troubles) > MOST_TROUBLES:
+        click.echo(f"and {len(troubles) - MOST_TROUBLES:,} more; --report writes all of them")
+    counts = {"broken lines": len(report.broken), "files without a recording": len(report.foreign)}
+    left_out = [f"{what} {count:,}" for what, count in counts.items() if count]
+    if report.skipped:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in report.skipped.items())
+        left_out.append(f"besides the conversation {sum(report.skipped.values()):,} ({kinds})")
+    if left_out:
+        click.echo(printable_line(f"not replayed: {'; '.join(left_out)}"))
+
+
+def _by_file(broken: tuple[BrokenLine, ...]) -> Iterator[str]:
+    """Name the first broken line of each file, and count the others."""
+    files: dict[str, list[BrokenLine]] = {}
+    for each in broken:
+        files.setdefault(each.file or each.where, []).append(each)
+    for first, *others in files.values():
+        more = f" (and {len(others):,} more broken in this file)" if others else ""
+        yield f"{first.where}: {first.why}{more}"

@@ -1,1 +1,0 @@
-"""`windowsill sessions`: list, show, export, import, unfold, rewind, checkpoints, verify."""

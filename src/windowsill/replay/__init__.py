@@ -1,0 +1,31 @@
+"""Replay recorded sessions as an agent would have sent them: what was sent, what it cost, what was kept."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from windowsill.replay.report import Replay as Replay
+    from windowsill.replay.report import ReplayReport as ReplayReport
+    from windowsill.replay.report import compare as compare
+    from windowsill.replay.report import replay as replay
+    from windowsill.replay.walk import ReplayOptions as ReplayOptions
+
+_HOMES = {
+    "Replay": "report",
+    "ReplayOptions": "walk",
+    "ReplayReport": "report",
+    "compare": "report",
+    "replay": "report",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used: commands that only read recordings start faster."""
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,233 @@
+"""What a session costs: simulated against sending everything, and compared with what was really paid.
+
+*Simulated*: a cached prefix is paid at the cache-read price, the rest at the cache-write price where breakpoints are
+explicit and at the input price elsewhere, answers at the output price. A request that is sent has as its cached prefix
+what it shares with the one before; the unreduced request has all of the one before. A cache that was left alone for
+longer than it lives, by the recorded times, is cold for both.
+
+*Recorded*: the usage that providers reported is part of the transcript, one entry per call; dollars are at the list
+prices of the recorded model. A transcript has no system prompt and no tools, but the provider counted them: what the
+first request of a session had beyond its messages is taken as their size, and added to every request that is compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import msgspec
+
+from windowsill import models
+from windowsill.errors import UnknownModelError
+from windowsill.formats.transcripts import Charge
+from windowsill.messages import Usage
+from windowsill.models import Model, Prices, prices
+from windowsill.replay.walk import ModelCall
+
+LONG_WRITE = 2.0
+"""A token that stays in Anthropic's cache for an hour costs twice an input token to write."""
+
+NAMELESS = "a model that was not recorded"
+
+SOURCES = {
+    "recorded": "the usage that the provider reported for each call, from the transcript; a call that several sessions "
+    "or files tell of counts once; dollars at today's list prices of the recorded model",
+    "compared": "the recorded calls that were replayed; tokens are counted here, and the size of the system prompt and "
+    "tools, which transcripts lack, is taken from the first recorded request; dollars with the recorded answer, and "
+    "with what the recorded request found in the cache, as far as the request still begins the same",
+    "figures": "counted here, from the messages of the recording and --overhead; dollars at today's list prices",
+}
+"""Where the numbers of a report come from."""
+
+
+class CallCost(msgspec.Struct, frozen=True):
+    """The simulated cost of one call, in input tokens: prices of different models, and unknown ones, add up."""
+
+    sent: float = 0.0
+    everything: float = 0.0
+    unit: float | None = None
+    """Dollars for an input token, where the price is known."""
+
+
+class CostSimulation:
+    """Follows one session twice: as it is sent, and with everything sent each time."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._prices = prices(model)
+        self._last_at: float | None = None
+        self._everything_before = 0
+
+    def cost(self, *, tokens: int, stable: int, everything: int, output: int, at: float | None) -> CallCost:
+        """Return the cost of the next model call."""
+        cold = at is not None and self._last_at is not None and at - self._last_at > self._model.cache_lifetime
+        self._last_at = at if at is not None else self._last_at
+        before, self._everything_before = self._everything_before, everything
+        unit = self._prices.input or 1.0
+        answer = output * self._prices.output
+        return CallCost(
+            sent=(request_cost(self._prices, self._model, tokens, 0 if cold else stable) + answer) / unit,
+            everything=(request_cost(self._prices, self._model, everything, 0 if cold else before) + answer) / unit,
+            unit=unit if self._prices.known else None,
+        )
+
+
+def request_cost(price: Prices, model: Model, tokens: int, prefix: int) -> float:
+    """Return the dollars for a request of which `prefix` tokens at its start were sent before."""
+    if model.cache == "none" or tokens < model.cache_minimum:
+        return tokens * price.input
+    cached = min(prefix, tokens) if prefix >= model.cache_minimum else 0
+    rest = price.cache_write if model.cache == "explicit" else price.input
+    return cached * price.cache_read + (tokens - cached) * rest
+
+
+class RecordedCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What was really paid for."""
+
+    calls: int
+    input: int
+    """Input tokens that were neither written to a cache nor read from one."""
+    cache_write: int
+    cache_read: int
+    output: int
+    tokens: int
+    """All of them."""
+    dollars: float | None
+    """Of the calls whose price is known; `null` when that is none."""
+    unpriced: dict[str, int]
+    """Models without a known price, and how many calls they answered."""
+
+    @classmethod
+    def of(cls, charges: Sequence[Charge]) -> RecordedCost | None:
+        """Add up the charges; `None` if there are none."""
+        if not charges:
+            return None
+        paid = [dollars(charge) for charge in charges]
+        unpriced = Counter(charge.model or NAMELESS for charge, each in zip(charges, paid, strict=True) if each is None)
+        used = [charge.usage for charge in charges]
+        return cls(
+            calls=len(charges),
+            input=sum(each.input for each in used),
+            cache_write=sum(each.cache_write for each in used),
+            cache_read=sum(each.cache_read for each in used),
+            output=sum(each.output for each in used),
+            tokens=sum(each.total for each in used),
+            dollars=_rounded_sum(paid),
+            unpriced=dict(sorted(unpriced.items())),
+        )
+
+
+class ComparedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded call, and the same call with Windowsill."""
+
+    charge: Charge
+    tokens: int
+    dollars: float | None
+    unrecorded: int
+    """Tokens of the system prompt and tools that the recording lacks."""
+
+
+class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The same calls, as they were and with Windowsill."""
+
+    calls: int
+    recorded_tokens: int
+    """Input tokens of all requests, as the provider counted them,"""
+    tokens: int
+    """and with Windowsill, the part that was not recorded included."""
+    unrecorded: int
+    """Tokens of the system prompt and tools, in the request that had the most of them."""
+    priced: int
+    """Calls whose price is known on both sides: only these are in the dollars."""
+    recorded_dollars: float | None
+    dollars: float | None
+
+    @classmethod
+    def of(cls, calls: Sequence[ComparedCall]) -> CostComparison | None:
+        """Add up both sides; `None` if there was nothing to compare."""
+        if not calls:
+            return None
+        both = [(dollars(call.charge), call.dollars) for call in calls]
+        priced = [(recorded, paid) for recorded, paid in both if recorded is not None and paid is not None]
+        return cls(
+            calls=len(calls),
+            recorded_tokens=sum(call.charge.usage.prompt for call in calls),
+            tokens=sum(call.tokens for call in calls),
+            unrecorded=max(call.unrecorded for call in calls),
+            priced=len(priced),
+            recorded_dollars=_rounded_sum(recorded for recorded, _ in priced),
+            dollars=_rounded_sum(paid for _, paid in priced),
+        )
+
+
+class SessionCosts:
+    """The recorded calls of one session: what was paid, and what the same calls cost with Windowsill.
+
+    `seen` holds the keys of all calls so far, of every session: a call that several of them contain counts once.
+    `model` is the model that was stated in place of the recorded ones.
+    """
+
+    def __init__(self, charges: Sequence[Charge], seen: set[str], model: str | None = None) -> None:
+        self.recorded: list[Charge] = []
+        self.compared: list[ComparedCall] = []
+        self._model = model
+        self._charges = {charge.message: charge for charge in charges if charge.message is not None}
+        self._unrecorded: int | None = None
+        for charge in charges:
+            if charge.key is None or charge.key not in seen:
+                self.recorded.append(charge)
+                seen.update([charge.key] if charge.key is not None else [])
+        self._new = {charge.message for charge in self.recorded}
+
+    def replayed(self, call: ModelCall) -> None:
+        """Compare a call with its record; a call without a record is not compared."""
+        charge = self._charges.get(call.turn)
+        if charge is None:
+            return
+        if self._unrecorded is None:
+            self._unrecorded = max(0, charge.usage.prompt - call.everything)
+        if charge.message in self._new:
+            tokens = call.tokens + self._unrecorded
+            paid = self._paid(charge, tokens, call.stable + self._unrecorded)
+            compared = ComparedCall(charge=charge, tokens=tokens, dollars=paid, unrecorded=self._unrecorded)
+            self.compared.append(compared)
+
+    def _paid(self, charge: Charge, tokens: int, stable: int) -> float | None:
+        """Price a request that finds in the cache what the recorded one found, as far as it is the same."""
+        used = charge.usage
+        cached = min(stable, used.cache_read, tokens)
+        written = used.cache_write / (used.cache_write + used.input) if used.cache_write else 0.0
+        write = round((tokens - cached) * written)
+        long = round(write * charge.long_cache_write / used.cache_write) if used.cache_write else 0
+        sent = Usage(input=tokens - cached - write, cache_write=write, cache_read=cached, output=used.output)
+        return dollars(Charge(usage=sent, long_cache_write=long, model=self._model or charge.model))
+
+
+def dollars(charge: Charge) -> float | None:
+    """Price a call at the list prices of its model; `None` if they are not known."""
+    price = _prices(charge.model)
+    if price is None:
+        return None
+    used = charge.usage
+    return (
+        used.input * price.input
+        + (used.cache_write - charge.long_cache_write) * price.cache_write
+        + charge.long_cache_write * LONG_WRITE * price.input
+        + used.cache_read * price.cache_read
+        + used.output * price.output
+    )
+
+
+@cache
+def _prices(model: str | None) -> Prices | None:
+    try:
+        found = None if model is None else prices(models.find(model))
+    except UnknownModelError:
+        return None
+    return found if found is not None and found.known else None
+
+
+def _rounded_sum(amounts: Iterable[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return round(sum(known), 6) if known else None

@@ -1,0 +1,316 @@
+"""Recorded sessions in files: request bodies, message lists, one of these with an id and times, agents' transcripts."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import msgspec
+
+from windowsill import formats
+from windowsill.errors import FormatError
+from windowsill.formats import transcripts
+from windowsill.formats.transcripts.charges import charge
+from windowsill.formats.transcripts.times import timestamp
+from windowsill.formats.wire import BOM
+from windowsill.messages import Request
+
+STANDARD_INPUT = "-"
+
+OWN_FIELDS = frozenset({"id", "format", "times", "usage"})
+"""Fields of a recording that are not part of the request; no provider has fields of these names."""
+
+LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+"""Endings of files that hold one session per line."""
+
+IN_FOLDERS = (".jsonl", ".jsonl.gz", ".json")
+"""Endings of the files that are read when a folder is given."""
+
+_DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as it was recorded."""
+
+    id: str
+    request: Request
+    times: tuple[float | None, ...] = ()
+    """Seconds since the epoch for each message, where they were recorded."""
+    charges: tuple[transcripts.Charge, ...] = ()
+    """The calls that were paid for, as far as their usage was recorded."""
+    named: bool = True
+    """Whether the recording itself states its id."""
+
+
+class BrokenLine(msgspec.Struct, frozen=True):
+    """A line or file that cannot be read as a recording."""
+
+    where: str
+    why: str
+    file: str = ""
+    line: int = 0
+    """Counted from 1; 0 for the whole file."""
+
+
+class ForeignFile(msgspec.Struct, frozen=True):
+    """A file of a folder with no recording in it."""
+
+    where: str
+    why: str
+
+
+class SkippedContent(msgspec.Struct, frozen=True):
+    """Content of a transcript that is not part of the conversation: kinds and counts."""
+
+    where: str
+    kinds: dict[str, int]
+
+
+Found: TypeAlias = Recording | BrokenLine | ForeignFile | SkippedContent
+
+
+class _Envelope(msgspec.Struct):
+    id: str | int | None = None
+    format: str | None = None
+    times: list[Any] | None = None
+    usage: Any = None
+
+
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+
+
+def read_source(source: str) -> bytes:
+    """Read all bytes of a file (decompressed if its name ends in .gz), or of standard input for `-`."""
+    if source == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    with naming(source):
+        data = Path(source).read_bytes()
+    if not source.endswith(".gz"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except _DAMAGED_GZIP as error:
+        raise FormatError(_gzip_problem(error), where=source, remedy="compress it again") from None
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Add the name of the file to errors about its content and about reading it."""
+    name = "standard input" if source == STANDARD_INPUT else source
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(error.what, where=name, remedy=error.remedy) from None
+    except OSError as error:
+        if error.filename is None:
+            error.filename = name
+        raise
+
+
+def files_of(source: str) -> list[str]:
+    """List the files in a folder, at any depth, that may hold recordings; a file is itself."""
+    if source == STANDARD_INPUT or not Path(source).is_dir():
+        return [source]
+    return sorted(str(path) for path in Path(source).rglob("*") if path.name.endswith(IN_FOLDERS) and path.is_file())
+
+
+def size_of(sources: Sequence[str]) -> int:
+    """Add up the bytes of all files; raise `OSError` before any work if one that was named cannot be opened."""
+    total = 0
+    for source in sources:
+        if Path(source).is_dir():
+            next(Path(source).iterdir(), None)  # rglob passes over what it may not open; this raises.
+            total += sum(map(_size, files_of(source)))
+        elif source != STANDARD_INPUT:
+            with naming(source), Path(source).open("rb") as opened:
+                total += opened.seek(0, 2)
+    return total
+
+
+def _size(file: str) -> int:
+    try:
+        return Path(file).stat().st_size
+    except OSError:
+        return 0  # A file of a folder may vanish while we look.
+
+
+def recordings(
+    sources: Sequence[str], *, format: str | None = None, advance: Callable[[int], None] | None = None
+) -> Iterator[Found]:
+    """Read every recording of every file and folder, in order, and report what could not be read.
+
+    `advance` is called with the number of bytes passed.
+    """
+    for source in sources:
+        if source == STANDARD_INPUT or not Path(source).is_dir():
+            yield from _advancing(_in_file(source, format), advance)
+            continue
+        for file in files_of(source):
+            yield from _or_foreign(_advancing(_in_file(file, format), advance), file)
+
+
+def recordings_in(data: bytes, file: str, format: str | None = None) -> Iterator[Found]:
+    """Read every recording in the content of a file, whatever the file is called."""
+    transcript = transcripts.read(data, _stem(file))
+    if transcript is not None:
+        yield from _of_transcript(transcript, file, format)
+    elif file.endswith(LINES):
+        for number, line in enumerate(data.split(b"\n"), 1):
+            if line.strip():
+                yield _read(line, file, number, f"{_stem(file)}:{number}", format)
+    else:
+        yield _read(data, file, 0, _stem(file), format)
+
+
+def parse(document: bytes, name: str, format: str | None = None) -> Recording:
+    """Read one recording; `name` is its id if it states none."""
+    body = document.removeprefix(BOM)
+    envelope = _envelope_of(body)
+    request = formats.read_request(body, format=format or envelope.format)
+    if not request.messages:
+        raise FormatError("it has no messages", remedy="record at least one message")
+    usage = envelope.usage if isinstance(envelope.usage, list) else []
+    charges = [charge(each, model=request.model, message=index) for index, each in enumerate(usage)]
+    rest = {key: value for key, value in request.rest.items() if key not in OWN_FIELDS}
+    return Recording(
+        id=name if envelope.id is None else str(envelope.id),
+        request=msgspec.structs.replace(request, rest=rest),
+        times=tuple(map(timestamp, envelope.times or ())),
+        charges=tuple(each for each in charges if each is not None),
+        named=envelope.id is not None,
+    )
+
+
+def _envelope_of(body: bytes) -> _Envelope:
+    if body.lstrip()[:1] != b"{":
+        return _Envelope()
+    try:
+        return _envelope_decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise FormatError(str(error).replace("`", ""), remedy="give id and format as text, times as a list") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Envelope()  # Reading the request gives the better error.
+
+
+def _advancing(found: Iterable[tuple[Found, int]], advance: Callable[[int], None] | None) -> Iterator[Found]:
+    passed = 0
+    for each, position in found:
+        yield each
+        if advance is not None:
+            advance(position - passed)
+        passed = position
+
+
+def _or_foreign(found: Iterator[Found], file: str) -> Iterator[Found]:
+    """Pass on what a file of a folder holds; report the file as foreign if there is no recording in it."""
+    before: list[Found] = []
+    try:
+        for each in found:
+            before.append(each)
+            if isinstance(each, Recording):
+                break
+        else:
+            yield ForeignFile(file, _why_foreign([each for each in before if isinstance(each, BrokenLine)]))
+            return
+    except OSError as error:
+        yield ForeignFile(file, (error.strerror or str(error)).lower())
+        return
+    yield from before
+    yield from found
+
+
+def _why_foreign(broken: Sequence[BrokenLine]) -> str:
+    if not broken:
+        return "there is no message in it"
+    more = f" (and {len(broken) - 1:,} more like this)" if len(broken) > 1 else ""
+    place = f"line {broken[0].line}: " if broken[0].line else ""
+    return f"{place}{broken[0].why}{more}"
+
+
+def _in_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
+    """Read what a file holds, each with the position in the file where it ends."""
+    if not file.endswith(LINES):
+        yield from _in_document(file, format)
+        return
+    with Path(file).open("rb") as raw:
+        agent = transcripts.recognise(_whole_lines(raw, file, []))
+        raw.seek(0)
+        damage: list[BrokenLine] = []
+        lines = _whole_lines(raw, file, damage)
+        if agent is not None:
+            found: list[Found] = [*_of_transcript(transcripts.read_lines(agent, lines, _stem(file)), file, format)]
+            yield from ((each, raw.tell()) for each in [*found, *damage])
+            return
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield _read(line, file, number, f"{_stem(file)}:{number}", format), raw.tell()
+        yield from ((each, raw.tell()) for each in damage)
+
+
+def _in_document(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
+    try:
+        data = read_source(file)
+    except FormatError as error:
+        yield BrokenLine(file, error.what, file), 0
+        return
+    size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
+    yield from ((each, size) for each in recordings_in(data, file, format))
+
+
+def _of_transcript(transcript: transcripts.Transcript, file: str, format: str | None) -> Iterator[Found]:
+    # What could not be read comes first, so that a limit on sessions does not hide it.
+    for trouble in transcript.troubles:
+        yield _broken(file, trouble.line, trouble.why)
+    if transcript.skipped:
+        yield SkippedContent(file, transcript.skipped)
+    for session in transcript.sessions:
+        # An agent writes one format, whatever was stated for the other files.
+        found = _read(session.document(), file, 0, session.id, session.format or format)
+        if isinstance(found, Recording):
+            found = msgspec.structs.replace(found, named=session.named, charges=session.charges)
+        yield found
+
+
+def _read(document: bytes, file: str, line: int, name: str, format: str | None) -> Recording | BrokenLine:
+    try:
+        return parse(document, name, format)
+    except FormatError as error:
+        return _broken(file, line, str(error))
+
+
+def _broken(file: str, line: int, why: str) -> BrokenLine:
+    return BrokenLine(f"{file} line {line}" if line else file, why, file, line)
+
+
+def _stem(file: str) -> str:
+    return "stdin" if file == STANDARD_INPUT else Path(file).name.partition(".")[0]
+
+
+def _whole_lines(raw: BinaryIO, file: str, damage: list[BrokenLine]) -> Iterator[bytes]:
+    """Read the lines of a file up to where a compressed one is damaged, and note the damage."""
+    number = 0
+    try:
+        for line in _lines(raw, file):
+            number += 1
+            yield line
+    except _DAMAGED_GZIP as error:
+        why = f"{_gzip_problem(error)}; compress it again"
+        damage.append(BrokenLine(f"{file} after line {number}", why, file, number + 1))
+
+
+def _lines(raw: BinaryIO, file: str) -> Iterator[bytes]:
+    if not file.endswith(".gz"):
+        # Iterating over the file itself would disable tell().
+        yield from iter(raw.readline, b"")
+        return
+    with gzip.GzipFile(fileobj=raw) as unpacked:
+        yield from unpacked
+
+
+def _gzip_problem(error: Exception) -> str:
+    return f"not a whole gzip file ({error})"

@@ -1,0 +1,401 @@
+"""Replay recordings and report what was sent: per session, in total, and one line per model call."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from windowsill import formats
+from windowsill.errors import FormatError, WindowsillError
+from windowsill.formats.transcripts import Charge
+from windowsill.replay.costs import (
+    SOURCES,
+    CallCost,
+    ComparedCall,
+    CostComparison,
+    CostSimulation,
+    RecordedCost,
+    SessionCosts,
+)
+from windowsill.replay.evidence import Evidence, KeptEvidence
+from windowsill.replay.recordings import BrokenLine, ForeignFile, Found, Recording, SkippedContent, recordings
+from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
+
+MOST_PROBLEMS = 5
+"""Problems listed for one invalid request: the first says what broke, the rest usually follow from it."""
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one session, or of all. Shares are `null` where there was nothing to share."""
+
+    calls: int
+    peak_tokens: int
+    tokens_sent: int
+    cache_hit_share: float | None
+    """Of all tokens sent, those that were at the start of the request before."""
+    cost_ratio: float | None
+    """Against sending everything each time, at the prices of the model."""
+    dollars: float | None
+    """The cost at list prices; `null` where a price is not known,"""
+    dollars_everything: float | None
+    """and the cost of sending everything."""
+    kept: float | None
+    """Of the argument values seen before, those that were still in the request."""
+    kept_from_outputs: float | None
+    """The same for values that only tool outputs had shown,"""
+    kept_lines: float | None
+    """and for the lines that edits quoted."""
+    within_reach: float | None
+    """Of the argument values seen before, those that were in the request or that one search of the history finds."""
+    values_needed: int
+    values_needed_from_outputs: int
+    lines_needed: int
+    folds: int
+    repairs: dict[str, int]
+    invalid: int
+    over: int
+    """Requests above the window."""
+    lost: int
+    """Messages that could not be read back as they were added."""
+    median_ms: float | None
+    p95_ms: float | None
+
+
+class Totals(Figures, frozen=True, kw_only=True):
+    """The figures of all sessions together."""
+
+    sessions: int
+    failed: int
+    """Sessions whose replay stopped early."""
+    broken: int
+    """Lines that could not be read."""
+    foreign: int
+    """Files of a folder without a recording."""
+    recorded: RecordedCost | None
+    compared: CostComparison | None
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """A request that is invalid or too large."""
+
+    turn: int
+    tokens: int
+    problems: tuple[str, ...]
+
+
+class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One recording."""
+
+    session: str
+    model: str
+    format: str
+    messages: int
+    figures: Figures
+    recorded: RecordedCost | None = None
+    """What was really paid, where that was recorded: calls that no session before this one contains."""
+    compared: CostComparison | None = None
+    """The same calls, as they were and with Windowsill."""
+    defects: tuple[Defect, ...] = ()
+    error: str | None = None
+    """Why the replay of this session stopped early."""
+
+
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole replay."""
+
+    options: ReplayOptions
+    total: Totals
+    sessions: tuple[SessionReport, ...]
+    broken: tuple[BrokenLine, ...]
+    foreign: tuple[ForeignFile, ...] = ()
+    """Files of a folder that hold no recording."""
+    skipped: dict[str, int] = {}
+    """Content of transcripts that is not part of the conversation: kinds and counts."""
+    sources: dict[str, str] = msgspec.field(default_factory=lambda: dict(SOURCES))
+    """Where the numbers come from."""
+
+
+class DumpLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One model call, with the request exactly as it would be sent."""
+
+    session: str
+    turn: int
+    request: msgspec.Raw
+    tokens: int
+    folds: tuple[str, ...]
+
+    def json(self) -> bytes:
+        """Return the call as one line of JSON, with its line end."""
+        # A line break in JSON can only stand between values, where a space means the same.
+        body = bytes(self.request).replace(b"\n", b" ").replace(b"\r", b" ")
+        return msgspec.json.encode(msgspec.structs.replace(self, request=msgspec.Raw(body))) + b"\n"
+
+
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What is counted of one model call."""
+
+    tokens: int
+    stable: int
+    seconds: float
+    folds: int
+    invalid: bool
+    over: bool
+    cost: CallCost
+    evidence: KeptEvidence
+
+
+class Tally:
+    """The model calls of one session, or of all, and the figures they add up to."""
+
+    def __init__(self) -> None:
+        self.calls: list[CallResult] = []
+        self.defects: list[Defect] = []
+        self.repairs: Counter[str] = Counter()
+        self.lost = 0
+        self._repaired: set[tuple[str, str, str]] = set()
+
+    def count(self, call: ModelCall, cost: CallCost, evidence: KeptEvidence) -> None:
+        """Count one more model call."""
+        over = call.tokens > call.limit
+        result = CallResult(
+            tokens=call.tokens,
+            stable=call.stable,
+            seconds=call.seconds,
+            folds=len(call.folds),
+            invalid=bool(call.problems),
+            over=over,
+            cost=cost,
+            evidence=evidence,
+        )
+        self.calls.append(result)
+        if call.problems or over:
+            problems = tuple(map(str, call.problems[:MOST_PROBLEMS]))
+            excess = (f"{call.tokens:,} tokens, and a request may have {call.limit:,}",) if over else ()
+            self.defects.append(Defect(call.turn, call.tokens, problems + excess))
+        for repair in call.repairs:
+            # A repair is made again in each request that shows the place: it is counted once.
+            key = (repair.kind, repair.id, repair.what)
+            self.repairs[repair.kind] += key not in self._repaired
+            self._repaired.add(key)
+
+    def add(self, other: Tally) -> None:
+        """Count the calls of another session too."""
+        self.calls += other.calls
+        self.repairs += other.repairs
+        self.lost += other.lost
+
+    def figures(self) -> Figures:
+        """Add everything up."""
+        calls, costs, evidence = self.calls, [call.cost for call in self.calls], [call.evidence for call in self.calls]
+        sent = sum(call.tokens for call in calls)
+        needed, kept = sum(each.needed for each in evidence), sum(each.kept for each in evidence)
+        needed_from_outputs = sum(each.needed_from_outputs for each in evidence)
+        needed_lines = sum(each.needed_lines for each in evidence)
+        # A sum with one unknown price in it is unknown.
+        priced = [(cost.sent * cost.unit, cost.everything * cost.unit) for cost in costs if cost.unit is not None]
+        known = bool(calls) and len(priced) == len(calls)
+        milliseconds = sorted(call.seconds * 1000 for call in calls)
+        return Figures(
+            calls=len(calls),
+            peak_tokens=max((call.tokens for call in calls), default=0),
+            tokens_sent=sent,
+            cache_hit_share=share(sum(call.stable for call in calls), sent),
+            cost_ratio=share(sum(cost.sent for cost in costs), sum(cost.everything for cost in costs)),
+            dollars=round(sum(sent for sent, _ in priced), 6) if known else None,
+            dollars_everything=round(sum(everything for _, everything in priced), 6) if known else None,
+            kept=share(kept, needed),
+            kept_from_outputs=share(sum(each.kept_from_outputs for each in evidence), needed_from_outputs),
+            kept_lines=share(sum(each.kept_lines for each in evidence), needed_lines),
+            within_reach=share(kept + sum(each.reachable for each in evidence), needed),
+            values_needed=needed,
+            values_needed_from_outputs=needed_from_outputs,
+            lines_needed=needed_lines,
+            folds=sum(call.folds for call in calls),
+            repairs=dict(sorted(self.repairs.items())),
+            invalid=sum(call.invalid for call in calls),
+            over=sum(call.over for call in calls),
+            lost=self.lost,
+            median_ms=round(statistics.median(milliseconds), 3) if milliseconds else None,
+            p95_ms=round(percentile(milliseconds, 0.95), 3) if milliseconds else None,
+        )
+
+
+def share(part: float, whole: float) -> float | None:
+    """Return a part of a whole, rounded; `None` where there is no whole."""
+    return round(part / whole, 4) if whole else None
+
+
+def percentile(ordered: Sequence[float], rank: float) -> float:
+    """Return the smallest value that at least this share of the values does not exceed."""
+    return ordered[max(0, math.ceil(rank * len(ordered)) - 1)]
+
+
+class Replay:
+    """One pass over recordings: take the lines as they come, then the report."""
+
+    def __init__(
+        self, found: Iterable[Found], options: ReplayOptions | None = None, *, limit: int | None = None
+    ) -> None:
+        self.options = options or ReplayOptions()
+        self._limit = limit
+        self._sessions: list[SessionReport] = []
+        self._broken: list[BrokenLine] = []
+        self._foreign: list[ForeignFile] = []
+        self._skipped: Counter[str] = Counter()
+        self._failures: list[WindowsillError] = []
+        self._total = Tally()
+        self._keys: set[str] = set()
+        self._recorded: list[Charge] = []
+        self._compared: list[ComparedCall] = []
+        self._lines = self._run(found)
+
+    def lines(self) -> Iterator[DumpLine]:
+        """Replay session after session; yield a line for each model call."""
+        return self._lines
+
+    def report(self) -> ReplayReport:
+        """Replay what is left and report on all of it; raise an error if not one session went through."""
+        deque(self._lines, maxlen=0)
+        self._refuse_nothing()
+        figures = msgspec.structs.asdict(self._total.figures())
+        return ReplayReport(
+            options=self.options,
+            total=Totals(
+                **figures,
+                sessions=len(self._sessions),
+                failed=len(self._failures),
+                broken=len(self._broken),
+                foreign=len(self._foreign),
+                recorded=RecordedCost.of(self._recorded),
+                compared=CostComparison.of(self._compared),
+            ),
+            sessions=tuple(self._sessions),
+            broken=tuple(self._broken),
+            foreign=tuple(self._foreign),
+            skipped=dict(sorted(self._skipped.items())),
+        )
+
+    def _run(self, found: Iterable[Found]) -> Iterator[DumpLine]:
+        for each in found:
+            match each:
+                case BrokenLine():
+                    self._broken.append(each)
+                case ForeignFile():
+                    self._foreign.append(each)
+                case SkippedContent():
+                    self._skipped.update(each.kinds)
+                case Recording():
+                    yield from self._session(each)
+                    if len(self._sessions) == self._limit:
+                        return
+
+    def _session(self, recording: Recording) -> Iterator[DumpLine]:
+        tally, options = Tally(), self.options
+        costs = SessionCosts(recording.charges, self._keys, options.model)
+        failure: WindowsillError | None = None
+        model = recording.request.model or ""
+        try:
+            # A prompt that was never sent names no model either, and is not a failure.
+            if model or options.model or options.window or _has_answer(recording):
+                walk = Walk(recording, options)
+                model = walk.session.settings.model or model
+                yield from _walk(walk, tally, costs)
+                tally.lost = walk.lost()
+        except WindowsillError as error:
+            failure = error
+            self._failures.append(error)
+        self._total.add(tally)
+        self._recorded += costs.recorded
+        self._compared += costs.compared
+        self._sessions.append(
+            SessionReport(
+                session=recording.id,
+                model=model,
+                format=recording.request.format,
+                messages=len(recording.request.messages),
+                figures=tally.figures(),
+                recorded=RecordedCost.of(costs.recorded),
+                compared=CostComparison.of(costs.compared),
+                defects=tuple(tally.defects),
+                error=str(failure) if failure is not None else None,
+            )
+        )
+
+    def _refuse_nothing(self) -> None:
+        if self._failures and len(self._failures) == len(self._sessions):
+            raise self._failures[0]
+        unreadable: list[BrokenLine | ForeignFile] = [*self._broken, *self._foreign]
+        if not self._sessions and unreadable:
+            more = f" (and {len(unreadable) - 1:,} more like this)" if len(unreadable) > 1 else ""
+            raise FormatError(f"{unreadable[0].why}{more}", where=unreadable[0].where)
+        if not self._sessions:
+            raise FormatError("there is no session in it", where="the input", remedy="pass recorded sessions as JSON")
+
+
+def _has_answer(recording: Recording) -> bool:
+    return any(message.role == "assistant" for message in recording.request.messages)
+
+
+def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[DumpLine]:
+    request = walk.recording.request
+    simulation = CostSimulation(walk.model)
+    evidence = Evidence(formats.get(request.format))
+    if request.system is not None:
+        evidence.show(request.system)
+    shown = 0
+    for call in walk.calls():
+        for message in request.messages[shown : call.turn]:
+            evidence.show(message)
+        shown = call.turn
+        cost = simulation.cost(
+            tokens=call.tokens, stable=call.stable, everything=call.everything, output=call.output, at=call.at
+        )
+        tally.count(call, cost, evidence.measure(call.answer, call.body, walk.reaches))
+        costs.replayed(call)
+        yield DumpLine(
+            session=walk.recording.id,
+            turn=call.turn,
+            request=msgspec.Raw(call.body),
+            tokens=call.tokens,
+            folds=call.folds,
+        )
+
+
+Source: TypeAlias = str | os.PathLike[str]
+
+
+def replay(
+    sources: Source | Iterable[Source],
+    options: ReplayOptions | None = None,
+    *,
+    format: str | None = None,
+    limit: int | None = None,
+) -> ReplayReport:
+    """Replay the recorded sessions of files and folders as an agent would have sent them, and report on it.
+
+    `limit` is the most sessions to replay. For the requests themselves, take the `lines` of a `Replay`.
+    """
+    return Replay(recordings(_paths(sources), format=format), options, limit=limit).report()
+
+
+def compare(
+    sources: Source | Iterable[Source],
+    variants: Mapping[str, ReplayOptions],
+    *,
+    format: str | None = None,
+    limit: int | None = None,
+) -> dict[str, ReplayReport]:
+    """Replay the same recorded sessions once for each variant; return a report for each, by its name."""
+    paths = _paths(sources)
+    return {name: replay(paths, options, format=format, limit=limit) for name, options in variants.items()}
+
+
+def _paths(sources: Source | Iterable[Source]) -> list[str]:
+    given = [sources] if isinstance(sources, str | os.PathLike) else sources
+    return [os.fspath(source) for source in given]
