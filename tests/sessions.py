@@ -65,7 +65,7 @@ def kept(session: Session) -> list[bytes | None]:
 def tokens_of(session: Session, body: bytes, format: str = "anthropic") -> int:
     """The tokens of a request counted from its own bytes."""
     request = formats.read_request(body, format=format)
-    scale = session._lens.scale
+    scale = session.composer.context.scale
     weights = [scale.weigh(message) for message in (*request.messages, request.system) if message is not None]
     return scale.tokens(sum_weights([*weights, scale.weigh_tools(request.tools), scale.frame]))
 

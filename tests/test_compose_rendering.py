@@ -35,7 +35,7 @@ def steps(session, messages, format):
     growing = Rendering(formats.get(format))
     for message in messages:
         session.add(message)
-        session._ledger.history.sent = True
+        session.journal.history.sent = True
         rendered = growing.render(session.view)
         fresh = at_once(session, format)
         assert rendered.chunks == fresh.chunks

@@ -34,7 +34,7 @@ def opened(budget=BUDGET, **facts):
 def weighed(session, payload):
     """The tokens of a request, counted from its own bytes."""
     request = formats.read_request(payload.body(cache=False), format=payload.format)
-    scale = session._lens.scale
+    scale = session.composer.context.scale
     parts = [scale.weigh(message) for message in (*request.messages, request.system) if message is not None]
     return scale.tokens(sum_weights([*parts, scale.weigh_tools(request.tools), scale.frame]))
 

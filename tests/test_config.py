@@ -96,7 +96,7 @@ def test_what_was_stated_once_need_not_be_stated_again():
         before = session.settings
     with Session.open("s", store=store) as again:
         assert again.settings == before
-        assert again._strategy.keep == 2
+        assert again.composer.strategy.keep == 2
 
 
 @pytest.mark.parametrize(

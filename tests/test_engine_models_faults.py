@@ -86,8 +86,8 @@ def test_overflow(format: str, stream: bool) -> None:  # noqa: FBT001 a column o
     assert (found.kind, found.passing, len(server.seen)) == ("overflow", False, 1)
     before = session.compose_sync().tokens
     session.overflowed(found.said, sent=before)
-    assert session._lens.ceiling is not None
-    assert session._lens.ceiling < before
+    assert session.composer.context.ceiling is not None
+    assert session.composer.context.ceiling < before
 
 
 def test_overflow_by_413() -> None:

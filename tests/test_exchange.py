@@ -84,8 +84,8 @@ def texts(session):
 
 def written(session):
     """How many messages the session holds on all its branches."""
-    journal = session._ledger.journal
-    return sum(1 for _ in journal.walk([(1, session._ledger.history.version)], kinds=("message",)))
+    journal = session.journal.journal
+    return sum(1 for _ in journal.walk([(1, session.journal.history.version)], kinds=("message",)))
 
 
 # Which requests are model calls
@@ -492,7 +492,9 @@ def test_calls_at_once_do_not_teach_a_wrong_count():
     long, short = [user("alpha " * 9_000)], [user("beta gamma " * 1_500)]
     first = counted(session, long)
     for _ in range(20):
-        going = [(messages, session.resume(request(messages), resends=True)) for messages in (long, short)]
+        going = [
+            (messages, session.client_history.resume(request(messages), resends=True)) for messages in (long, short)
+        ]
         for messages, resumed in going:
             usage = {"input_tokens": 9_900 if messages is long else 3_300, "output_tokens": 1}
             session.add({**claude(text_block("ok")), "usage": usage}, after=resumed.last)
@@ -504,7 +506,7 @@ def request(messages):
 
 
 def counted(session, messages):
-    return session.resume(request(messages), resends=True).payload.tokens
+    return session.client_history.resume(request(messages), resends=True).payload.tokens
 
 
 def test_an_overflow_is_learned_for_the_model_that_said_it():
@@ -718,11 +720,11 @@ def test_a_very_long_list_adds_only_what_is_new():
     for _ in range(2):
         # What was written here is read once, by the call after.
         send(session, messages)
-    before, store.given = session._ledger.history.version, 0
+    before, store.given = session.journal.history.version, 0
     for number in range(3):
         messages += [says("ok"), user(f"later {number}")]
         send(session, messages, chat())
-    assert session._ledger.history.version - before <= 3 * 4
+    assert session.journal.history.version - before <= 3 * 4
     assert store.given <= 3 * 10
     assert written(session) == 5_008
     assert len(session.branches) == 1

@@ -250,7 +250,7 @@ class Conversation(RuleBasedStateMachine):
     def counted_again(self, payload):
         """The tokens of the request, counted from its own bytes."""
         request = formats.read_request(payload.body("anthropic", cache=False), format="anthropic")
-        scale = self.session._lens.scale
+        scale = self.session.composer.context.scale
         weights = [scale.weigh(message) for message in (*request.messages, request.system)]
         return scale.tokens(sum_weights([*weights, scale.weigh_tools(request.tools), scale.frame]))
 
@@ -277,7 +277,7 @@ class Conversation(RuleBasedStateMachine):
         """Keeping it up to date gives the same as building it anew."""
         if not hasattr(self, "session"):
             return
-        ledger = self.session._ledger
+        ledger = self.session.journal
         path = ledger.journal.path(ledger.history.version)
         fresh = build(ledger.journal.walk(path, kinds=VIEW_KINDS))
         assert [msgspec.to_builtins(item) for item in self.session.items()] == [

@@ -94,7 +94,7 @@ class Tally:
 def test_a_message_is_counted_once():
     """Peers count everything again on each call: 62.8 s for 2,000 turns, 348 s for one reduction."""
     session = opened(budget=1_000_000)
-    tally = session._lens.scale.counter = Tally(session._lens.scale.counter)
+    tally = session.composer.context.scale.counter = Tally(session.composer.context.scale.counter)
     counted = []
     for number in range(300):
         before = tally.characters

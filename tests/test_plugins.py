@@ -81,7 +81,7 @@ def forget():
 def plan_of(strategy):
     session = opened()
     talk(session, 40)
-    return strategy.plan(session.view, session._composer.budget(0))
+    return strategy.plan(session.view, session.composer.budget(0))
 
 
 def test_plug_ins_are_listed_with_ours(installed):

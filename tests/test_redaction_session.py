@@ -37,7 +37,7 @@ def told(session, turns=25):
 
 def shown_by_folds(session):
     """Everything that folds put in the place of messages, and what they know of them."""
-    ledger = session._ledger
+    ledger = session.journal
     entries = ledger.journal.walk([(1, ledger.history.version)], kinds=("fold",), bodies=True)
     return b"".join(entry.meta + entry.body for entry in entries)
 
@@ -121,7 +121,7 @@ def test_plug_in_cannot_put_one_into_a_fold():
     run = Run(item.seq, item.seq, 1, item.weight, item.weight, facts=facts)
     stand_in = text_message("user", f"They use {TOKEN}.")
     proposal = Proposal(kind="condense", reason="r", strategy="mine", spans=(run,), stand_ins=(stand_in,))
-    commit_fold(session._ledger, proposal)
+    commit_fold(session.journal, proposal)
     assert TOKEN.encode() not in shown_by_folds(session)
     assert PASSWORD.encode() not in shown_by_folds(session)
     assert session.items()[-1].weight == session.view.weigh(text_message("user", f"They use {SIGN}."))

@@ -62,16 +62,13 @@ class Slow:
         return Written(text=self.text, writer=self.name)
 
 
-def made(writer, *, budget=3_000, wait=5.0, **settings):
-    session = opened(budget=budget, wait=wait, **settings)
-    session._composer.strategy = settings.get("plug_in") or Condensing()
-    session._composer.desk.use(writer)
-    return session
+def made(writer, strategy=None, *, budget=3_000, wait=5.0):
+    return opened(budget=budget, wait=wait, strategy=strategy or Condensing(), writer=writer)
 
 
 def finished(session):
     """Wait until what is being written is written."""
-    session._composer.desk._background.job.texts.exception(timeout=5)
+    session.composer.summaries.job.texts.exception(timeout=5)
 
 
 def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
@@ -167,8 +164,7 @@ def test_what_no_longer_fits_the_history_is_thrown_away():
 def test_in_an_emergency_no_model_is_asked():
     """The strategy says that code shall write it."""
     writer = Slow()
-    session = made(writer)
-    session._composer.strategy = Condensing(needed=False)
+    session = made(writer, Condensing(needed=False))
     fill(session, 3_300)
     assert session.compose_sync().tokens <= 3_000
     assert writer.asked == []
@@ -250,8 +246,9 @@ def test_nothing_is_prepared_for_a_caller_who_keeps_no_session():
     """There is no later request that could use it, and it would be paid for."""
     session = made(Slow())
     fill(session, 1_900)
-    session.compose_once(system=None, tools=(), params={}, max_output=None, model=None)
-    assert session._composer.desk._background.job is None
+    composer = session.composer
+    composer.compose(composer.parts(None, (), {}, "anthropic"), format="anthropic", stateless=True)
+    assert session.composer.summaries.job is None
 
 
 def test_below_the_high_mark_nothing_is_hidden_when_nothing_could_be_written():
@@ -261,9 +258,7 @@ def test_below_the_high_mark_nothing_is_hidden_when_nothing_could_be_written():
         def due(self, view, _):
             return len(view.items) > 6
 
-    session = opened(budget=100_000)
-    session._composer.strategy = Early()
-    session._composer.desk.use(Silent())
+    session = made(Silent(), Early(), budget=100_000)
     talk(session, 5)
     assert session.compose_sync().report.folds == ()
 
@@ -276,9 +271,7 @@ def test_a_strategy_may_know_something_better_than_a_marker():
             units = foldable_units(view, keep=6)
             return Plan(proposals=(fold_units(view, units, strategy="instead", reason="no summary", quote=0),))
 
-    session = opened(budget=1_500)
-    session._composer.strategy = Careful()
-    session._composer.desk.use(Silent())
+    session = made(Silent(), Careful(), budget=1_500)
     fill(session, 1_300)
     assert session.compose_sync().report.folds[0].strategy == "instead"
 
@@ -302,8 +295,8 @@ def test_a_session_to_which_nothing_was_added_is_not_planned_for_again():
             self.asked += 1
             return Plan()
 
-    session, idle = opened(budget=3_000), Idle()
-    session._composer.strategy = idle
+    idle = Idle()
+    session = opened(budget=3_000, strategy=idle)
     at = fill(session, 2_600)
     session.compose_sync()
     once = idle.asked
@@ -341,17 +334,17 @@ class Thrice(Condensing):
 
 
 class Given:
-    """What a desk waits with: a clock that a test moves, and how long was waited each time."""
+    """What a queue waits with: a clock that a test moves, and how long was waited each time."""
 
-    def __init__(self, background):
+    def __init__(self, queue):
         self.now = 0.0
         self.waits = []
-        self._background = background
-        self._take = background.take
-        background.take = self.take
+        self._queue = queue
+        self._take = queue.take
+        queue.take = self.take
 
     def take(self, wait=0.0):
-        if wait > 0 and self._background.job is not None:
+        if wait > 0 and self._queue.job is not None:
             self.waits.append(wait)
             self.now += wait
         return self._take(min(wait, 0.01))
@@ -360,11 +353,10 @@ class Given:
 def test_all_the_texts_of_a_request_together_are_waited_for_once():
     """A turn waits `wait` seconds at most, however many summaries it wants."""
     writer = Slow()
-    session = made(writer, wait=30.0)
-    session._composer.strategy = Thrice()
-    desk = session._composer.desk
-    given = Given(desk._background)
-    desk._clock = lambda: given.now
+    session = made(writer, Thrice(), wait=30.0)
+    queue = session.composer.summaries
+    given = Given(queue)
+    queue._clock = lambda: given.now
     fill(session, 3_300)
     payload = session.compose_sync()
     assert payload.tokens <= 3_000
@@ -384,7 +376,7 @@ def test_a_writer_that_cannot_be_stopped_is_waited_for_once():
 
     writer = Stuck()
     session = made(writer, wait=30.0)
-    given = Given(session._composer.desk._background)
+    given = Given(session.composer.summaries)
     at = 0
     for _ in range(3):
         at = fill(session, 3_300, start=at)
@@ -408,8 +400,7 @@ def test_nonsense_that_is_only_wanted_early_costs_no_turn(fold):
             return Plan(proposals=(msgspec.structs.replace(proposal, **odd[fold]),))
 
     writer = Slow()
-    session = made(writer)
-    session._composer.strategy = Odd()
+    session = made(writer, Odd())
     fill(session, 1_900)
     assert session.compose_sync().report.folds == ()
     assert any("nothing was prepared" in note for note in session.compose_sync().report.notes)
@@ -434,14 +425,14 @@ def test_texts_of_no_use_are_asked_for_twice_and_then_no_more():
     writer = Slow("")
     writer.go.set()
     session = made(writer)
-    session._composer.desk._background.writer._offline = Silent()
+    session.composer.summaries.writer._offline = Silent()
     at = fill(session, 2_450)
     notes, folds = [], 0
     for number in range(4):
         payload = session.compose_sync()
         notes += payload.report.notes
         folds += len(payload.report.folds)
-        if session._composer.desk._background.job is not None:
+        if session.composer.summaries.job is not None:
             finished(session)
         talk(session, 1, start=at + number)
     assert len(writer.asked) == 2
@@ -464,12 +455,11 @@ def test_what_the_model_cost_is_in_the_report():
 
 def test_without_threads_code_writes(monkeypatch):
     """A system that has none left, or a program that is ending, costs no turn."""
-    session = made(Slow())
+    session = made(Slow(), Condense(keep=2))
 
     def none_left(_):
         raise RuntimeError("can't start new thread")
 
-    session._composer.strategy = Condense(keep=2)
     monkeypatch.setattr(threading.Thread, "start", none_left)
     fill(session, 3_300)
     payload = session.compose_sync()

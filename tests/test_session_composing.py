@@ -3,8 +3,8 @@
 import pytest
 
 from sessions import opened, talk
+from windowsill.compose.summaries import SummaryQueue
 from windowsill.messages import Request, text_message
-from windowsill.session.desk import Desk
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.sliding_window import SlidingWindow
 
@@ -15,8 +15,8 @@ OWN = {"gpt-5": {"threshold": 40, "goal": 0.5, "keep": 9}, "claude-sonnet-4-5": 
 
 def asked(session, model):
     """A request for this model, in the place of which the session composes its own."""
-    session.resume(Request(format="openai", messages=(text_message("user", "hi"),), model=model))
-    return session._composer
+    session.client_history.resume(Request(format="openai", messages=(text_message("user", "hi"),), model=model))
+    return session.composer
 
 
 def test_the_marks_are_those_of_the_model_that_is_asked():
@@ -53,17 +53,16 @@ def test_what_is_stated_wins_for_every_model():
 def test_the_writer_is_the_one_of_the_model_where_the_profile_chooses():
     """A writer that was given stays."""
     session = opened(budget=10_000, profile="auto", writer="profile")
-    desk = session._composer.desk
-    assert isinstance(desk, Desk)
-    before = desk.source
-    asked(session, "gpt-5")
-    assert (before, desk.source) == ("anthropic:claude-haiku-4-5", "openai:gpt-5-mini")
+    assert isinstance(session.composer.summaries, SummaryQueue)
+    before = session.composer.summaries.source
+    after = asked(session, "gpt-5").summaries.source
+    assert (before, after) == ("anthropic:claude-haiku-4-5", "openai:gpt-5-mini")
 
     async def mine(_):
         return "text"
 
     session = opened(budget=10_000, profile="auto", writer=mine)
-    assert asked(session, "gpt-5").desk.source is mine
+    assert asked(session, "gpt-5").summaries.source is mine
 
 
 def test_a_session_can_be_reduced_to_less_than_its_marks():

@@ -7,7 +7,7 @@ import pytest
 
 from sessions import opened
 from windowsill import formats
-from windowsill.session.fixed import read_fixed
+from windowsill.compose.request import read_parts
 
 pytestmark = pytest.mark.unit
 
@@ -52,7 +52,7 @@ def test_entry_weighs_what_its_declarations_weigh():
 
 def test_tools_of_another_provider_leave_no_layout():
     """Only entries of Gemini's own are sent as they came."""
-    scale = opened(format="gemini")._composer.lens.scale
+    scale = opened(format="gemini").composer.context.scale
     own = {"name": "read", "input_schema": {"type": "object"}}
-    fixed = read_fixed(None, [own], {"labels": {"a": "b"}}, formats.get("gemini"), scale)
-    assert {name: msgspec.json.decode(value) for name, value in fixed.rest.items()} == {"labels": {"a": "b"}}
+    parts = read_parts(None, [own], {"labels": {"a": "b"}}, formats.get("gemini"), scale)
+    assert {name: msgspec.json.decode(value) for name, value in parts.rest.items()} == {"labels": {"a": "b"}}

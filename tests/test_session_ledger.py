@@ -162,7 +162,7 @@ def test_somebody_who_was_faster_is_read_and_the_write_repeated():
         if (text := next(late, None)) is not None:
             other.add(text)
 
-    session._ledger.store = Through(store, other_writes)
+    session.journal.store = Through(store, other_writes)
     session.add("mine")
     assert said(session) == ["one", "two", "mine"]
 
@@ -177,11 +177,11 @@ def test_after_three_retries_the_conflict_is_told_and_nothing_is_half_done():
         tries.append(1)
         other.add("faster")
 
-    session._ledger.store = Through(store, other_writes)
+    session.journal.store = Through(store, other_writes)
     with pytest.raises(ConflictError):
         session.add("mine")
     assert len(tries) == 4
-    session._ledger.store = store
+    session.journal.store = store
     session.add("mine")
     assert said(session) == ["faster"] * 4 + ["mine"]
 
@@ -206,7 +206,7 @@ def test_two_that_reduce_at_the_same_moment_both_get_a_request(smaller):
         if any(entry.kind == "fold" for entry in entries) and next(once, False):
             other.compose_sync()
 
-    session._ledger.store = Through(store, other_reduces)
+    session.journal.store = Through(store, other_reduces)
     payload = session.compose_sync()
     assert payload.tokens <= 3_000
     assert session.verify() == []
@@ -242,7 +242,7 @@ def test_a_disk_that_fails_leaves_the_session_as_it_was(act):
         "compose": lambda: session.compose_sync(system="mend it"),
     }
     before = [(item.id, item.marks) for item in session.items()], said(session), session.view.weight
-    session._ledger.store = Through(store, Full(2))
+    session.journal.store = Through(store, Full(2))
     for _ in range(2):
         with pytest.raises(StoreError, match="full"):
             acts[act]()
@@ -258,9 +258,9 @@ def test_what_was_sent_is_known_at_once():
     """From the moment a request is composed, whatever is added comes after it."""
     session = opened(MemoryStore())
     session.add("hi")
-    assert session._ledger.history.sent is False
+    assert session.journal.history.sent is False
     session.compose_sync()
-    assert session._ledger.history.sent is True
+    assert session.journal.history.sent is True
     session.add({"role": "assistant", "content": "hello"})
     assert [item.sent for item in session.items()] == [False, True]
 

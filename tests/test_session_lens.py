@@ -45,7 +45,7 @@ def test_the_count_comes_closer_to_what_the_provider_reports():
     errors = []
     for turn in range(25):
         payload = session.compose_sync(system="mend it")
-        billed = int(session._lens.scale.counter.count(payload.body(cache=False).decode()) * 1.3)
+        billed = int(session.composer.context.scale.counter.count(payload.body(cache=False).decode()) * 1.3)
         errors.append(abs(payload.tokens - billed) / billed)
         session.add(reply(billed, f"step {turn}: " + "more plain words " * 20))
         session.add({"role": "user", "content": "go on, with some plain words " * 10})
@@ -61,8 +61,8 @@ def test_what_was_learned_is_there_for_the_next_session():
     with opened(store) as session:
         talk(session)
         session.add(reply(int(session.compose_sync().tokens * 1.2)))
-        learned = session._lens.scale.calibration
-    assert opened(store, "next")._lens.scale.calibration == learned
+        learned = session.composer.context.scale.calibration
+    assert opened(store, "next").composer.context.scale.calibration == learned
     assert opened(store, "other", model="claude-haiku-4-5").counting["observations"] == 0
 
 
@@ -151,7 +151,7 @@ def test_another_model_weighs_everything_anew():
     with opened(store, model="gpt-5") as session:
         talk(session, 20)
     again = opened(store, model="claude-sonnet-4-5")
-    scale = again._lens.scale
+    scale = again.composer.context.scale
     assert again.view.weight == sum_weights(scale.weigh(message) for message in again.messages())
 
 

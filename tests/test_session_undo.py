@@ -245,7 +245,7 @@ def test_a_rewind_that_loses_a_race_loses_no_message():
                 other.add("from the other", id="theirs")
             store.append(*args, **extras)
 
-    session._ledger.store = Slow()
+    session.journal.store = Slow()
     session.rewind("m2")
     seen = []
     for branch in session.branches:
@@ -268,6 +268,6 @@ def test_what_comes_back_is_weighed_with_the_vocabulary_of_today(back):
         again.rewind("m61")
     else:
         again.unfold(fold.id)
-    scale = again._lens.scale
+    scale = again.composer.context.scale
     fresh = sum_weights(scale.weigh(again.view.read(item)) for item in again.items())
     assert again.view.weight == fresh

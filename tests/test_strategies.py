@@ -166,7 +166,7 @@ def test_a_session_remembers_the_strategy_that_was_named():
     store = MemoryStore()
     opened(store, strategy="sliding-window:keep=9").close()
     again = opened(store)
-    assert again._strategy == SlidingWindow(keep=9)
+    assert again.composer.strategy == SlidingWindow(keep=9)
 
 
 def test_an_unknown_strategy_opens_no_session():

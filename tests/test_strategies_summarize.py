@@ -11,7 +11,7 @@ from conversations import result, text_block, use
 from sessions import TASK, opened, talk
 from windowsill import Budget, SettingError, strategies
 from windowsill.compose.checking import checked
-from windowsill.compose.writing import fill
+from windowsill.compose.summaries import fill
 from windowsill.history.units import units
 from windowsill.history.view import sum_weights
 from windowsill.session.folding import commit_fold
@@ -40,7 +40,7 @@ def follow(session, strategy, budget=BUDGET, *, text=None, rounds=8):
         proposals = strategy.plan(session.view, budget).proposals
         for proposal in proposals:
             texts = [Written(text=text, ledger={"n": len(done)}) if text else None for _ in proposal.spans]
-            commit_fold(session._ledger, fill(session.view, proposal, texts).proposal)
+            commit_fold(session.journal, fill(session.view, proposal, texts).proposal)
             done.append(proposal)
         if not proposals:
             break
@@ -94,7 +94,7 @@ def keeps_its_promises(strategy: Strategy, session, text=None):
         for proposal in plan.proposals:
             tokens = session.view.tokens()
             texts = [Written(text=text) if text else None for _ in proposal.spans]
-            commit_fold(session._ledger, checked(session.view, fill(session.view, proposal, texts).proposal))
+            commit_fold(session.journal, checked(session.view, fill(session.view, proposal, texts).proposal))
             assert session.view.tokens() < tokens
     else:
         raise AssertionError("it never ends")

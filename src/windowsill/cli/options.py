@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -76,7 +76,14 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
     return settings, loaded
 
 
-def stated_marks(settings: Settings, loaded: Loaded) -> dict[str, Size]:
+class Marks(TypedDict, total=False):
+    """The marks between which a request is reduced, where they are stated."""
+
+    high: Size
+    low: Size
+
+
+def stated_marks(settings: Settings, loaded: Loaded) -> Marks:
     """Return the high and the low mark if one of them was stated anywhere; a command has defaults of its own."""
     return {"high": settings.high, "low": settings.low} if {"high", "low"} & loaded.origins.keys() else {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,10 @@ import msgspec
 from windowsill import formats
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.rendering import Rendered
+from windowsill.compose.request import RequestSpec, build_body
 from windowsill.history.repair import Repair
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Tool, text_length
+from windowsill.messages import text_length
 from windowsill.models import Model
 from windowsill.models.prices import Prices, prices
 
@@ -103,50 +104,88 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What reducing did."""
 
 
+class FitResult(msgspec.Struct):
+    """A view that fits, rendered, and what was done for it."""
+
+    folds: list[FoldMade] = []
+    notes: list[str] = []
+    middle: tuple[Item, ...] = ()
+    """What the strategy weighed."""
+    rendered: Rendered = Rendered((), [], [], (), 0)
+    statistics: Statistics = Statistics()
+
+    def note(self, *notes: str) -> None:
+        """Take notes for the report, each once."""
+        self.notes.extend(note for note in dict.fromkeys(notes) if note not in self.notes)
+
+
 class Payload:
     """A request that fits, ready for any provider."""
 
     def __init__(
         self,
+        spec: RequestSpec,
+        result: FitResult,
+        view: View,
         *,
         tokens: int,
-        tell: Callable[[], Report],
-        format: str,
-        model: Model | None,
-        model_name: str | None,
-        system: Message | None,
-        tools: tuple[Tool, ...],
-        rest: Mapping[str, msgspec.Raw],
-        render: Callable[[str], Rendered],
+        stable: int,
+        model: Model,
+        exact: bool,
         breakpoints: Breakpoints,
-        headers: Mapping[str, str] | None = None,
-        items: Sequence[Item] = (),
+        headers: Mapping[str, str],
     ) -> None:
+        """Make it of a view that nobody changes any more, so that it stays what it was when the session moves on."""
         self.tokens = tokens
         """What the whole request weighs."""
-        self.folds: tuple[FoldMade, ...] = ()
+        self.folds = tuple(result.folds)
         """What was folded to make it fit."""
-        self.headers = dict(headers or {})
+        self.headers = dict(headers)
         """Headers that the request needs beside those of the client: pass them as `extra_headers`."""
-        self._tell = tell
-        self.format = format
+        self.format = spec.format
         self.model = model
-        self._model_name = model_name
-        self._system = system
-        self._tools = tools
-        self._rest = rest
-        self._render = render
+        self._spec = spec
+        self._result = result
+        self._view = view
+        self._stable = stable
+        self._exact = exact
         self._breakpoints = breakpoints
         self._bodies: dict[tuple[str, bool], bytes] = {}
-        self._items = items
 
     @cached_property
     def report(self) -> Report:
         """What the request consists of and what was done to make it fit; put together when it is first asked for."""
-        return self._tell()
+        view, result, parts, scale = self._view, self._result, self._spec.parts, self._view.scale
+        assert scale is not None
+        stand_ins = [item for item in view.items if item.fold]
+        summaries = view.tokens(*stand_ins) if stand_ins else 0
+        shares = {
+            "system": scale.tokens(parts.system_weight),
+            "tools": scale.tokens(parts.tools_weight),
+            "summaries": summaries,
+            "messages": view.tokens() - summaries + result.rendered.extra,
+        }
+        shares["framing"] = self.tokens - sum(shares.values())
+        calibration = scale.calibration
+        return Report(
+            tokens=self.tokens,
+            parts=shares,
+            limit=self._spec.budget.limit,
+            window=self.model.window,
+            messages=len(result.rendered.chunks),
+            hidden=sum(item.hides for item in stand_ins),
+            folds=self.folds,
+            repairs=result.rendered.repairs,
+            weights=tuple(weigh_item(view, item, self.model.window) for item in result.middle),
+            notes=tuple(result.notes),
+            stable=self._stable,
+            error=round(calibration.error, 2) if calibration.observations else None,
+            exact=self._exact,
+            statistics=result.statistics,
+        )
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:
-        """The request body as it is sent. `cache` adds cache breakpoints where the provider wants them stated."""
+        """Return the request body as it is sent; `cache` adds breakpoints where the provider wants them stated."""
         name = formats.get(format or self.format).name
         key = (name, cache)
         if key not in self._bodies:
@@ -154,7 +193,7 @@ class Payload:
         return self._bodies[key]
 
     def to(self, format: str | None = None, *, cache: bool = True) -> dict[str, Any]:
-        """The request as keyword arguments for the provider's SDK. The dictionary is yours: change it as you like."""
+        """Return the request as keyword arguments for the provider's SDK; the dictionary is yours to change."""
         value: dict[str, Any] = msgspec.json.decode(self.body(format, cache=cache))
         return value
 
@@ -167,49 +206,26 @@ class Payload:
     @property
     def compacted(self) -> bool:
         """Whether something of the conversation is hidden or cut in this request."""
-        return any(item.fold or item.cuts for item in self._items)
+        return any(item.fold or item.cuts for item in self._view.items)
 
     @property
     def cost(self) -> float:
         """What sending it costs in dollars at list price, the part a prompt cache serves at its price; 0 if unknown."""
-        if self.model is None:
-            return 0.0
         price: Prices = prices(self.model)
         if not price.known:
             return 0.0
-        fresh = self.tokens - self.report.stable
-        return self.report.stable * price.cache_read + fresh * price.cache_write
+        return self._stable * price.cache_read + (self.tokens - self._stable) * price.cache_write
 
     def _build(self, name: str, *, cache: bool) -> bytes:
+        spec, parts, rendered = self._spec, self._spec.parts, self._result.rendered
+        if name != spec.format:
+            rendered = spec.renderer(name).render(self._view, spec.prompt_hash)
         return build_body(
             formats.get(name),
-            self._render(name),
-            system=self._system,
-            tools=self._tools,
-            rest=self._rest if name == self.format else formats.shared_fields(self._rest, name, self._tools),
-            model=self._model_name,
+            rendered,
+            system=parts.system,
+            tools=parts.tools,
+            rest=parts.rest if name == spec.format else formats.shared_fields(parts.rest, name, parts.tools),
+            model=spec.model_name,
             breakpoints=self._breakpoints if cache else None,
         )
-
-
-def build_body(
-    format: formats.Format,
-    rendered: Rendered,
-    *,
-    system: Message | None,
-    tools: Sequence[Tool],
-    rest: Mapping[str, msgspec.Raw],
-    model: str | None,
-    breakpoints: Breakpoints | None,
-) -> bytes:
-    """A request body from its parts. Messages are joined as they are, never encoded again."""
-    systems = [message for message in (system, *rendered.systems) if message is not None]
-    native = format.render_system(systems) if systems else None
-    chunks = rendered.chunks
-    if native is not None and not format.rules.system_apart:
-        chunks, native = [native, *chunks], None
-    definitions = [format.render_tool(tool) for tool in tools if formats.crosses(tool, format.name)]
-    fields = dict(rest)
-    if breakpoints is not None and format.rules.cache_markers:
-        native, chunks, fields = breakpoints.place(native, chunks, definitions, fields, rendered.tokens)
-    return format.render_body(messages=chunks, system=native, tools=definitions, model=model, rest=fields)

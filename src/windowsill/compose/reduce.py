@@ -1,4 +1,4 @@
-"""Keeps the promise that a request fits, once, for every strategy: plan, check, write, fall back.
+"""Keep the promise that a request fits, once, for every strategy: plan, check, write, fall back.
 
 Each stage takes over where the one before left something too large: the strategy, a plain cut of the oldest, a cut that
 keeps only the last unit, and at the end the largest blocks cut in the middle, which cannot fail.
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TypeAlias
 
-import msgspec
-
 from windowsill import telemetry
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
+from windowsill.compose.payload import FitResult
+from windowsill.compose.request import RequestSpec
 from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
-from windowsill.compose.writing import Filled
+from windowsill.compose.summaries import Drafted, SummaryQueue
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
-from windowsill.history.view import Item, View
+from windowsill.history.view import View
 from windowsill.strategies import Strategy, fold_units, foldable_units
 from windowsill.strategies.sliding_window import SlidingWindow
 
@@ -30,34 +30,26 @@ ROUNDS_WITHOUT_PROGRESS = 2
 Fallback: TypeAlias = Callable[[View, Budget], Proposal | None]
 
 
-class Reduction(msgspec.Struct):
-    """What was done to make a request fit."""
-
-    notes: list[str] = []
-    middle: tuple[Item, ...] = ()
-
-
 def reductions(
-    view: View, budget: Budget, strategy: Strategy, write: Callable[..., Filled | None], done: Reduction
+    view: View, budget: Budget, spec: RequestSpec, summaries: SummaryQueue, result: FitResult
 ) -> Iterator[Proposal]:
-    """The folds that make a request fit, one at a time: fold each before asking for the next.
+    """Yield the folds that make a request fit, one at a time: apply each to the view before asking for the next.
 
-    `BudgetError` when what cannot be reduced is larger than the budget.
+    What is worth telling goes into `result`. `BudgetError` when what cannot be reduced is larger than the budget.
     """
     if over_limits(view, budget):
-        yield from _fallbacks((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, done)
+        yield from _fall_back((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, result)
         if not _bytes_fit(view, budget):
             raise _too_large(view, budget)
-    if not _wants(view, budget, strategy):
-        return
-    yield from _by_strategy(view, budget, strategy, write, done)
-    yield from _fallbacks(FALLBACKS, _tokens_fit, view, budget, done)
-    if not _tokens_fit(view, budget):
-        raise _too_large(view, budget)
+    if is_due(view, budget, spec.strategy):
+        yield from _by_strategy(view, budget, spec, summaries, result)
+        yield from _fall_back(FALLBACKS, _tokens_fit, view, budget, result)
+        if not _tokens_fit(view, budget):
+            raise _too_large(view, budget)
 
 
-def _wants(view: View, budget: Budget, strategy: Strategy) -> bool:
-    """Whether the strategy has something to do."""
+def is_due(view: View, budget: Budget, strategy: Strategy) -> bool:
+    """Tell whether the strategy is to plan now."""
     return _total(view, budget) > budget.high or strategy.due(view, budget)
 
 
@@ -73,20 +65,19 @@ def _bytes_fit(view: View, budget: Budget) -> bool:
     return not over_limits(view, budget)
 
 
-def _fallbacks(
+def _fall_back(
     fallbacks: Sequence[Fallback],
     fits: Callable[[View, Budget], bool],
     view: View,
     budget: Budget,
-    done: Reduction,
+    result: FitResult,
 ) -> Iterator[Proposal]:
-    """One after the other, until it fits; each is looked for when the ones before did not suffice."""
     for fallback in fallbacks:
         if fits(view, budget):
             return
         if (proposal := fallback(view, budget)) is not None:
             yield proposal
-            done.notes.append(f"{proposal.strategy}: {proposal.reason}")
+            result.note(f"{proposal.strategy}: {proposal.reason}")
 
 
 def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
@@ -104,63 +95,65 @@ def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
 
 
 def _by_strategy(
-    view: View, budget: Budget, strategy: Strategy, write: Callable[..., Filled | None], done: Reduction
+    view: View, budget: Budget, spec: RequestSpec, summaries: SummaryQueue, result: FitResult
 ) -> Iterator[Proposal]:
+    strategy = spec.strategy
     idle = 0
     for _ in range(MOST_ROUNDS):
         before = _total(view, budget)
-        if not _wants(view, budget, strategy):
-            return
+        waiting = False
         try:
-            waiting = yield from _round(view, budget, strategy, write, done)
+            if not is_due(view, budget, strategy):
+                return
+            waiting = yield from _round(view, budget, spec, summaries, result)
         except StoreError:
             # A disk that fails is not the strategy's fault, and no other plan will mend it.
             raise
         except WindowsillError as error:
-            waiting = False
-            done.notes.append(f"strategy {strategy.name!r}: {error}")
+            result.note(f"strategy {strategy.name!r}: {error}")
         except Exception as error:  # noqa: BLE001 - a user's plug-in may raise anything, and must not cost the turn
-            waiting = False
-            done.notes.append(f"strategy {strategy.name!r} failed with {type(error).__name__}: {error}")
+            result.note(f"strategy {strategy.name!r} failed with {type(error).__name__}: {error}")
         if waiting:
             return
         idle = idle + 1 if _total(view, budget) >= before else 0
         if idle >= ROUNDS_WITHOUT_PROGRESS:
             if before > budget.limit:
-                done.notes.append(f"strategy {strategy.name!r} stopped: {idle} rounds without progress")
+                result.note(f"strategy {strategy.name!r} stopped: {idle} rounds without progress")
             return
 
 
 def _round(
-    view: View, budget: Budget, strategy: Strategy, write: Callable[..., Filled | None], done: Reduction
+    view: View, budget: Budget, spec: RequestSpec, summaries: SummaryQueue, result: FitResult
 ) -> Generator[Proposal, None, bool]:
     """Plan once and yield the folds; return true when a text is still being written for a later request."""
+    strategy = spec.strategy
     waiting = False
     urgent = _total(view, budget) > budget.limit
     with telemetry.span("plan", strategy=strategy.name, urgent=urgent) as span:
         plan = strategy.plan(view, budget)
         span.set(proposals=len(plan.proposals))
-        done.middle = plan.middle or done.middle
-        done.notes.extend(plan.notes)
+        result.middle = plan.middle or result.middle
+        result.note(*plan.notes)
         for proposal in plan.proposals:
-            filled = write(checked(view, proposal), urgent=urgent)
-            if filled is None:
+            # A caller who keeps no session has no later request for what is written meanwhile.
+            drafted = summaries.write(view, checked(view, proposal), spec, urgent=urgent or spec.stateless)
+            if drafted is None:
                 waiting = True
                 continue
-            done.notes.extend(filled.notes)
-            for fold in _foldable(view, budget, strategy, filled):
+            result.note(*drafted.notes)
+            for fold in _foldable(view, budget, strategy, drafted):
                 yield checked(view, fold)
     return waiting
 
 
-def _foldable(view: View, budget: Budget, strategy: Strategy, filled: Filled) -> tuple[Proposal, ...]:
-    """Where a text could not be written: what the strategy knows instead, or nothing while there is room."""
-    if filled.whole:
-        return (filled.proposal,)
+def _foldable(view: View, budget: Budget, strategy: Strategy, drafted: Drafted) -> tuple[Proposal, ...]:
+    """Return what to fold: without its texts, what the strategy has instead, or nothing while there is room."""
+    if drafted.whole:
+        return (drafted.proposal,)
     if better := strategy.instead(view, budget).proposals:
         return better
     # A marker alone would hide words that have room.
-    return () if _total(view, budget) <= budget.high else (filled.proposal,)
+    return () if _total(view, budget) <= budget.high else (drafted.proposal,)
 
 
 def _cut_keeping(keep: int) -> Fallback:

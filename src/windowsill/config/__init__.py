@@ -3,7 +3,7 @@
 from windowsill.config.loading import Loaded, load
 from windowsill.config.presets import PRESETS, Preset
 from windowsill.config.profiles import Profile, profile_for
-from windowsill.config.settings import Settings, changed, read_settings
+from windowsill.config.settings import Settings, StatedSettings, changed, read_settings
 from windowsill.config.tuning import tuned
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Preset",
     "Profile",
     "Settings",
+    "StatedSettings",
     "changed",
     "load",
     "profile_for",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
@@ -112,6 +112,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
             return self.model is not None and bool(known_models.find(self.model, overrides=self.models))
         except UnknownModelError:
             return False
+
+
+class StatedSettings(TypedDict, total=False):
+    """The settings as a caller states them, by name; `None` is not stated. See `Settings` for what each is."""
+
+    model: str | None
+    window: int | None
+    budget: Size | None
+    high: Size | None
+    low: Size | None
+    warn: Size | None
+    preset: str | None
+    profile: str | None
+    profiles: dict[str, dict[str, Any]] | None
+    wait: float | None
+    tokenizer: str | None
+    overhead: int | None
+    format: str | None
+    models: dict[str, dict[str, Any]] | None
+    user: str | None
+    project: str | None
+    scope: Scope | None
+    embedder: Literal["wordllama"] | None
+    recall: Size | None
+    layers: Size | None
+    strategies: dict[str, dict[str, Any]] | None
+    """Settings of strategies by name."""
 
 
 def read_settings(data: bytes, session: str) -> Settings:

@@ -147,7 +147,7 @@ class Engine:
             events = EventLog(self._listen)
             loop = self._loop = Loop(self.session, self._settings, events)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
-            telling = self.session.telling_state(self._layers, apart=("system",))
+            telling = self.session.composer.show_state(self._layers, apart=("system",))
             async with hold_session(self.session, loop), self.model.opened():
                 with span, telling:
                     loop.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))

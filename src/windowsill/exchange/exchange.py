@@ -124,7 +124,7 @@ class Exchange:
 
     def _compose(self) -> bytes:
         assert self._read is not None
-        self._resumed = self._session.resume(self._read, model=self._route.model, resends=self._resends)
+        self._resumed = self._session.client_history.resume(self._read, model=self._route.model, resends=self._resends)
         return self._resumed.payload.body()
 
     def _needs_the_past(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -267,6 +268,12 @@ class View:
         self.changes, self.restored = other.changes, other.restored
         self.edits += 1
         _look_at(self)
+
+    def copy(self) -> View:
+        """Return a view that shows the same and can be changed by itself."""
+        twin = copy(self)
+        twin.items = list(self.items)
+        return twin
 
     def after(self, spans: Iterable[Span]) -> Weight:
         """What the view would weigh with these spans applied."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Unpack
 
 from windowsill import formats
 from windowsill.budget import Size
 from windowsill.compose.payload import Payload
+from windowsill.compose.summaries import Source
+from windowsill.config import StatedSettings
 from windowsill.errors import InputError
 from windowsill.session.session import Session
 from windowsill.store.memory import MemoryStore
@@ -22,49 +24,41 @@ counted from the start, so that the same cut, and with it the cached prefix, hol
 def fit(
     messages: Any,
     *,
-    model: str | None = None,
-    budget: Size | None = None,
-    window: int | None = None,
-    format: str | None = None,
-    tokenizer: str | None = None,
-    strategy: str | Strategy | None = None,
     system: Any = None,
     tools: Any = (),
-    overhead: int = 0,
     max_output: int | None = None,
-    **settings: Any,
+    strategy: str | Strategy | None = None,
+    writer: Source | None = None,
+    **settings: Unpack[StatedSettings],
 ) -> Payload:
     """Make a message list or a whole request body fit: dicts, SDK objects, JSON text or bytes.
 
     What fits comes back unchanged. `payload.messages` is the list in the format it came in, `payload.to(...)` any
-    other, `payload.report` what was done. Without a model, state a budget or a window. Further settings are those of
-    `Session.open`, such as `high` and `low`; a `writer` that asks a model is waited for, `wait` seconds at most: there
-    is no later request that could use its text.
+    other, `payload.report` what was done. State a `model`, a `budget` or a `window`. Settings are those of
+    `Session.open`; a `writer` that asks a model is waited for, `wait` seconds at most: there is no later request that
+    could use its text.
     """
-    request = formats.read_request(messages, format=format)
-    named = model or request.model
-    if named is None and budget is None and window is None:
+    request = formats.read_request(messages, format=settings.get("format"))
+    model = settings.get("model") or request.model
+    if model is None and settings.get("budget") is None and settings.get("window") is None:
         raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")
+    settings["model"], settings["format"] = model, request.format
+    if settings.get("high") is None:
+        settings["high"] = FULL
+    if settings.get("low") is None:
+        settings["low"] = STEP
     ticks = itertools.count(1)
     with Session.open(
         "fit",
-        model=named,
-        window=window,
-        budget=budget,
         strategy=strategy,
+        writer=writer,
         store=MemoryStore(),
         clock=lambda: float(next(ticks)),
-        tokenizer=tokenizer,
-        format=request.format,
-        overhead=overhead or None,
-        **{"high": FULL, "low": STEP, **settings},
+        **settings,
     ) as session:
         session.extend(request.messages)
-        given = system if system is not None else request.system
-        return session.compose_once(
-            system=given,
-            tools=tuple(tools) or request.tools,
-            params=request.rest,
-            max_output=max_output,
-            model=named,
+        composer, format = session.composer, session.format
+        parts = composer.parts(
+            system if system is not None else request.system, tuple(tools) or request.tools, request.rest, format
         )
+        return composer.compose(parts, format=format, max_output=max_output, model_name=model, stateless=True)

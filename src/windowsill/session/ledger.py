@@ -129,9 +129,7 @@ class Ledger:
 
     def copy(self) -> History:
         """A history to try things on."""
-        view = View(list(self.view.items), at=self.view.at, thread=self.view.thread)
-        view.edits, view.changes, view.restored = self.view.edits, self.view.changes, self.view.restored
-        copy = History(self.dress(view), version=self.history.version, hash=self.history.hash)
+        copy = History(self.view.copy(), version=self.history.version, hash=self.history.hash)
         copy.sent, copy.terms = self.history.sent, self.history.terms
         return copy
 

@@ -43,4 +43,4 @@ class Manager:
         """Take in what is new, and let summaries be prepared that will be needed soon."""
         added = formats.read_added(list(history), default=self.session.format)
         request = Request(format=self.session.format, messages=tuple(added.messages))
-        await to_thread.run_sync(self.session.follow, request)
+        await to_thread.run_sync(self.session.client_history.follow, request)

@@ -87,7 +87,7 @@ class Recall(msgspec.Struct, frozen=True):
 class Recalling:
     """Finds what one session's next step needs of what is hidden."""
 
-    def __init__(self, archive: Callable[[], Archive]) -> None:
+    def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._texts: dict[object, str] = {}
         self._looked: dict[str, int] = {}
@@ -101,7 +101,7 @@ class Recalling:
         cues = names(view)
         if not cues:
             return None
-        found = self._archive().mentions(cues, MOST_PASSAGES, within=hidden)
+        found = self._archive.mentions(cues, MOST_PASSAGES, within=hidden)
         chosen = choose(found, cues, self._shown_by(view), room)
         if not chosen:
             return None

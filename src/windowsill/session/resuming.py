@@ -57,10 +57,28 @@ class Resumption:
         self._left: list[int] = []
         """Heads that it left, the last first."""
 
-    def resume(self, request: Request, *, model: str | None, resends: bool | None) -> Resumed:
-        """Take in a request, and compose the one to send in its place."""
+    def resume(self, request: Request, *, model: str | None = None, resends: bool | None = None) -> Resumed:
+        """Take in a request, and compose the one to send in its place.
+
+        The session goes to where the list continues it, on whatever branch that is, and adds what is new; an edited
+        list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
+        without it that is told from the list. `model` is named where the request does not name it.
+        """
+        with self._ledger.lock:
+            return self._resume(request, model, resends=resends)
+
+    def follow(self, request: Request, *, resends: bool = True) -> None:
+        """Take in what is new in a client's list, and have summaries that will soon be needed written meanwhile."""
+        with self._ledger.lock:
+            system, messages = without_system(request)
+            self.take(messages, resends=resends)
+            if self._ledger.view.items:
+                parts = self._composer.parts(system, request.tools, request.rest, request.format)
+                self._composer.prepare(parts, request.format)
+
+    def _resume(self, request: Request, model: str | None, *, resends: bool | None) -> Resumed:
         composer = self._composer
-        composer.see(model or request.model)
+        composer.use_model(model or request.model)
         system, messages = without_system(request)
         rest = dict(request.rest)
         before, thread = rest.pop(PREVIOUS, None), _thread(rest.pop(THREAD, None))
@@ -72,10 +90,10 @@ class Resumption:
             system, tools = self._parts_behind(thread.previous_message_id)
         longest = formats.answer_limit(request.rest)
         payload = composer.compose(
-            composer.fix(system, tools, rest, request.format),
+            composer.parts(system, tools, rest, request.format),
             format=request.format,
             # A limit as large as the window is no wish to leave the prompt no room.
-            max_output=longest if longest is not None and longest < composer.lens.model.window else None,
+            max_output=longest if longest is not None and longest < composer.context.model.window else None,
             model_name=request.model,
         )
         return Resumed(payload, self._ledger.view.items[-1].id, composer.last)

@@ -10,37 +10,36 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
 
-from windowsill import formats, strategies, telemetry
+from windowsill import formats, telemetry
 from windowsill.budget import Size
 from windowsill.checkpoints.automatic import Automatic, Seen
 from windowsill.checkpoints.labels import Checkpoint, Label, Reason, check_label, checkpoint_of, find, known
 from windowsill.checkpoints.watching import Watching
 from windowsill.compose.payload import Payload, Statistics
-from windowsill.config import Loaded, Settings, changed, load, read_settings, tuned
+from windowsill.compose.summaries import Source
+from windowsill.config import Loaded, Settings, StatedSettings, changed, load, read_settings, tuned
 from windowsill.errors import InputError, NotFoundError, SettingError, StoreError
 from windowsill.history.entries import Entry
 from windowsill.history.folds import FoldKind
 from windowsill.history.history import Draft, call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
 from windowsill.logs import log
-from windowsill.messages import Cleared, Mark, Message, OutputRef, Request, ToolUse, Usage, text_message
+from windowsill.messages import Cleared, Mark, Message, OutputRef, ToolUse, Usage
 from windowsill.models import Model
 from windowsill.session import folding, provider, telling, undo
 from windowsill.session.adding import again_after_conflicts, write
 from windowsill.session.composing import Composer, Sent
-from windowsill.session.desk import Desk, Source
 from windowsill.session.ledger import Ledger
 from windowsill.session.lens import Lens
 from windowsill.session.porting import taken
 from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.referring import referring, with_places
 from windowsill.session.replaying import request_of
-from windowsill.session.resuming import Resumed, Resumption, without_system
 from windowsill.store import Lock, Store, open_store
 from windowsill.strategies import Strategy
 from windowsill.telemetry import names
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from windowsill.archive import Archive
     from windowsill.checkpoints.snapshot import Snapshot
     from windowsill.outputs import Collected, Outputs
-    from windowsill.session.layering import Layering
+    from windowsill.session.resuming import Resumption
     from windowsill.session.stating import LiveState
     from windowsill.session.tools import Toolbox
     from windowsill.state.changes import Change
@@ -74,97 +73,76 @@ class Session:
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
     """
 
-    def __init__(self, id: str, *, store: Store, settings: Settings, clock: Callable[[], float], owned: bool) -> None:
+    def __init__(
+        self,
+        id: str,
+        *,
+        store: Store,
+        settings: Settings,
+        clock: Callable[[], float],
+        owned: bool,
+        strategy: Strategy | None = None,
+        writer: Source | None = None,
+    ) -> None:
+        """Hold what `open` found; `owned` says that the store is closed with the session."""
         self.id = id
         self.settings = settings
         self._store = store
         self._owned = owned
-        self._clock = clock
         if settings.format is not None:
             formats.get(settings.format)
-        fitted = tuned(settings)
-        self._strategy = strategies.get(fitted.strategy)
-        lens = Lens(fitted, store)
-        self._ledger = Ledger(store, id, lens.scale, clock)
-        desk = Desk(fitted.writer, load=self._ledger.journal.load_items, wait=fitted.wait)
-        self._composer = Composer(self, self._ledger, lens, settings, self._strategy, desk)
-        self._resumption = Resumption(self._ledger, self._composer)
-        self._ledger.dress(self._ledger.view)
+        context = Lens(tuned(settings), store)
+        self.journal = Ledger(store, id, context.scale, clock)
+        """The entries of this session, read and written; for code that extends Windowsill."""
+        self.composer = Composer(self.journal, context, settings, strategy=strategy, writer=writer)
+        """What composes the requests; for code that extends Windowsill."""
 
     @classmethod
     def open(
         cls,
         id: str,
         *,
-        model: str | None = None,
-        window: int | None = None,
-        budget: Size | None = None,
-        high: Size | None = None,
-        low: Size | None = None,
         strategy: str | Strategy | None = None,
         writer: Source | None = None,
         store: Store | str | Path | None = None,
         clock: Callable[[], float] = time.time,
         config: Config | None = None,
-        **settings: Any,
+        **settings: Unpack[StatedSettings],
     ) -> Session:
-        """Open a session, or begin one. What is stated here is kept with it and need not be stated again.
+        """Open a session, or begin one. Settings that are stated are kept with it and need not be stated again.
 
-        `config` is a settings file, `True` for the nearest one and the environment, or what `config.load` gave; what is
-        stated beside it wins. Without it no file is read.
+        `config` is a settings file, `True` for the nearest one and the environment, or what `config.load` returned;
+        what is stated beside it wins. Without it no file is read.
 
         `store` is a folder, a database file, `":memory:"`, or a store; without it sessions are kept in `.windowsill/`
         of the current folder if there is one, else in the user's data folder.
         """
         if not id or len(id) > NAME_LIMIT:
             raise InputError(f"a session's name has {len(id)} characters", remedy=f"give 1 to {NAME_LIMIT}")
-        plug_in = strategy if strategy is not None and not isinstance(strategy, str) else None
-        stated = {
-            "model": model,
-            "window": window,
-            "budget": budget,
-            "high": high,
-            "low": low,
-            "strategy": strategy if isinstance(strategy, str) else None,
-            "writer": writer if isinstance(writer, str) else None,
-            **settings,
-        }
-        if config:
-            stated = {**_opening(config), **{name: value for name, value in stated.items() if value is not None}}
         owned = not isinstance(store, Store)
         place = store if isinstance(store, Store) else open_store(store)
         try:
-            return cls._opened(id, place, stated, (plug_in, writer), clock, owned=owned)
+            known = place.info(id)
+            before = read_settings(known.settings, id) if known else Settings()
+            after = changed(before, _stated(config, settings, strategy, writer))
+            # An unknown model, strategy or format is refused here, before anything is written.
+            session = cls(
+                id,
+                store=place,
+                settings=after,
+                clock=clock,
+                owned=owned,
+                strategy=strategy if isinstance(strategy, Strategy) else None,
+                writer=writer,
+            )
+            if known is None:
+                place.create(id, at=clock(), settings=msgspec.json.encode(after))
+            elif after != before:
+                place.set_settings(id, msgspec.json.encode(after))
         except BaseException:
             if owned:
                 place.close()
             raise
-
-    @classmethod
-    def _opened(
-        cls,
-        id: str,
-        store: Store,
-        stated: dict[str, Any],
-        plug_ins: tuple[Strategy | None, Source | None],
-        clock: Callable[[], float],
-        *,
-        owned: bool,
-    ) -> Session:
-        known = store.info(id)
-        before = read_settings(known.settings, id) if known else Settings()
-        after = changed(before, stated)
-        # An unknown model, strategy or format is refused here, before anything is written.
-        session = cls(id, store=store, settings=after, clock=clock, owned=owned)
-        if known is None:
-            store.create(id, at=clock(), settings=msgspec.json.encode(after))
-        elif after != before:
-            store.set_settings(id, msgspec.json.encode(after))
-        strategy, writer = plug_ins
-        if strategy is not None:
-            session._strategy = session._composer.strategy = strategy
-        if writer is not None and not isinstance(writer, str):
-            session._composer.desk.use(writer)
         return session
 
     def __enter__(self) -> Session:
@@ -178,11 +156,11 @@ class Session:
     def close(self) -> None:
         """Write what is pending and release the store, if this session opened it."""
         # Before the lock too: a request of another thread may hold it while it waits for a summary.
-        self._composer.desk.close()
-        with self._ledger.lock:
-            self._composer.desk.close()
-            self._ledger.flush()
-            self._lens.save()
+        self.composer.summaries.close()
+        with self.journal.lock:
+            self.composer.summaries.close()
+            self.journal.flush()
+            self.composer.context.save()
             if self._owned:
                 self._store.close()
 
@@ -212,14 +190,14 @@ class Session:
             format=format,
             params=params,
         )
-        if not self._composer.desk.asks:
+        if self.composer.summaries.writer is None:
             # Only a model may be waited for; without one a thread would cost more than it saves.
             return compose()
         try:
             return await to_thread.run_sync(compose, abandon_on_cancel=True)
         except get_cancelled_exc_class():
             # Whoever gives up a turn does not wait for its summary; what is being composed ends in its thread.
-            self._composer.desk.close()
+            self.composer.summaries.close()
             raise
 
     def compose_sync(
@@ -233,23 +211,20 @@ class Session:
         params: Mapping[str, Any] | None = None,
     ) -> Payload:
         """`compose` for code without an event loop, or inside one."""
-        with self._ledger.lock:
-            self._ledger.refresh()
+        with self.journal.lock:
+            self.journal.refresh()
             if dynamic:
                 self._add_dynamic(dynamic)
             name = formats.get(format or self.format).name
-            fixed = self._composer.fix(system, tools, params or {}, name)
-            return self._composer.compose(fixed, format=name, max_output=max_output, model_name=self.settings.model)
+            parts = self.composer.parts(system, tools, params or {}, name)
+            return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
 
-    def resume(self, request: Request, *, model: str | None = None, resends: bool | None = None) -> Resumed:
-        """Take in the request of a client that keeps its own list, and compose the one to send in its place.
+    @cached_property
+    def client_history(self) -> Resumption:
+        """Takes in the requests of a client that keeps its own list of messages."""
+        from windowsill.session.resuming import Resumption
 
-        The session goes to where the list continues it, on whatever branch that is, and adds what is new; an edited
-        list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
-        without it that is told from the list. `model` is named where the request does not name it.
-        """
-        with self._ledger.lock:
-            return self._resumption.resume(request, model=model, resends=resends)
+        return Resumption(self.journal, self.composer)
 
     def reduce(
         self, *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None, to: Size | None = None
@@ -258,31 +233,13 @@ class Session:
 
         With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible.
         """
-        with self._ledger.lock:
-            self._ledger.refresh()
+        with self.journal.lock:
+            self.journal.refresh()
             name = formats.get(format or self.format).name
-            return self._composer.reduce(self._composer.fix(system, tools, {}, name), name, to)
-
-    def follow(self, request: Request, *, resends: bool = True) -> None:
-        """Take in what is new in a client's list, and let summaries that will soon be needed be written meanwhile."""
-        with self._ledger.lock:
-            system, messages = without_system(request)
-            self._resumption.take(messages, resends=resends)
-            if self._ledger.view.items:
-                fixed = self._composer.fix(system, request.tools, request.rest, request.format)
-                self._composer.prepare(fixed, request.format)
-
-    def compose_once(
-        self, *, system: Any, tools: Sequence[Any], params: Mapping[str, Any], max_output: int | None, model: str | None
-    ) -> Payload:
-        """Compose for a caller who keeps no session: what is hidden grows in steps counted from the start."""
-        with self._ledger.lock:
-            name = self.format
-            fixed = self._composer.fix(system, tools, params, name)
-            return self._composer.compose(fixed, format=name, max_output=max_output, model_name=model, anchored=True)
+            return self.composer.reduce(self.composer.parts(system, tools, {}, name), name, to)
 
     def _add_dynamic(self, text: str) -> None:
-        view = self._ledger.view
+        view = self.journal.view
         for item in reversed(view.items):
             shown = view.read(item)
             # What was recalled for the step stands behind its context.
@@ -335,11 +292,11 @@ class Session:
             )
             for message in (referring(added.messages, outputs) if outputs else added.messages)
         ]
-        with self._ledger.lock:
+        with self.journal.lock:
             if after is None:
-                sent = sent or self._composer.last
+                sent = sent or self.composer.last
                 return self._write(messages, added.usage, added.cleared, sent, state=state)[-1]
-            answered = sent or self._composer.sent_behind(after)
+            answered = sent or self.composer.sent_behind(after)
             return again_after_conflicts(lambda: self._add_behind(after, messages, added, answered, state))[-1]
 
     def _add_behind(
@@ -350,8 +307,8 @@ class Session:
         sent: Sent | None,
         state: Sequence[Change],
     ) -> list[str]:
-        undo.go_to(self._ledger, after, "an answer belongs here")
-        thread = self._ledger.view.thread
+        undo.go_to(self.journal, after, "an answer belongs here")
+        thread = self.journal.view.thread
         return self._write(messages, added.usage, added.cleared, sent, steady=thread, state=state)
 
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
@@ -365,7 +322,7 @@ class Session:
             messages += [
                 msgspec.structs.replace(message, at=when) if when is not None else message for message in added.messages
             ]
-        return self._write(messages, usage, sent=self._composer.last)
+        return self._write(messages, usage, sent=self.composer.last)
 
     def _read(self, value: Any, format: str | None) -> formats.Added:
         stated = format or self.settings.format
@@ -381,11 +338,11 @@ class Session:
         steady: bytes | None = None,
         state: Sequence[Change] = (),
     ) -> list[str]:
-        with self._ledger.lock:
+        with self.journal.lock:
             also = partial(self._draft_state, state) if state else None
-            ids = write(self._ledger, messages, usage, steady=steady, also=also)
-            meter(usage, (sent.lens if sent is not None else self._lens).model)
-            if not provider.record(self._ledger, messages, cleared, sent.fields if sent is not None else {}):
+            ids = write(self.journal, messages, usage, steady=steady, also=also)
+            meter(usage, (sent.lens if sent is not None else self.composer.context).model)
+            if not provider.record(self.journal, messages, cleared, sent.fields if sent is not None else {}):
                 # What the provider counted after it cut the request itself says nothing about what was sent.
                 self._learn(usage, sent)
             return ids
@@ -401,10 +358,10 @@ class Session:
     def observe(self, usage: Usage | Mapping[str, Any]) -> None:
         """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
         seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
-        with self._ledger.lock:
-            self._ledger.commit(lambda draft: draft.record("usage", seen))
-            meter(seen, self._lens.model)
-            self._learn(seen, self._composer.last)
+        with self.journal.lock:
+            self.journal.commit(lambda draft: draft.record("usage", seen))
+            meter(seen, self.composer.context.model)
+            self._learn(seen, self.composer.last)
 
     def overflowed(self, error: BaseException | str, *, sent: int | Sent | None = None) -> int | None:
         """Learn a lower window from a provider's overflow error; the window from now on, when the error says one.
@@ -413,145 +370,132 @@ class Session:
         """
         if isinstance(sent, Sent):
             return sent.lens.overflowed(str(error), sent.tokens)
-        return self._lens.overflowed(str(error), sent)
+        return self.composer.context.overflowed(str(error), sent)
 
     @property
     def format(self) -> str:
         """The wire format of this session: the stated one, that of its messages, or that of its model."""
         if self.settings.format:
             return self.settings.format
-        chat = formats.dialect(self._lens.model)
-        with self._ledger.lock:
-            for item in self._ledger.view.items[:TELLING]:
-                found = self._ledger.view.read(item).format
+        chat = formats.dialect(self.composer.context.model)
+        with self.journal.lock:
+            for item in self.journal.view.items[:TELLING]:
+                found = self.journal.view.read(item).format
                 if found in formats.names():
                     return chat if found in formats.DIALECTS else found
-        return formats.for_model(self._lens.model)
+        return formats.for_model(self.composer.context.model)
 
     # Looking
-    id: str
-    settings: Settings
-    _store: Store
-    _ledger: Ledger
-    _composer: Composer
-
-    @property
-    def _lens(self) -> Lens:
-        return self._composer.lens
 
     @property
     def model(self) -> Model:
         """The model, with its window as stated or learned."""
-        return self._lens.model
+        return self.composer.context.model
 
     @property
     def view(self) -> View:
         """What the model sees now."""
-        return self._ledger.view
+        return self.journal.view
 
     @property
     def tokens(self) -> int:
         """What the view weighs, without system prompt and tools."""
-        return self._ledger.view.tokens()
+        return self.journal.view.tokens()
 
     @property
     def counting(self) -> dict[str, Any]:
         """How tokens are counted and how far that has been off."""
-        return self._lens.describe()
+        return self.composer.context.describe()
 
     @property
     def fill(self) -> tuple[int, int]:
         """The tokens that a request has now, with the system prompt and tools of the last one, and may have."""
-        fixed = self._composer.fixed_tokens
-        return fixed + self.tokens, self._composer.budget(fixed).limit
+        fixed = self.composer.fixed_tokens
+        return fixed + self.tokens, self.composer.budget(fixed).limit
 
     def refresh(self) -> None:
         """Take in what other processes have written to this session."""
-        with self._ledger.lock:
-            self._ledger.refresh()
+        with self.journal.lock:
+            self.journal.refresh()
 
     @cached_property
     def outputs(self) -> Outputs:
         """Every tool output of this session, whole: to read, to search, and to keep what arrives in pieces."""
         from windowsill.outputs import Outputs
 
-        return Outputs(self._store, self.id, clock=self._ledger.clock)
+        return Outputs(self._store, self.id, clock=self.journal.clock)
 
-    @cached_property
+    @property
     def archive(self) -> Archive:
         """Search over everything ever said in this session, and in those its `scope` includes."""
-        from windowsill.archive import Archive, WordLlama
-
-        embedder = WordLlama() if self.settings.embedder else None
-        return Archive(self._store, self.id, scope=self.settings.scope, embedder=embedder, count=self.count)
+        return self.composer.archive
 
     def count(self, text: str) -> int:
-        """What a text weighs in tokens, as a message of its own."""
-        scale = self._ledger.scale
-        return scale.tokens(scale.weigh(text_message("user", text)))
+        """Count the tokens of a text, as a message of its own."""
+        return self.composer.count(text)
 
     def messages(self) -> Iterator[Message]:
         """Every message of the current branch exactly as it was added, hidden or not, oldest first."""
-        journal = self._ledger.journal
-        for entry in journal.walk(journal.path(self._ledger.history.version), kinds=("message",), bodies=True):
+        journal = self.journal.journal
+        for entry in journal.walk(journal.path(self.journal.history.version), kinds=("message",), bodies=True):
             yield with_places(journal.decode(entry), entry.seq)
 
     def message(self, id: str) -> Message:
         """One message as it was added, on whatever branch it is."""
-        journal = self._ledger.journal
+        journal = self.journal.journal
         seq = journal.find(id, "message").seq
         return with_places(journal.message(seq), seq)
 
     @property
     def folds(self) -> list[FoldRecord]:
         """Every fold of the current branch: what was hidden, why, what it saved, whether it still applies."""
-        with self._ledger.lock:
-            return telling.folds(self._ledger)
+        with self.journal.lock:
+            return telling.folds(self.journal)
 
     @property
     def calls(self) -> list[CallRecord]:
         """Every request that was composed on the current branch and written down."""
-        with self._ledger.lock:
-            self._ledger.flush()
-            return telling.calls(self._ledger)
+        with self.journal.lock:
+            self.journal.flush()
+            return telling.calls(self.journal)
 
     @property
     def tool_decisions(self) -> list[Decided]:
         """Which tools the model got on this branch, each time that changed, and which were hidden by which rule."""
         from windowsill.session.telling_tools import decisions
 
-        with self._ledger.lock:
-            return decisions(self._ledger)
+        with self.journal.lock:
+            return decisions(self.journal)
 
     @property
     def audit(self) -> list[Event]:
         """Everything that changed what the model sees: what, when, by which strategy, why."""
-        with self._ledger.lock:
-            return telling.audit(self._ledger)
+        with self.journal.lock:
+            return telling.audit(self.journal)
 
     @property
     def branches(self) -> list[Branch]:
         """Every end of the history: the current one, and those that were left."""
-        with self._ledger.lock:
-            return undo.branches(self._ledger)
+        with self.journal.lock:
+            return undo.branches(self.journal)
 
     def request(self, call_id: str) -> bytes:
         """The exact body of a past request."""
-        with self._ledger.lock:
-            self._ledger.flush()
-            entry = self._ledger.journal.find(call_id, "call")
-            return request_of(self._ledger, call_meta(entry.meta))
+        with self.journal.lock:
+            self.journal.flush()
+            entry = self.journal.journal.find(call_id, "call")
+            return request_of(self.journal, call_meta(entry.meta))
 
     def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
         """Why a message is, or is not, in the window now, or in that of a past call."""
-        with self._ledger.lock:
-            self._ledger.flush()
-            return telling.explain(self._ledger, message_id, call)
+        with self.journal.lock:
+            self.journal.flush()
+            return telling.explain(self.journal, message_id, call)
 
     def verify(self) -> list[str]:
         """What is wrong with the stored history; an empty list when every entry is as it was written."""
-        with self._ledger.lock:
-            return [*self._store.check(self.id), *self._ledger.journal.problems(self._ledger.history.version)]
+        with self.journal.lock:
+            return [*self._store.check(self.id), *self.journal.journal.problems(self.journal.history.version)]
 
     def open_calls(self) -> list[tuple[str, ToolUse]]:
         """The calls of the last reply that have no result yet, each with the id of its message."""
@@ -577,23 +521,23 @@ class Session:
         """The calls of a message, by id, that were begun or answered, on whatever branch: also after going back."""
         from windowsill.session.telling_tools import begun
 
-        with self._ledger.lock:
-            return begun(self._ledger, message_id)
+        with self.journal.lock:
+            return begun(self.journal, message_id)
 
     def items(self) -> list[Item]:
         """The items of the view, in order."""
-        return list(self._ledger.view.items)
+        return list(self.journal.view.items)
 
     # Changing
     def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
         """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
-        with self._ledger.lock, telemetry.span("unfold", session=self.id, fold=fold_id):
-            self._ledger.refresh()
+        with self.journal.lock, telemetry.span("unfold", session=self.id, fold=fold_id):
+            self.journal.refresh()
             if fit:
-                budget = self._composer.budget(self._composer.fixed_tokens)
-                undone = undo.unfold_what_fits(self._ledger, fold_id, budget, reason)
+                budget = self.composer.budget(self.composer.fixed_tokens)
+                undone = undo.unfold_what_fits(self.journal, fold_id, budget, reason)
             else:
-                undone = undo.unfold(self._ledger, fold_id, span, reason)
+                undone = undo.unfold(self.journal, fold_id, span, reason)
             telemetry.count(names.UNFOLDS)
             return undone
 
@@ -607,24 +551,24 @@ class Session:
         reason: str = "",
     ) -> str:
         """Hide messages by hand, from `first` to `last`; `text` stands in for them, or a marker of what was there."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return folding.fold_run(self._ledger, first, last or first, text, kind, reason)
+        with self.journal.lock:
+            self.journal.refresh()
+            return folding.fold_run(self.journal, first, last or first, text, kind, reason)
 
     def mask(self, *message_ids: str, text: str | None = None, reason: str = "") -> str:
         """Hide the tool outputs of these messages by hand behind a placeholder."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return folding.mask_results(self._ledger, message_ids, text, reason)
+        with self.journal.lock:
+            self.journal.refresh()
+            return folding.mask_results(self.journal, message_ids, text, reason)
 
     def collect_outputs(self) -> Collected:
         """Remove kept outputs that no message refers to, on whatever branch, and what broken writings left behind.
 
         Nothing of the last hour goes: its message may be on its way.
         """
-        with self._ledger.lock:
-            self._ledger.refresh()
-            entries = self._ledger.journal.walk([(1, self._ledger.history.version)], kinds=("message",))
+        with self.journal.lock:
+            self.journal.refresh()
+            entries = self.journal.journal.walk([(1, self.journal.history.version)], kinds=("message",))
             refs = {ref.id for entry in entries for ref in message_meta(entry.meta).refs if ref is not None}
             return self.outputs.collect(refs)
 
@@ -637,53 +581,30 @@ class Session:
         """
         if (message_id is None) == (at is None):
             raise InputError("rewind needs a message or a time", remedy="give one of them")
-        with self._ledger.lock, telemetry.span("rewind", session=self.id):
-            self._ledger.refresh()
+        with self.journal.lock, telemetry.span("rewind", session=self.id):
+            self.journal.refresh()
             if message_id is not None:
-                place = undo.place_of_message(self._ledger, message_id, before=before)
+                place = undo.place_of_message(self.journal, message_id, before=before)
             else:
-                place = undo.place_of_time(self._ledger, at or 0.0)
-            return undo.move(self._ledger, place, reason)
+                place = undo.place_of_time(self.journal, at or 0.0)
+            return undo.move(self.journal, place, reason)
 
     def switch(self, id: str, *, reason: str = "") -> str:
         """Return to a branch that was left (see `branches`), or to any entry."""
-        with self._ledger.lock, telemetry.span("rewind", session=self.id):
-            self._ledger.refresh()
-            return undo.move(self._ledger, undo.place_of_entry(self._ledger, id), reason)
+        with self.journal.lock, telemetry.span("rewind", session=self.id):
+            self.journal.refresh()
+            return undo.move(self.journal, undo.place_of_entry(self.journal, id), reason)
 
-    @cached_property
+    @property
     def state(self) -> LiveState:
         """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
-        from windowsill.session.stating import LiveState
-
-        return LiveState(self._ledger)
-
-    @cached_property
-    def layering(self) -> Layering:
-        """Tells the model the state, in requests that do."""
-        from windowsill.session.layering import Layering
-
-        return Layering(self._ledger, self.state, self.count)
-
-    @contextmanager
-    def telling_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
-        """Let the requests inside tell the layered state, in so many tokens where nothing else says how many.
-
-        `apart` are layers that the caller tells in the system prompt.
-        """
-        composer, layering = self._composer, self.layering
-        before = (composer.layers, layering.apart)
-        composer.layers, layering.apart = size, frozenset(apart)
-        try:
-            yield
-        finally:
-            composer.layers, layering.apart = before
+        return self.composer.state
 
     def record_tools(self, decided: Decided) -> str:
         """Write down which tools the model gets from now on, and which were hidden by which rule."""
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return self._ledger.commit(lambda draft: draft.record("tools", decided)).id
+        with self.journal.lock:
+            self.journal.refresh()
+            return self.journal.commit(lambda draft: draft.record("tools", decided)).id
 
     def hold(self, holder: str, *, seconds: float) -> Lock:
         """Keep other holders out, or go on doing so; `LockedError` while another holds the session.
@@ -691,7 +612,7 @@ class Session:
         It is an agreement among those who ask for it, as engines do: nobody else is kept from writing. The lock ends
         after so many seconds, and with the process that `store.lease.holder_name` names.
         """
-        return self._store.lock(self.id, holder, seconds=seconds, now=self._ledger.clock())
+        return self._store.lock(self.id, holder, seconds=seconds, now=self.journal.clock())
 
     def release(self, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
@@ -700,7 +621,7 @@ class Session:
     @property
     def lock(self) -> Lock | None:
         """Who holds this session, and until when."""
-        return self._store.locked(self.id, now=self._ledger.clock())
+        return self._store.locked(self.id, now=self.journal.clock())
 
     def pin(self, message_id: str) -> None:
         """Never hide this message."""
@@ -715,11 +636,11 @@ class Session:
         for mark in (*add, *remove):
             if mark not in ("important", "pinned"):
                 raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
-        with self._ledger.lock:
-            self._ledger.refresh()
-            entry = self._ledger.journal.find(message_id, "message")
+        with self.journal.lock:
+            self.journal.refresh()
+            entry = self.journal.journal.find(message_id, "message")
             marking = Marking(entry.seq, message_id, tuple(add), tuple(remove))
-            self._ledger.commit(lambda draft: draft.mark(marking))
+            self.journal.commit(lambda draft: draft.mark(marking))
 
     # Checkpointing
     @cached_property
@@ -732,9 +653,9 @@ class Session:
         A name that another checkpoint has is taken over: that one is then reached by its id.
         """
         check_label(name, reason)
-        with self._ledger.lock, telemetry.span("checkpoint", session=self.id, reason=reason):
-            self._ledger.refresh()
-            made = self._ledger.commit(lambda draft: self._label(draft, name, reason))
+        with self.journal.lock, telemetry.span("checkpoint", session=self.id, reason=reason):
+            self.journal.refresh()
+            made = self.journal.commit(lambda draft: self._label(draft, name, reason))
             telemetry.count(names.CHECKPOINTS, reason=reason)
             return made
 
@@ -742,9 +663,9 @@ class Session:
         """The last checkpoints of every branch, the newest first; with `None` all of them."""
         if limit is not None and limit < 0:
             raise SettingError("limit", limit, "0 or more, or None")
-        with self._ledger.lock:
-            self._ledger.refresh()
-            found = known(self._store, self.id, self._ledger.history.version)
+        with self.journal.lock:
+            self.journal.refresh()
+            found = known(self._store, self.id, self.journal.history.version)
             return [checkpoint for _, checkpoint in islice(found, limit)]
 
     def restore(self, id_or_name: str) -> Checkpoint:
@@ -752,21 +673,21 @@ class Session:
 
         What came after stays on its branch: `branches` lists it, `switch` returns to it.
         """
-        with self._ledger.lock, telemetry.span("restore", session=self.id):
-            self._ledger.refresh()
-            seq, found = find(self._store, self.id, self._ledger.history.version, id_or_name)
+        with self.journal.lock, telemetry.span("restore", session=self.id):
+            self.journal.refresh()
+            seq, found = find(self._store, self.id, self.journal.history.version, id_or_name)
             named = f" {found.name!r}" if found.name else ""
             # To the label and not to what it names: what comes next is counted from this checkpoint.
-            undo.move(self._ledger, seq, f"restored checkpoint{named} ({found.id})")
+            undo.move(self.journal, seq, f"restored checkpoint{named} ({found.id})")
             return found
 
     def clean_up_checkpoints(self, keep: int = KEPT) -> int:
         """Forget all checkpoints but the last ones; how many. Nothing else goes: `switch` still knows their ids."""
         if keep < 0:
             raise SettingError("keep", keep, "0 or more")
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return self._ledger.commit(lambda draft: self._forget(draft, keep))
+        with self.journal.lock:
+            self.journal.refresh()
+            return self.journal.commit(lambda draft: self._forget(draft, keep))
 
     def checkpoint_if_due(
         self, rule: Automatic | None = None, *, force: bool = False, snapshots: bool | Path | str = False
@@ -778,13 +699,13 @@ class Session:
         """
         rule = rule if rule is not None else Automatic()
         folder = self.snapshot_folder(None if snapshots is True else snapshots) if snapshots else None
-        with self._ledger.lock:
-            self._ledger.refresh()
+        with self.journal.lock:
+            self.journal.refresh()
             if self._due(rule, force=force) is None:
                 return None
             with telemetry.span("checkpoint", session=self.id) as span:
                 # Somebody else may make one first: then it is looked at again, and perhaps none is due any more.
-                made = self._ledger.commit(lambda draft: self._label_if_due(draft, rule, force=force))
+                made = self.journal.commit(lambda draft: self._label_if_due(draft, rule, force=force))
                 if made is not None:
                     span.set(reason=made.reason)
                     telemetry.count(names.CHECKPOINTS, reason=made.reason)
@@ -800,8 +721,8 @@ class Session:
         from windowsill.checkpoints.files import save_snapshot
 
         place = self.snapshot_folder(folder)
-        with self._ledger.lock:
-            self._ledger.refresh()
+        with self.journal.lock:
+            self.journal.refresh()
             return save_snapshot(place, self._snapshot(), keep=keep)
 
     @classmethod
@@ -812,7 +733,7 @@ class Session:
         store: Store | Path | str | None = None,
         id: str | None = None,
         clock: Callable[[], float] = time.time,
-        **settings: Any,
+        **settings: Unpack[StatedSettings],
     ) -> Session:
         """Begin a session from a snapshot file, or the newest whole one of a folder: what was seen then, and the state.
 
@@ -832,11 +753,11 @@ class Session:
         with _begun(kept, name, clock(), bytes(snapshot.settings), owned=owned):
             session = cls.open(name, store=kept, clock=clock, **settings)
             session._owned = owned  # noqa: SLF001 - a session of this very class, which `open` cannot tell
-            fill(session._ledger, snapshot)  # noqa: SLF001 - as above
+            fill(session.journal, snapshot)
         return session
 
     def _label(self, draft: Draft, name: str, reason: Reason) -> Checkpoint:
-        view = self._ledger.view
+        view = self.journal.view
         label = Label(
             entry=draft.next - 1,
             messages=self._watching.messages(view),
@@ -854,10 +775,10 @@ class Session:
         return self._label(draft, "", reason) if reason is not None else None
 
     def _due(self, rule: Automatic, *, force: bool) -> Reason | None:
-        view, version = self._ledger.view, self._ledger.history.version
+        view, version = self.journal.view, self.journal.history.version
         tokens = view.tokens()
         now = Seen(
-            at=self._ledger.clock(),
+            at=self.journal.clock(),
             messages=self._watching.messages(view),
             tokens=tokens,
             phase=self.state.value.runtime.phase,
@@ -866,7 +787,7 @@ class Session:
         return "forced" if force else found
 
     def _forget(self, draft: Draft, keep: int) -> int:
-        seqs = [seq for seq, _ in known(self._store, self.id, self._ledger.history.version)][keep:]
+        seqs = [seq for seq, _ in known(self._store, self.id, self.journal.history.version)][keep:]
         if seqs:
             draft.record("label", Label(forgets=seqs[0] + 1))
         return len(seqs)
@@ -891,7 +812,7 @@ class Session:
         # A state that says nothing but the defaults is none.
         told = msgspec.Raw(state.to_json()) if state != type(state)() else NO_STATE
         return snapshot_of(
-            self._ledger, formats.get(session.format), self.settings, phase=state.runtime.phase, state=told
+            self.journal, formats.get(session.format), self.settings, phase=state.runtime.phase, state=told
         )
 
     def _write_or_log(self, folder: Path) -> None:
@@ -928,8 +849,16 @@ def _made(store: Store, id: str, at: float, settings: bytes) -> bool:
     return False
 
 
-def _opening(config: Config) -> dict[str, Any]:
-    """What a configuration states for a session."""
-    if isinstance(config, Loaded):
-        return config.opening()
-    return load(file=None if isinstance(config, bool) else config).opening()
+def _stated(
+    config: Config | None, settings: StatedSettings, strategy: str | Strategy | None, writer: Source | None
+) -> dict[str, Any]:
+    """Return the settings that a configuration and the caller state."""
+    stated: dict[str, Any] = {
+        **settings,
+        "strategy": None if isinstance(strategy, Strategy) else strategy,
+        "writer": writer if isinstance(writer, str) else None,
+    }
+    if not config:
+        return stated
+    loaded = config if isinstance(config, Loaded) else load(file=None if isinstance(config, bool) else config)
+    return {**loaded.opening(), **{name: value for name, value in stated.items() if value is not None}}

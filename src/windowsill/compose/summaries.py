@@ -1,0 +1,358 @@
+"""Write the texts of folds: by code at once, or by a model in the background while the agent goes on.
+
+A text is a proposal: it is used only if it says something and makes the view smaller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from threading import Event, RLock, Thread
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from windowsill import telemetry
+from windowsill.compose.checking import checked
+from windowsill.compose.request import RequestSpec
+from windowsill.errors import FoldError, WindowsillError
+from windowsill.history.folds import Proposal, Run, StandIn
+from windowsill.history.hiding import hide
+from windowsill.history.marker import Facts
+from windowsill.history.redacting import told
+from windowsill.history.view import View
+from windowsill.logs import log
+from windowsill.messages import text_message
+from windowsill.writers import Material, ModelWriter, Shared, Writer, Written
+
+# ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
+
+LEDGER = "ledger"
+"""The key under which a run keeps the facts that code found in the messages it hides."""
+
+OFFLINE = "offline"
+
+ROUNDS_WITHOUT_PROGRESS = 2
+"""How often in a row a prepared text may be useless: after that code writes the next one, and no model is paid."""
+
+Source: TypeAlias = str | Writer | ModelWriter | Callable[[str], Awaitable[str]]
+"""Who writes: a writer, or the name of one, or a function that answers a prompt."""
+
+
+class Drafted(msgspec.Struct, frozen=True):
+    """A proposal with its texts."""
+
+    proposal: Proposal
+    notes: tuple[str, ...] = ()
+    whole: bool = True
+    """Whether every text was written; where one was not, a marker stands in its place."""
+
+
+class Finished(NamedTuple):
+    """The outcome of a job."""
+
+    proposal: Proposal
+    texts: list[Written | None]
+    fault: str = ""
+    """Why there are no texts."""
+
+
+class SummaryJob:
+    """The texts of one proposal, written by a model in a thread of their own.
+
+    Its messages do not change, whatever is added to the session meanwhile.
+    """
+
+    def __init__(self, proposal: Proposal, materials: Sequence[Material | None], writer: ModelWriter) -> None:
+        self.proposal = proposal
+        self.texts: Future[list[Written | None]] = Future()
+        self.ended = Event()
+        """Set when the thread is over: a writer that blocks goes on after it was cancelled."""
+        self._materials = materials
+        self._writer = writer
+        self._lock = RLock()
+        self._stop: Callable[[], object] | None = None
+        try:
+            Thread(target=telemetry.carried(self._run), name="windowsill-writer", daemon=True).start()
+        except RuntimeError as error:
+            # There are no threads left, or the program is ending: code writes, as after any other fault.
+            self._settle(WindowsillError(f"it could not be begun: {error}"))
+            self.ended.set()
+
+    def cancel(self) -> None:
+        """Stop writing, now or before it begins; whoever waits for the texts is released."""
+        with self._lock:
+            self._settle(WindowsillError("it was stopped"))
+            if self._stop is not None:
+                self._stop()
+
+    def _run(self) -> None:
+        try:
+            self._settle(asyncio.run(self._write()))
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it must hear of it, whatever it is
+            known = isinstance(error, WindowsillError)
+            self._settle(error if known else WindowsillError(f"{type(error).__name__}: {error}"))
+        finally:
+            self.ended.set()
+
+    def _settle(self, outcome: list[Written | None] | BaseException) -> None:
+        """Set the outcome, unless there is one already."""
+        with self._lock:
+            if self.texts.done():
+                return
+            if isinstance(outcome, BaseException):
+                self.texts.set_exception(outcome)
+            else:
+                self.texts.set_result(outcome)
+
+    async def _write(self) -> list[Written | None]:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        with self._lock:
+            if self.texts.done():
+                return []
+            self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+        try:
+            with telemetry.span("write", writer=self._writer.name, strategy=self.proposal.strategy):
+                return [
+                    await self._writer.awrite(brief, material) if brief is not None and material is not None else None
+                    for brief, material in zip(self.proposal.briefs, self._materials, strict=True)
+                ]
+        finally:
+            with self._lock:
+                self._stop = None
+
+
+class SummaryQueue:
+    """Fills the proposals of one session with text; a model works on one proposal at a time."""
+
+    def __init__(self, writer: Source, *, wait: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.source = writer
+        self.writer: ModelWriter | None = None
+        """The model that writes; without one, code does."""
+        self.job: SummaryJob | None = None
+        """What the model is writing."""
+        self._given_up: SummaryJob | None = None
+        self._wait = self._left_to_wait = wait
+        self._clock = clock
+        self._useless = 0
+        self._notes: list[str] = []
+        self._own: Writer | None = None
+        if isinstance(writer, Writer) and not isinstance(writer, ModelWriter):
+            self._own = writer
+        elif writer != OFFLINE:
+            from windowsill.writers.chain import Chain
+            from windowsill.writers.model import writer as made
+
+            model = writer if isinstance(writer, ModelWriter) else made(writer)
+            self.writer = Chain(model, self._offline)
+
+    @property
+    def _offline(self) -> Writer:
+        if self._own is None:
+            from windowsill.writers.offline import Offline
+
+            self._own = Offline()
+        return self._own
+
+    @property
+    def prepares(self) -> bool:
+        """Whether a text may be asked for early: a model writes, is free, and was of use so far."""
+        stuck = self._given_up is not None and not self._given_up.ended.is_set()
+        return self.writer is not None and self.job is None and not stuck and self._useless < ROUNDS_WITHOUT_PROGRESS
+
+    def begin_request(self) -> None:
+        """Let a new request wait anew."""
+        self._left_to_wait = self._wait
+
+    def write(self, view: View, proposal: Proposal, spec: RequestSpec, *, urgent: bool) -> Drafted | None:
+        """Return the proposal with its texts; `None` while they are being written and the request can go without."""
+        if not any(brief is not None for brief in proposal.briefs):
+            return Drafted(proposal)
+        if self.writer is None or not any(brief is not None and brief.needed for brief in proposal.briefs):
+            return self._write_by_code(view, proposal)
+        if not urgent and self._useless < ROUNDS_WITHOUT_PROGRESS:
+            self.prepare(view, proposal, spec)
+            return None
+        finished = self._wait_for(view, proposal, spec)
+        if finished is not None and finished.texts and _is_visible(view, finished.proposal):
+            # What was begun earlier hides less than is wanted now; the rest is planned for after it.
+            self._useless = 0
+            return self._with_notes(fill(view, finished.proposal, finished.texts))
+        if finished is not None and finished.fault:
+            why = f"{self.writer.name} failed: {finished.fault}"
+        elif self._useless >= ROUNDS_WITHOUT_PROGRESS:
+            why = f"{self.writer.name} gave nothing of use {self._useless} times"
+        else:
+            why = f"{self.writer.name} was not ready"
+        self._useless = 0
+        self._notes.append(f"{why}; written by code")
+        return self._with_notes(self._write_by_code(view, proposal))
+
+    def _wait_for(self, view: View, proposal: Proposal, spec: RequestSpec) -> Finished | None:
+        """Wait for the job within what is left of this request's time, which all its proposals share."""
+        if self._left_to_wait > 0:
+            self.prepare(view, proposal, spec)
+        began = self._clock()
+        finished = self.take(self._left_to_wait)
+        self._left_to_wait -= self._clock() - began
+        return finished
+
+    def prepare(self, view: View, proposal: Proposal, spec: RequestSpec) -> None:
+        """Have the texts of a proposal written in the background, unless the model is busy."""
+        if self.writer is None or not self.prepares or not any(brief is not None for brief in proposal.briefs):
+            return
+        try:
+            sound = checked(view, proposal)
+        except FoldError as error:
+            # It is only wanted early: when it is needed, whoever folds it says so, and knows what to do instead.
+            self._notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")
+            self._useless += 1
+            return
+        self.job = SummaryJob(sound, _materials(view, sound, spec.shared(view)), self.writer)
+
+    def take(self, wait: float = 0.0) -> Finished | None:
+        """Return the outcome of the job, once; `None` while there is none. A job that was waited for in vain ends."""
+        job = self.job
+        if job is None or self.writer is None or not (wait > 0 or job.texts.done()):
+            return None
+        try:
+            texts, fault = job.texts.result(timeout=max(0.0, wait)), ""
+        except TimeoutError:
+            log.warning("a summary by %s was not ready in %.1f seconds", self.writer.name, wait)
+            # Whoever waited goes on without it, and hides what it was about.
+            self.close()
+            return None
+        except WindowsillError as error:
+            log.warning("a summary by %s failed: %s", self.writer.name, error)
+            texts, fault = [], str(error)
+        self.job = None
+        return Finished(job.proposal, texts, fault)
+
+    def take_prepared(self, view: View) -> Drafted | None:
+        """Return what was prepared, if it still fits the history."""
+        finished = self.take()
+        if finished is None:
+            return None
+        if not finished.texts:
+            self._useless += 1
+            self._notes.append(f"what was prepared failed: {finished.fault or 'nothing was written'}")
+            return None
+        if not _is_visible(view, finished.proposal):
+            # What it was to replace is folded otherwise by now, or on a branch that was left.
+            return None
+        drafted = fill(view, finished.proposal, finished.texts)
+        if not drafted.whole:
+            # A marker alone would hide words that have room.
+            self._useless += 1
+            self._notes += drafted.notes
+            return None
+        self._useless = 0
+        return self._with_notes(drafted)
+
+    def take_notes(self) -> list[str]:
+        """Return, once, what went wrong and is in the notes of no text."""
+        notes, self._notes = list(dict.fromkeys(self._notes)), []
+        return notes
+
+    def _with_notes(self, drafted: Drafted) -> Drafted:
+        return msgspec.structs.replace(drafted, notes=(*self.take_notes(), *drafted.notes))
+
+    def close(self) -> None:
+        """Stop the job; a request that waits for it goes on without."""
+        job, self.job = self.job, None
+        if job is not None:
+            job.cancel()
+            self._given_up = job
+
+    def _write_by_code(self, view: View, proposal: Proposal) -> Drafted:
+        from windowsill.writers.chain import by_code
+
+        with telemetry.span("write", writer=self._offline.name, strategy=proposal.strategy):
+            texts: list[Written | None] = [
+                None if brief is None or material is None else by_code(self._offline, brief, material)
+                for brief, material in zip(proposal.briefs, _materials(view, proposal), strict=True)
+            ]
+            return fill(view, proposal, texts)
+
+
+def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
+    """Collect for each span what its text is written from; `None` where nothing is to be written."""
+    from windowsill.writers.ledger import merged
+
+    found: list[Material | None] = []
+    for span, brief in zip(proposal.spans, proposal.briefs, strict=True):
+        if brief is None or not isinstance(span, Run):
+            found.append(None)
+            continue
+        items = view.items[view.slice_of(span.first, span.last)]
+        found.append(
+            Material(
+                # A writer sees what a mask hid: once the message is gone, its summary is all that is left in view.
+                # It sees no secret: what it never read it cannot tell, nor send to another provider.
+                messages=tuple(told(view.whole(item) if item.cuts else view.read(item)) for item in items),
+                tokens=view.tokens(*items),
+                count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
+                ledger=merged([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),
+                shared=shared,
+            )
+        )
+    return found
+
+
+def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Drafted:
+    """Put texts into a proposal where they are good; elsewhere its own stand-ins stay."""
+    spans = list(proposal.spans)
+    stand_ins: list[StandIn] = list(proposal.stand_ins)
+    notes: list[str] = []
+    whole = True
+    for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
+        if written is None or not isinstance(span, Run):
+            continue
+        from windowsill.writers.frame import framed
+
+        notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
+        stand_in = text_message(
+            "user",
+            framed(written.text, source=written.writer),
+            metadata={"windowsill": "summary", "writer": written.writer},
+        )
+        facts = msgspec.convert(span.facts, Facts) if span.facts else Facts(messages=span.hides)
+        run = hide(view, view.items[view.slice_of(span.first, span.last)], facts, stand_in)
+        good = bool(written.text.strip()) and view.tokens_of(run.saves) > 0
+        whole = whole and good
+        shown = run if good else span
+        # The facts are kept even where a marker stands: the next summary is written from them.
+        ledger: dict[str, Any] = {LEDGER: written.ledger} if written.ledger else {}
+        spans[place] = msgspec.structs.replace(shown, facts={**shown.facts, **ledger})
+        if not written.text.strip():
+            notes.append(f"{proposal.strategy}: {written.writer} wrote nothing; a marker stands there")
+        elif not good:
+            notes.append(f"{proposal.strategy}: what {written.writer} wrote is no shorter than what it replaces")
+        else:
+            stand_ins[place] = stand_in
+    replaced = msgspec.structs.replace(proposal, spans=tuple(spans), stand_ins=tuple(stand_ins), briefs=())
+    return Drafted(replaced, tuple(notes), whole)
+
+
+def _cost(written: Written) -> tuple[str, ...]:
+    """Say what a model was paid for, whether its text was of use or not."""
+    if written.usage is None:
+        return ()
+    cached = f", {written.usage.cache_read:,} of them from its cache" if written.usage.cache_read else ""
+    return (f"the model read {written.usage.prompt:,} tokens{cached}, and wrote {written.usage.output:,}",)
+
+
+def _is_visible(view: View, proposal: Proposal) -> bool:
+    """Tell whether the view still shows exactly the messages that a proposal was to hide."""
+    try:
+        return all(
+            span.hides
+            == sum(item.hides if item.fold else 1 for item in view.items[view.slice_of(span.first, span.last)])
+            for span in proposal.spans
+            if isinstance(span, Run)
+        )
+    except FoldError:
+        return False
