@@ -184,4 +184,4 @@ def test_error_of_a_provider_shows_no_key_of_another():
     """What a provider quotes is cleaned with all formats, and what looks like a part of a key with stars in it too."""
     where = endpoint("openai:gpt-5", environment={"OPENAI_API_KEY": "own-key"})
     text = f"own-key, sk-abc***xyz9 and {TOKEN} are wrong"
-    assert where.scrubbed(text) == f"[key], [key] and {SIGN} are wrong"
+    assert where.hide_keys(text) == f"[key], [key] and {SIGN} are wrong"

@@ -17,7 +17,7 @@ from windowsill.messages import Usage
 from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.condense import Condense
 from windowsill.writers import ModelWriter, Written
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
 
 pytestmark = pytest.mark.unit
 

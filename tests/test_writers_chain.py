@@ -17,7 +17,7 @@ from windowsill.testing import Server
 from windowsill.writers import Material, ModelWriter, Writer, Written
 from windowsill.writers.calling import Manners
 from windowsill.writers.chain import RECORDED, Chain
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
 from windowsill.writers.model import writer
 
 pytestmark = pytest.mark.integration

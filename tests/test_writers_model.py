@@ -26,7 +26,7 @@ from windowsill.history.folds import Brief
 from windowsill.messages import Message, Text, ToolUse, text_message
 from windowsill.testing import Answer, Server
 from windowsill.writers import ModelWriter, Shared
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
 from windowsill.writers.model import writer
 
 pytestmark = pytest.mark.integration

@@ -31,11 +31,11 @@ from sessions import opened, talk
 from windowsill.errors import InputError
 from windowsill.history.folds import Brief
 from windowsill.testing import Answer, Call, Server
-from windowsill.writers.calling import LARGEST_ANSWER, Caller, Manners, retry_after
+from windowsill.writers.calling import LARGEST_ANSWER, Caller, Manners, Pace
 from windowsill.writers.endpoints import Key, endpoint
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
+from windowsill.writers.faults import retry_after
 from windowsill.writers.model import writer
-from windowsill.writers.pace import Pace
 
 pytestmark = pytest.mark.integration
 
@@ -317,7 +317,7 @@ def test_nobody_listens() -> None:
 def test_huge_answer() -> None:
     """An answer without end is not read to its end."""
     with Raw((200, {}, b" " * (LARGEST_ANSWER + 1))) as server:
-        assert fault(local(server)).kind == "huge"
+        assert fault(local(server)).kind == "unreadable"
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"choices": []}', b'{"a":' * 5_000, b"\xff\xfe"])

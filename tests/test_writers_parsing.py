@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.messages import Message, Text, ToolResult, text_message
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
 from windowsill.writers.objects import state
 from windowsill.writers.parsing import compact, spoken, summary
 from windowsill.writers.refusals import is_refusal

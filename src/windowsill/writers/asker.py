@@ -11,7 +11,7 @@ from windowsill.history.repair import without_open_calls
 from windowsill.messages import Usage
 from windowsill.writers import Material, Written, prompts
 from windowsill.writers.calling import Caller
-from windowsill.writers.faults import FaultKind, UnusableError, note
+from windowsill.writers.errors import FaultKind, UnusableError, note
 from windowsill.writers.judging import Judged
 from windowsill.writers.transcript import mark_for, transcript
 

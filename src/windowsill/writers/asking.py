@@ -13,7 +13,7 @@ from windowsill.history.repair import repair, without_open_calls
 from windowsill.messages import Request, text_message
 from windowsill.writers import Shared
 from windowsill.writers.endpoints import Endpoint
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
 
 THOUGHTS = 8_192
 """Tokens added to the limit of an answer where a provider counts the model's thoughts against it: what is not used is

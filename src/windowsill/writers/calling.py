@@ -1,20 +1,17 @@
-"""Sends one request to a model: time-outs, retries and waiting. Whoever cancels it leaves nothing running."""
+"""Send requests to a model: time-outs, retries, pauses and rate limits. Whoever cancels leaves nothing running."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping
-from email.utils import parsedate_to_datetime
+from collections import deque
+from collections.abc import Awaitable, Callable
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.models import is_overflow, learn_window
-from windowsill.text import printable_line
-from windowsill.writers.faults import UnusableError
-from windowsill.writers.pace import Pace, backoff
+from windowsill.writers.faults import OK, ModelError, from_response
 
 if TYPE_CHECKING:
     import ssl
@@ -26,14 +23,7 @@ T = TypeVar("T")
 LARGEST_ANSWER = 4 * 1024 * 1024
 """Bytes: no summary is so long, and what has no end must not fill the memory."""
 
-LONGEST_MESSAGE = 200
-"""Characters of what a provider says to a request it does not take; some quote the whole request."""
-
-LONGEST_READ = 65_536
-"""Characters of it that are looked at: for a window it names, and for keys that must not be told."""
-
-OK, BAD_REQUEST, SLOW, TOO_LARGE, TOO_MANY, SERVER = 200, 400, 408, 413, 429, 500
-NO_ENTRY = frozenset({401, 403})
+MINUTE = 60.0
 
 
 class Manners(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,32 +57,52 @@ class Manners(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
         `attempt` counts the retries so far, `asked` are the seconds that the provider asks to be left alone.
         """
-        pause = backoff(self.backoff, attempt, self.longest_wait, random) if asked is None else asked
+        whole = min(self.backoff * 2**attempt, self.longest_wait)
+        # From half to the whole of it: many who failed together do not come back together.
+        pause = whole * (0.5 + random() / 2) if asked is None else asked
         return None if attempt >= self.retries or pause > self.longest_wait else pause
 
 
 class Post(msgspec.Struct, frozen=True):
-    """One request. `scrubbed` takes keys out of what is told of it."""
+    """One request. `hide_keys` takes keys out of what is told of it."""
 
     url: str
     headers: dict[str, str]
     body: bytes
-    scrubbed: Callable[[str], str]
+    hide_keys: Callable[[str], str]
 
     def __repr__(self) -> str:
         return f"Post({len(self.body):,} bytes)"
 
 
-class BrokenOffError(UnusableError):
+class TooLargeError(ModelError):
+    """An answer without end: what came of it is not used."""
+
+
+class BrokenOffError(ModelError):
     """A streamed answer ended in the middle: what came of it was given already, and it is not asked for again."""
 
 
-class _PassingError(Exception):
-    """Something that may go better the next time."""
+class Pace:
+    """Lets at most `most` calls begin in any minute; 0 is no limit. Safe to share between threads and event loops."""
 
-    def __init__(self, fault: UnusableError) -> None:
-        self.fault = fault
-        super().__init__(str(fault))
+    def __init__(self, most: int, *, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._begun: deque[float] = deque(maxlen=most)
+        self._lock = Lock()
+
+    async def turn(self) -> None:
+        """Wait until one more call may begin. Whoever is cancelled while waiting has used the place all the same."""
+        if not self._begun.maxlen:
+            return
+        with self._lock:
+            now = self._clock()
+            full = len(self._begun) == self._begun.maxlen
+            start = max(now, self._begun[0] + MINUTE) if full else now
+            self._begun.append(start)
+        if start > now:
+            await self._sleep(start - now)
 
 
 class Caller:
@@ -121,7 +131,7 @@ class Caller:
         """A client for the requests of one summary or one run, to be used in an `async with`.
 
         For a server on this machine no proxy is used: it would carry conversation and key into the network and back.
-        `UnusableError` when the environment's settings for proxies or certificates are none.
+        `ModelError` when the environment's settings for proxies or certificates are none.
         """
         import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
 
@@ -135,56 +145,60 @@ class Caller:
         except Exception as error:  # noqa: BLE001 whatever an address of a proxy or a file of certificates may cause
             what = f"no connection can be set up ({type(error).__name__})"
             remedy = "check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"
-            raise UnusableError("unreachable", what, remedy=remedy) from None
+            raise ModelError("unreachable", what, remedy=remedy) from None
 
     async def send(self, client: httpx2.AsyncClient, post: Post, *, limit: int = LARGEST_ANSWER) -> bytes:
-        """The answer to a request, of at most `limit` bytes; `UnusableError` when there is none."""
+        """Return the answer to a request, of at most `limit` bytes; raise `ModelError` when there is none."""
 
-        async def whole() -> bytes:
+        async def attempt() -> bytes:
             pieces: list[bytes] = []
             await self._once(client, post, pieces.append, limit)
             return b"".join(pieces)
 
-        return await self._again(whole)
+        return await self._retry(attempt)
 
     async def stream(
-        self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], None], *, limit: int
+        self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], object], *, limit: int
     ) -> None:
-        """Give the answer to `take` as it comes. `BrokenOffError` when it begins and does not end."""
+        """Give the answer to `take` as it comes, until that returns true.
+
+        Raise `BrokenOffError` when the answer begins and does not end.
+        """
         begun = False
 
-        def first(piece: bytes) -> None:
+        def take_piece(piece: bytes) -> object:
             nonlocal begun
             begun = True
-            take(piece)
+            return take(piece)
 
-        async def streamed() -> None:
+        async def attempt() -> None:
             try:
-                await self._once(client, post, first, limit)
-            except _PassingError as passing:
-                if not begun:
-                    raise
-                raise _broken_off(passing.fault) from None
-            except UnusableError as fault:
-                raise _broken_off(fault) if begun and fault.kind != "huge" else fault from None
+                await self._once(client, post, take_piece, limit)
+            except TooLargeError:
+                raise
+            except ModelError as error:
+                raise BrokenOffError(error.kind, error.what, remedy=error.remedy) if begun else error from None
 
-        await self._again(streamed)
+        await self._retry(attempt)
 
-    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What an attempt gives; what fails in passing is tried again, after a pause."""
-        tried = 0
+    async def _retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return what an attempt gives; try again after a pause where the fault may pass."""
+        retries = 0
         while True:
             await self._pace.turn()
             try:
                 return await attempt()
-            except _PassingError as passing:
-                pause = self.manners.pause(tried, passing.fault.wait, self._random)
-                if pause is None:
-                    raise passing.fault from None
-            tried += 1
+            except BrokenOffError:
+                raise
+            except ModelError as error:
+                pause = self.manners.pause(retries, error.retry_after, self._random)
+                # A request that took all its time is not sent again: it would take as long once more.
+                if pause is None or not error.passing or error.kind == "timeout":
+                    raise
+            retries += 1
             await self._sleep(pause)
 
-    async def _once(self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], None], limit: int) -> None:
+    async def _once(self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], object], limit: int) -> None:
         import httpx2  # noqa: PLC0415  see above
 
         refusal: list[bytes] = []
@@ -192,105 +206,26 @@ class Caller:
             with anyio.fail_after(self.manners.timeout):
                 async with client.stream("POST", post.url, headers=post.headers, content=post.body) as response:
                     await _read(response, take if response.status_code == OK else refusal.append, limit)
-        except (TimeoutError, httpx2.TimeoutException) as error:
-            fault = UnusableError("timeout", "the model did not answer in time", remedy="raise timeout=")
-            if isinstance(error, httpx2.ConnectTimeout):
-                raise _PassingError(fault) from None
-            raise fault from None
+        except httpx2.ConnectTimeout:
+            raise ModelError(
+                "unreachable", "no connection in time", remedy="check the address, or raise connect="
+            ) from None
+        except (TimeoutError, httpx2.TimeoutException):
+            raise ModelError("timeout", "the model did not answer in time", remedy="raise timeout=") from None
         except httpx2.TransportError as error:
             what = f"no connection ({type(error).__name__})"
-            raise _PassingError(
-                UnusableError("unreachable", what, remedy="check the address and the network")
-            ) from None
+            raise ModelError("unreachable", what, remedy="check the address and the network") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise UnusableError("unreadable", f"the answer cannot be read ({type(error).__name__})") from None
+            raise ModelError("malformed", f"the answer cannot be read ({type(error).__name__})") from None
         if response.status_code != OK:
-            raise _refused(response.status_code, response.headers, b"".join(refusal), post)
+            raise from_response(response.status_code, response.headers, b"".join(refusal), post.hide_keys)
 
 
-async def _read(response: httpx2.Response, take: Callable[[bytes], None], limit: int) -> None:
+async def _read(response: httpx2.Response, take: Callable[[bytes], object], limit: int) -> None:
     size = 0
     async for piece in response.aiter_bytes():
         size += len(piece)
         if size > limit:
-            raise UnusableError("huge", f"the answer is larger than {limit:,} bytes", remedy="ask for less")
-        if piece:
-            take(piece)
-
-
-def _broken_off(fault: UnusableError) -> BrokenOffError:
-    return BrokenOffError(fault.kind, fault.what, remedy=fault.remedy)
-
-
-def _refused(status: int, headers: Mapping[str, str], answer: bytes, post: Post) -> Exception:
-    if status in NO_ENTRY:
-        # What is said here may quote the key.
-        return UnusableError("no-key", f"the provider does not accept the key ({status})", remedy="check the key")
-    said = _message(answer)
-    told = post.scrubbed(said)
-    what = f"{status}: {told[:LONGEST_MESSAGE]}"
-    if status == TOO_MANY:
-        wait = _pause_asked_for(headers, answer)
-        remedy = "ask less often: per_minute="
-        return _PassingError(UnusableError("rate-limited", what, remedy=remedy, said=told, wait=wait))
-    if status == SLOW or status >= SERVER:
-        wait = _pause_asked_for(headers, answer)
-        return _PassingError(UnusableError("server-error", what, remedy="try later", said=told, wait=wait))
-    if status == TOO_LARGE or (status == BAD_REQUEST and is_overflow(said)):
-        remedy = "state the model's window"
-        return UnusableError("too-long", what, remedy=remedy, window=learn_window(said), said=told)
-    return UnusableError("rejected", what, remedy="check the model's name and the address", said=told)
-
-
-def _pause_asked_for(headers: Mapping[str, str], answer: bytes) -> float | None:
-    """The seconds a provider asks to wait: in its headers, or as Google does in the details of its error."""
-    wait = retry_after(headers)
-    if wait is not None:
-        return wait
-    try:
-        details = msgspec.json.decode(answer, type=_Refusal).error.details
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    found = (_DURATION.fullmatch(each.delay) for each in details)
-    return next((float(delay[1]) for delay in found if delay is not None), None)
-
-
-class _Detail(msgspec.Struct):
-    delay: str = msgspec.field(name="retryDelay", default="")
-
-
-class _Reasons(msgspec.Struct):
-    details: list[_Detail] = []
-
-
-class _Refusal(msgspec.Struct):
-    error: _Reasons
-
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
-"""How Google writes seconds."""
-
-
-def _message(answer: bytes) -> str:
-    """What an error says, in the form every provider here has, or as plain text."""
-    try:
-        match msgspec.json.decode(answer):
-            case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
-                return printable_line(said[:LONGEST_READ])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    return printable_line(answer.decode("utf-8", "replace")[:LONGEST_READ])
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds a provider asks to wait: a number, or a time, which is held against the provider's own clock."""
-    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
-        try:
-            return max(0.0, float(headers[name]) / unit)
-        except (KeyError, ValueError):
-            continue
-    try:
-        until = parsedate_to_datetime(headers["retry-after"])
-        return max(0.0, (until - parsedate_to_datetime(headers["date"])).total_seconds())
-    except (KeyError, ValueError, TypeError):
-        return None
+            raise TooLargeError("malformed", f"the answer is larger than {limit:,} bytes", remedy="ask for less")
+        if piece and take(piece):
+            return

@@ -9,7 +9,7 @@ import msgspec
 from windowsill.history.folds import Brief, Style
 from windowsill.messages import Usage
 from windowsill.writers import Material, ModelWriter, Writer, Written
-from windowsill.writers.faults import UnusableError, note
+from windowsill.writers.errors import UnusableError, note
 from windowsill.writers.offline import Offline
 
 RECORDED = "Recorded by code, not by the model:"

@@ -10,17 +10,9 @@ import msgspec
 
 from windowsill import formats
 from windowsill.errors import InputError, NotFoundError
-from windowsill.redaction import usual
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.faults import HIDDEN, ModelError, hide_keys
 
 OWN_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
-
-HIDDEN = "[key]"
-
-_KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+", re.IGNORECASE)
-"""What looks like a key, ours or another's, or a part of one: providers quote them in their errors, with stars in the
-middle. Whole keys of all other formats are known to `redaction`."""
-
 
 _LOOKS_LIKE_KEY = re.compile(r"sk-(?=\S*\d)\S{16,}|AIza\S{20,}")
 
@@ -90,26 +82,21 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.url + path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
 
     def headers(self) -> dict[str, str]:
-        """The headers of a request, the key among them; `UnusableError` where there must be one and is not."""
+        """The headers of a request, the key among them; `ModelError` where there must be one and is not."""
         if self.key is None and self.own:
             names = " or ".join(self._api.key_variables)
-            raise UnusableError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
+            raise ModelError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
         if self.key is not None and not self.key.fits_a_header:
             what = f"the key for {self.provider.name} holds characters that no key has"
-            raise UnusableError("no-key", what, remedy="copy it again, without quotes and line breaks")
+            raise ModelError("no-key", what, remedy="copy it again, without quotes and line breaks")
         known = {} if self.key is None else {self._api.key_header: self._api.key_prefix + self.key.reveal()}
         return {"content-type": "application/json", **self._api.headers, **known}
 
-    def scrubbed(self, text: str) -> str:
+    def hide_keys(self, text: str) -> str:
         """A text without the key, and without anything that looks like one."""
         if self.key is not None and self.key.reveal():
             text = text.replace(self.key.reveal(), HIDDEN)
-        return without_keys(text)
-
-
-def without_keys(text: str) -> str:
-    """A text without anything that looks like a key."""
-    return usual().known.redacted(_KEYS.sub(HIDDEN, text))
+        return hide_keys(text)
 
 
 def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", key: str = "") -> Endpoint:
@@ -141,7 +128,7 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
 
 
 def _shown(name: str) -> str:
-    return without_keys(name[:40])
+    return hide_keys(name[:40])
 
 
 def _checked(url: str) -> str:

@@ -11,7 +11,7 @@ from windowsill.history.folds import Brief
 from windowsill.writers import Material, Written, prompts
 from windowsill.writers.asker import SEPARATE, UNKNOWN_WINDOW, Asker, Book, limit_of
 from windowsill.writers.calling import Caller
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.errors import UnusableError
 from windowsill.writers.judging import judge
 
 Function: TypeAlias = Callable[[str], Awaitable[str]]

@@ -12,7 +12,7 @@ from windowsill.history.folds import Brief
 from windowsill.history.voice import own_words
 from windowsill.messages import Message, Reply, Unknown, Usage
 from windowsill.writers import Material
-from windowsill.writers.faults import UnusableError, note
+from windowsill.writers.errors import UnusableError, note
 from windowsill.writers.objects import state
 from windowsill.writers.parsing import Parsed, compact, summary
 from windowsill.writers.scripts import script_of

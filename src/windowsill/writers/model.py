@@ -27,7 +27,8 @@ from windowsill.writers import Material, ModelWriter, Shared, Written, asking, p
 from windowsill.writers.asker import SEPARATE, UNKNOWN_WINDOW, Asker, Book, instruction_for, limit_of
 from windowsill.writers.calling import Caller, Manners, Post
 from windowsill.writers.endpoints import PROVIDERS, Endpoint, endpoint
-from windowsill.writers.faults import FaultKind, UnusableError
+from windowsill.writers.errors import FaultKind, UnusableError
+from windowsill.writers.faults import ModelError
 from windowsill.writers.function import Function, FunctionWriter
 from windowsill.writers.judging import Said, judge, said
 from windowsill.writers.metering import meter
@@ -63,7 +64,8 @@ class EndpointWriter(Asker):
             where = self._place(brief, material)
             where.headers()
             opened = self._caller.client(own_machine=where.on_this_machine)
-        except UnusableError as fault:
+        except (ModelError, UnusableError) as error:
+            fault = UnusableError.of(error) if isinstance(error, ModelError) else error
             book.fault("", fault)
             raise book.unusable(fault.kind, fault.what, fault.remedy) from None
         async with opened as client:
@@ -115,7 +117,7 @@ class EndpointWriter(Asker):
         body: bytes,
         format: str,
     ) -> Written:
-        post = Post(where.address(where.model), where.headers(), body, where.scrubbed)
+        post = Post(where.address(where.model), where.headers(), body, where.hide_keys)
         answer = await self._answer(client, where, post, format)
         book.charge(answer.usage)
         judged = judge(answer.text, brief, material, tags=stage == SHARED)
@@ -129,6 +131,8 @@ class EndpointWriter(Asker):
             try:
                 answer = said(format, await self._caller.send(client, post))
                 used = answer.usage
+            except ModelError as error:
+                raise UnusableError.of(error) from None
             except UnusableError as fault:
                 used = fault.usage
                 raise

@@ -7,7 +7,7 @@ import math
 from typing import Any, NoReturn
 
 from windowsill import schemas
-from windowsill.writers.faults import UnusableError, note
+from windowsill.writers.errors import UnusableError, note
 from windowsill.writers.fences import fences
 from windowsill.writers.parsing import Parsed, spoken
 

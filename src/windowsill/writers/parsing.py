@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from windowsill.writers.faults import FaultKind, UnusableError, note
+from windowsill.writers.errors import FaultKind, UnusableError, note
 from windowsill.writers.fences import fences
 from windowsill.writers.refusals import is_refusal
 

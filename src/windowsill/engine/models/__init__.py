@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windowsill.engine.models.base import Answer, Asked, Delta, DeltaKind, FaultKind, Model, ModelError
+from windowsill.engine.models.base import Answer, Asked, Delta, DeltaKind, Model
 from windowsill.engine.models.function import FunctionModel
 from windowsill.engine.models.http import HttpModel
 from windowsill.errors import InputError
+from windowsill.writers.faults import FaultKind, ModelError
 
 __all__ = [
     "Answer",

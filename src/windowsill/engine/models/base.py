@@ -5,28 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from windowsill.compose import Payload
-from windowsill.errors import WindowsillError
 
 DeltaKind: TypeAlias = Literal["text", "reasoning", "tool_call"]
-
-FaultKind: TypeAlias = Literal[
-    "overflow",  # the request does not fit the model's window
-    "rate-limited",
-    "server",  # the provider is broken or busy
-    "timeout",
-    "unreachable",
-    "no-key",  # there is none, or it is not accepted
-    "refused",  # the provider does not take the request
-    "malformed",  # what came is no answer
-]
-
-PASSING: frozenset[FaultKind] = frozenset({"rate-limited", "server", "timeout", "unreachable"})
-"""Faults that may be gone the next time, unless whoever raises one knows better."""
 
 
 class Asked(msgspec.Struct):
@@ -75,26 +60,3 @@ class Model(ABC):
     def opened(self) -> AbstractAsyncContextManager[None]:
         """Keep what the questions of one run share, such as a connection, until the run ends."""
         return nullcontext()
-
-
-class ModelError(WindowsillError):
-    """A model gave no answer. `kind` says why, `passing` whether it may go better the next time."""
-
-    def __init__(
-        self,
-        kind: FaultKind,
-        what: str,
-        *,
-        remedy: str = "",
-        said: str = "",
-        retry_after: float | None = None,
-        passing: bool | None = None,
-        **about: Any,
-    ) -> None:
-        self.kind = kind
-        self.said = said
-        """The provider's own words without keys, for `session.overflowed`."""
-        self.retry_after = retry_after
-        """The seconds the provider asks to be left alone."""
-        self.passing = kind in PASSING if passing is None else passing
-        super().__init__(what, remedy=remedy, **about)

@@ -9,16 +9,15 @@ from typing import Any
 import msgspec
 
 from windowsill import formats
-from windowsill.engine.models.base import Asked, Delta, Model, ModelError
-from windowsill.engine.models.faults import failed
+from windowsill.engine.models.base import Asked, Delta, Model
 from windowsill.errors import FormatError, UnknownModelError
 from windowsill.formats import ProviderSpec
 from windowsill.formats.gemini.spelling import camel
 from windowsill.formats.streaming import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
-from windowsill.formats.streaming.pieces import loose
 from windowsill.formats.wire import Fields, any_decoder, decode, encode, fields_decoder, join_body, take_out
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
 from windowsill.models import find
+from windowsill.writers.faults import ModelError, reported_error
 
 NO_NAME = "unknown"
 """The model of an answer where nobody says one: the providers' own clients want some name."""
@@ -140,15 +139,15 @@ def _raw(value: Any) -> msgspec.Raw:
 # Answers
 
 
-def read_answer(body: bytes, format: str, scrubbed: Callable[[str], str]) -> list[Message]:
+def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> list[Message]:
     """The messages of a whole answer, as a session will read them; `ModelError` when it is none."""
     try:
         formats.get(format).read_reply(body)
         messages = formats.read_added(body, format=format).messages
     except FormatError as error:
-        what = f"the answer is not in its format: {scrubbed(error.what)}"
+        what = f"the answer is not in its format: {hide_keys(error.what)}"
         unread = ModelError("malformed", what, remedy="check the address and the format")
-        raise reported_error(body, scrubbed) or unread from None
+        raise reported_error(body, hide_keys) or unread from None
     if not messages or any(message.role != "assistant" for message in messages):
         what = "the answer holds no message of the assistant"
         raise ModelError("malformed", what, remedy="check the address and the format")
@@ -185,19 +184,6 @@ def delta_of(event: Event) -> Delta | None:
             return Delta("tool_call", name)
         case CallDelta(arguments=arguments):
             return Delta("tool_call", arguments)
-    return None
-
-
-def reported_error(data: bytes, scrubbed: Callable[[str], str]) -> ModelError | None:
-    """The error that came in the place of an answer, or the reason why a question was blocked; `None` if it is none."""
-    match loose(data):
-        case {"promptFeedback": {"blockReason": str(reason)}}:
-            what = f"the provider blocked the request ({scrubbed(reason)})"
-            return ModelError("refused", what, remedy="ask something else, or another model")
-        case {"error": {"message": str(what)} as told}:
-            return failed(what, " ".join(str(told.get(each, "")) for each in ("type", "code", "status")), scrubbed)
-        case {"error": str(what)}:
-            return failed(what, "", scrubbed)
     return None
 
 

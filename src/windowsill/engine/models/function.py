@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from windowsill import formats, user_function
-from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
+from windowsill.engine.models.base import Answer, Asked, Delta, Model
 from windowsill.engine.models.bodies import decoded_request, deltas, read_answer, render_reply
-from windowsill.engine.models.faults import raised
 from windowsill.errors import FormatError
 from windowsill.formats.wire import to_bytes
 from windowsill.messages import text_message
-from windowsill.writers.endpoints import without_keys
+from windowsill.writers.faults import ModelError, from_exception, hide_keys
 
 
 class FunctionModel(Model):
@@ -45,7 +44,7 @@ class FunctionModel(Model):
         began = self._clock()
         given = await self._call(decoded_request(asked, self.format, self.name))
         body = self._body(given)
-        messages = read_answer(body, self.format, without_keys)
+        messages = read_answer(body, self.format, hide_keys)
         for delta in deltas(messages):
             listen(delta)
         return Answer(body=body, seconds=self._clock() - began)
@@ -54,7 +53,7 @@ class FunctionModel(Model):
         try:
             return await user_function.call(self._function, request)
         except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
-            raise raised(error, self._called) from None
+            raise from_exception(error, self._called) from None
 
     def _body(self, given: Any) -> bytes:
         try:

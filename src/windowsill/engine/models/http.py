@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from windowsill import formats
-from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
-from windowsill.engine.models.bodies import complete_body, delta_of, deltas, has_content, read_answer, reported_error
-from windowsill.engine.models.faults import failed, met
+from windowsill.engine.models.base import Answer, Asked, Delta, Model
+from windowsill.engine.models.bodies import complete_body, delta_of, deltas, has_content, read_answer
 from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.formats import streaming
 from windowsill.formats.streaming import Event, Failed
@@ -23,7 +22,7 @@ from windowsill.formats.streaming.events import MALFORMED
 from windowsill.models import find
 from windowsill.writers.calling import BrokenOffError, Caller, Manners, Post
 from windowsill.writers.endpoints import Endpoint, endpoint
-from windowsill.writers.faults import UnusableError
+from windowsill.writers.faults import ModelError, from_report, reported_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,15 +36,16 @@ LARGEST = 64 * 1024 * 1024
 
 
 class StreamListener:
-    """One answer as it comes. An error that the provider reports on the way is raised as a `ModelError`."""
+    """One answer as it comes; an error that the provider reports on the way is raised when it is closed."""
 
-    def __init__(self, format: str, listen: Callable[[Delta], None], scrubbed: Callable[[str], str]) -> None:
+    def __init__(self, format: str, listen: Callable[[Delta], None], hide_keys: Callable[[str], str]) -> None:
         self._format = format
         self._listen = listen
-        self._scrubbed = scrubbed
+        self._hide_keys = hide_keys
         self._stream = streaming.stream(format)
         self._opening: bytes | None = b""
         self._pieces: list[bytes] | None = None
+        self._error: ModelError | None = None
 
     @property
     def whole(self) -> bytes | None:
@@ -57,8 +57,8 @@ class StreamListener:
         """Whether the end has not come."""
         return self._stream.partial
 
-    def take(self, piece: bytes) -> None:
-        """More bytes, torn anywhere."""
+    def take(self, piece: bytes) -> bool:
+        """Take more bytes, torn anywhere; return true when an error makes the rest of no interest."""
         if self._opening is not None:
             piece = self._opening + piece
             self._opening = None if piece.strip() else piece
@@ -69,39 +69,45 @@ class StreamListener:
             self._pieces.append(piece)
         elif self._opening is None:
             self._feed(lambda: self._stream.feed(piece))
+        return self._error is not None
 
     def close(self) -> None:
-        """Nothing more comes."""
-        if self._pieces is None:
+        """End the answer; raise the error that the provider reported in it."""
+        if self._pieces is None and self._error is None:
             self._feed(self._stream.close)
+        if self._error is not None:
+            raise self._error
 
     def tell(self, body: bytes) -> None:
         """Let the listener hear an answer that came in one piece; `ModelError` when it is none."""
-        for delta in deltas(read_answer(body, self._format, self._scrubbed)):
+        for delta in deltas(read_answer(body, self._format, self._hide_keys)):
             self._listen(delta)
 
     def body(self) -> bytes:
         """The answer as far as it came; `ModelError` when it cannot be read."""
         body = self._stream.body()
-        read_answer(body, self._format, self._scrubbed)
+        read_answer(body, self._format, self._hide_keys)
         return body
 
     @property
     def has_content(self) -> bool:
         """Whether words or calls came; part of an answer in one piece is not to be read."""
         try:
-            return self._pieces is None and has_content(read_answer(self._stream.body(), self._format, self._scrubbed))
+            return self._pieces is None and has_content(read_answer(self._stream.body(), self._format, self._hide_keys))
         except ModelError:
             return False
 
-    def _feed(self, events: Callable[[], list[Event]]) -> None:
+    def _feed(self, feed: Callable[[], list[Event]]) -> None:
         try:
-            arrived = events()
+            events = feed()
         except FormatError as error:
-            raise ModelError("malformed", self._scrubbed(error.what), remedy="check the address") from None
-        for event in arrived:
+            self._error = ModelError("malformed", self._hide_keys(error.what), remedy="check the address")
+            return
+        for event in events:
             if isinstance(event, Failed) and event.kind != MALFORMED:
-                raise reported_error(event.data, self._scrubbed) or failed(event.what, event.kind, self._scrubbed)
+                error = reported_error(event.data, self._hide_keys)
+                self._error = error or from_report(event.what, event.kind, self._hide_keys)
+                return
             if (delta := delta_of(event)) is not None:
                 self._listen(delta)
 
@@ -153,7 +159,7 @@ class HttpModel(Model):
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
         """The answer; what fails in passing is asked again unless something of an answer has come."""
         began = self._clock()
-        hearing = StreamListener(self.format, listen, self._where.scrubbed)
+        hearing = StreamListener(self.format, listen, self._where.hide_keys)
         try:
             with anyio.move_on_after(self._caller.manners.patience):
                 body = await self._send(self._post(asked), hearing)
@@ -161,8 +167,6 @@ class HttpModel(Model):
             fault = BrokenOffError("timeout", "the model gave no answer in time", remedy="raise patience=")
         except BrokenOffError as broken:
             fault = broken
-        except UnusableError as error:
-            raise met(error) from None
         return self._broken(fault, hearing, began)
 
     @asynccontextmanager
@@ -213,7 +217,7 @@ class HttpModel(Model):
             stream=self.stream,
         )
         headers = {**self._where.headers(), **asked.payload.headers}
-        return Post(self._where.address(model, stream=self.stream), headers, sent, self._where.scrubbed)
+        return Post(self._where.address(model, stream=self.stream), headers, sent, self._where.hide_keys)
 
     def _answer(self, body: bytes | None, hearing: StreamListener, began: float) -> Answer:
         if body is not None:
@@ -228,7 +232,7 @@ class HttpModel(Model):
         """What came before it broke off, if that says anything."""
         hearing.close()
         if hearing.partial and not hearing.has_content:
-            raise met(fault) from None
+            raise fault from None
         return Answer(body=hearing.body(), partial=hearing.partial, seconds=self._clock() - began)
 
 

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeAlias, get_args
 from anyio.lowlevel import checkpoint
 
 from windowsill import formats
-from windowsill.engine.models.base import Answer, Asked, Delta, Model, ModelError
+from windowsill.engine.models.base import Answer, Asked, Delta, Model
 from windowsill.engine.models.bodies import decoded_request, read_answer
 from windowsill.errors import SettingError
 from windowsill.formats.wire import encode
 from windowsill.testing.models.making import answer_of, mark_of, message_of, told
 from windowsill.testing.models.scripted import Scripted
-from windowsill.writers.endpoints import without_keys
+from windowsill.writers.faults import ModelError, hide_keys
 
 Kind: TypeAlias = Literal[
     "ok", "overflow", "server", "rate-limited", "partial", "malformed-arguments", "unknown-tool", "repeat"
@@ -96,7 +96,7 @@ class Chaos(Model):
 
     def _seen(self, answer: Answer) -> Answer:
         """The answer, after its calls were noted: they are what is repeated."""
-        messages = read_answer(answer.body, self.format, without_keys)
+        messages = read_answer(answer.body, self.format, hide_keys)
         calls = [(call.name, call.arguments) for message in messages for call in message.calls]
         self._last = calls or self._last
         return answer

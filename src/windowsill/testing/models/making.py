@@ -12,7 +12,7 @@ from windowsill.errors import InputError
 from windowsill.formats.wire import encode
 from windowsill.messages import Block, Message, Text, ToolUse, Usage, text_length
 from windowsill.testing.answers import Call
-from windowsill.writers.endpoints import without_keys
+from windowsill.writers.faults import hide_keys
 
 CHARACTERS = 4
 """Of a token, give or take: the usage of an answer that nobody counted."""
@@ -38,7 +38,7 @@ def answer_of(message: Message, asked: Asked, format: str, *, name: str = "", pa
 
 def told(answer: Answer, format: str, listen: Callable[[Delta], None]) -> Answer:
     """The same answer, after a listener heard it."""
-    for delta in deltas(read_answer(answer.body, format, without_keys)):
+    for delta in deltas(read_answer(answer.body, format, hide_keys)):
         listen(delta)
     return answer
 

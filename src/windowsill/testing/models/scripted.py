@@ -10,9 +10,9 @@ from anyio.lowlevel import checkpoint
 from windowsill import formats
 from windowsill.engine.models.base import Answer, Asked, Delta, Model
 from windowsill.engine.models.bodies import decoded_request
-from windowsill.engine.models.faults import raised
 from windowsill.errors import InputError
 from windowsill.testing.models.making import answer_of, mark_of, message_of, told
+from windowsill.writers.faults import from_exception
 
 
 class Scripted(Model):
@@ -60,7 +60,7 @@ class Scripted(Model):
         while callable(item):
             item = _given(item, request)
         if isinstance(item, Exception):
-            raise raised(item, "the script") from None
+            raise from_exception(item, "the script") from None
         if isinstance(item, BaseException):
             raise item
         return item
