@@ -105,8 +105,8 @@ class StreamListener:
             return
         for event in events:
             if isinstance(event, Failed) and event.kind != MALFORMED:
-                error = reported_error(event.data, self._hide_keys)
-                self._error = error or from_report(event.what, event.kind, self._hide_keys)
+                found = reported_error(event.data, self._hide_keys)
+                self._error = found or from_report(event.what, event.kind, self._hide_keys)
                 return
             if (delta := delta_of(event)) is not None:
                 self._listen(delta)
