@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.history.marker import Facts, as_facts, gather, marker
-from windowsill.history.view import Item
+from windowsill.history.view import Item, View
 from windowsill.history.voice import is_own, own_words
 from windowsill.messages import Message, Text, ToolResult, text_message
-from windowsill.tokens import Weight
+from windowsill.tokens import Scale, Weight, counter, framing, image_rule
 
 pytestmark = pytest.mark.unit
 
@@ -30,9 +30,10 @@ def item(id, *, own=False, tools=(), fold=0, facts=None, hides=0):
 
 
 def gathered(items, words, room=1_000):
-    return gather(
-        items, tokens=lambda each: [10] * len(each), read=lambda each: text_message("user", words[each.id]), room=room
-    )
+    view = View(items)
+    view.scale = Scale(counter("chars/4"), framing=framing("generic"), images=image_rule("generic"))
+    view.reader = lambda each: text_message("user", words[each.id])
+    return gather(view, items, room)
 
 
 def test_the_users_own_words_are_quoted_word_for_word():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.history.units import cut_points, units
+from windowsill.history.units import units
 from windowsill.history.view import Item
 from windowsill.tokens import Weight
 
@@ -29,7 +29,6 @@ def test_parallel_calls_and_their_results_are_one_unit():
         item("assistant"),
     ]
     assert shape(items) == [(0, 1, False), (1, 4, False), (4, 5, False)]
-    assert cut_points(items) == [0, 1, 4]
 
 
 def test_reasoning_belongs_to_the_message_after_it():
@@ -78,9 +77,9 @@ def test_units_cover_the_view_without_gap_or_overlap(items):
 
 
 @given(conversations)
-def test_no_cut_point_parts_a_result_from_the_last_call_of_its_id(items):
+def test_no_cut_between_units_parts_a_result_from_the_last_call_of_its_id(items):
     """Wherever a view may be cut, every result after the cut has its call after the cut, or none at all."""
-    for cut in cut_points(items):
+    for cut in [unit.start for unit in units(items)]:
         before = {id for each in items[:cut] for id in each.calls}
         answered_later = set()
         for index in range(cut, len(items)):

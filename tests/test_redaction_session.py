@@ -132,7 +132,7 @@ def test_quote_is_cleaned_before_it_is_cut(room):
     """Half a key would not be known as one."""
     session = opened(budget=50_000)
     session.add(f"It is {TOKEN} " * 30)
-    facts = gather(session.items(), tokens=session.view.each, read=session.view.read, room=room)
+    facts = gather(session.view, session.items(), room)
     ((_, quoted),) = facts.said
     assert "[...]" in quoted
     assert not any(TOKEN[start : start + 6] in quoted for start in range(len(TOKEN) - 5))

@@ -1,7 +1,5 @@
 """A strategy that is kept while a session grows plans what a new one plans."""
 
-import math
-
 import msgspec
 import pytest
 
@@ -9,13 +7,22 @@ from conversations import result, text_block, use
 from sessions import TASK, opened, turn
 from windowsill import strategies
 from windowsill.budget import Budget
-from windowsill.history.survey import survey
 from windowsill.history.view import View
-from windowsill.strategies.selecting import Candidates, Selector, StandIns
+from windowsill.strategies.selecting import Candidate, Selector, StandIns
 
 pytestmark = pytest.mark.contract
 
-NAMES = ("sliding-window", "mask", "importance", "priority", "summarize", "compact", "condense", "extract")
+NAMES = (
+    "sliding-window",
+    "mask",
+    "importance",
+    "priority",
+    "summarize",
+    "compact",
+    "condense",
+    "extract",
+    "outputs:budget=400",
+)
 
 
 def steps():
@@ -80,29 +87,11 @@ def test_plans_after_a_fold_are_those_of_a_new_strategy(name):
     assert plan == strategies.get(name).plan(anew(view), budget_of(view))
 
 
-def test_tokens_of_units_are_counted_again_when_units_are_joined():
-    """A late result makes one unit of several."""
-    session = opened(budget=1_000_000)
-    for message in steps():
-        session.add(message)
-        view, new = session.view, anew(session.view)
-        grown, fresh = survey(view).tally(view), survey(new).tally(new)
-        assert (grown.units, grown.sizes) == (fresh.units, fresh.sizes)
-
-
 def test_what_is_smaller_stays_where_something_better_does_not_fit():
     """Room is filled best first, and what does not fit is passed over."""
     session = opened(budget=1_000_000)
     for message in steps():
         session.add(message)
-    found = Candidates(
-        starts=[1, 2, 3],
-        stops=[2, 3, 4],
-        scores=[0.3, 0.2, 0.1],
-        tokens=[100.0, 500.0, 100.0],
-        kinds={},
-        gaps=[],
-        forced=math.inf,
-    )
+    found = [Candidate(1, 2, 0.3, 100.0), Candidate(2, 3, 0.2, 500.0), Candidate(3, 4, 0.1, 100.0)]
     selector = Selector(session.view, budget_of(session.view), found, StandIns(gap=2, share=0.1, least=1, quote=0))
-    assert list(selector._keep(250.0, 1_000.0)) == [1, 0, 1]
+    assert selector._keep(250.0, 1_000.0) == {0, 2}

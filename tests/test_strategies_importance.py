@@ -17,7 +17,7 @@ from windowsill.history.units import units
 from windowsill.history.view import Item, View
 from windowsill.strategies import get
 from windowsill.strategies.importance import Importance
-from windowsill.strategies.scoring import Memory
+from windowsill.strategies.scoring import ScoreMemory
 from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit
@@ -410,11 +410,12 @@ def test_criterion_a_long_session_does_not_get_slower():
 def test_criterion_memory_stays_small():
     """002 11.2: what is known of hidden messages is forgotten in time."""
     items = [Item(number, number, number, str(number), "user", Weight()) for number in range(5_000)]
-    view, memory = View(items), Memory()
-    assert memory.recall(view, lambda item: item.seq) == list(range(5_000))
+    view, memory = View(items), ScoreMemory()
+    assert memory.values(view, lambda item: item.seq) == list(range(5_000))
     view.items = items[-10:]
-    assert memory.recall(view, lambda _: "asked again") == list(range(4_990, 5_000))
-    assert len(memory.of(view)) == 10
+    assert memory.values(view, lambda _: -1) == list(range(4_990, 5_000))
+    view.items = items[:10]
+    assert memory.values(view, lambda _: -1) == [-1] * 10
 
 
 message = st.one_of(

@@ -13,11 +13,9 @@ from windowsill import Budget, SettingError, strategies
 from windowsill.compose.checking import checked
 from windowsill.compose.summaries import fill
 from windowsill.history.units import units
-from windowsill.history.view import sum_weights
 from windowsill.session.folding import commit_fold
-from windowsill.strategies import Strategy
+from windowsill.strategies import Strategy, items_of, new_tokens, turns, units_after_task
 from windowsill.strategies.summarize import Summarize
-from windowsill.strategies.turns import live_tokens, replaceable, turns
 from windowsill.writers import Written
 
 pytestmark = pytest.mark.unit
@@ -222,9 +220,9 @@ def test_what_the_summary_weighs_is_not_counted_as_new():
     session = opened()
     chat(session, 25)
     follow(session, Summarize(), text="told " * 300)
-    found = replaceable(session.view).items
+    found = items_of(session.view, units_after_task(session.view))
     new = session.view.tokens(*(item for item in found if not item.fold))
-    assert live_tokens(session.view, replaceable(session.view)) == new < session.view.tokens(*found) - 300
+    assert new_tokens(session.view, units_after_task(session.view)) == new < session.view.tokens(*found) - 300
 
 
 def test_a_pin_that_is_left_of_a_turn_is_no_turn():
@@ -261,14 +259,6 @@ def test_pins_share_out_the_room_for_quotations():
     assert len(proposals[0].stand_ins) == 2
     quoted = sum(stand_in.text.count("why") for stand_in in proposals[0].stand_ins)
     assert 0 < quoted <= 0.1 * BUDGET.limit
-
-
-@settings(max_examples=30)
-@given(conversations(), st.integers(0, 40))
-def test_units_weigh_what_their_items_weigh(session, count):
-    """However many of them there are."""
-    chosen = replaceable(session.view)[:count]
-    assert chosen.weight == sum_weights(item.weight for item in chosen.items)
 
 
 def test_units_stay_whole_where_a_turn_ends_inside_one():

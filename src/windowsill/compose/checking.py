@@ -175,7 +175,7 @@ def _check_runs(view: View, runs: list[Run]) -> None:
         if where.start not in starts or (where.stop not in starts and where.stop != len(view.items)):
             raise FoldError(
                 f"messages {run.first} to {run.last} split a tool call from its result",
-                remedy="cut only at the view's cut points (windowsill.history.units.cut_points)",
+                remedy="cut only between units (windowsill.history.units.units)",
             )
         if task is not None and where.start <= task < where.stop:
             raise FoldError("a fold may not hide the task", remedy="leave the first user message out of it")

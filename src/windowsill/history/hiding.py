@@ -6,30 +6,19 @@ from collections.abc import Sequence
 
 from windowsill.history.folds import Part, Run
 from windowsill.history.marker import Facts, as_facts
-from windowsill.history.survey import Survey
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Block, Message
 from windowsill.tokens import Weight
 
 
 def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message) -> Run:
-    """The span that hides these neighbours and shows `stand_in`; `facts` are what code knows of them."""
-    return _run(view, (items[0].first, items[-1].last), sum_weights(item.weight for item in items), facts, stand_in)
-
-
-def hide_between(view: View, known: Survey, start: int, stop: int, facts: Facts, stand_in: Message) -> Run:
-    """The same for the items of a view between two positions."""
-    ends = (view.items[start].first, view.items[stop - 1].last)
-    return _run(view, ends, known.weight(start, stop), facts, stand_in)
-
-
-def _run(view: View, ends: tuple[int, int], hidden: Weight, facts: Facts, stand_in: Message) -> Run:
+    """Return the span that hides these neighbours and shows `stand_in`; `facts` are what code knows of them."""
     weight = view.weigh(stand_in)
     return Run(
-        first=ends[0],
-        last=ends[1],
+        first=items[0].first,
+        last=items[-1].last,
         hides=facts.messages,
-        saves=hidden - weight,
+        saves=sum_weights(item.weight for item in items) - weight,
         weight=weight,
         facts=as_facts(facts),
     )

@@ -6,13 +6,11 @@ messages again.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from windowsill.history.survey import Survey, between
 from windowsill.history.view import Item, View
 from windowsill.history.voice import own_words
 from windowsill.messages import Message, text_message
@@ -38,57 +36,22 @@ class Facts(msgspec.Struct, omit_defaults=True):
     """How many of the user's messages there was no room to quote."""
 
 
-def gather(
-    items: Sequence[Item], *, tokens: Callable[[Sequence[Item]], list[int]], read: Callable[[Item], Message], room: int
-) -> Facts:
-    """The facts of hidden items, with the user's words quoted within `room` characters: first and last come first."""
+def gather(view: View, items: Sequence[Item], room: int) -> Facts:
+    """Gather the facts of hidden items, the user's words quoted within `room` characters: first and last come first."""
     facts = Facts(calls={}, said=[])
-    for item, weight in zip(items, tokens(items), strict=True):
+    for item, tokens in zip(items, view.each(items), strict=True):
         if item.fold:
             _take_over(facts, item)
             continue
         facts.messages += 1
-        facts.tokens += weight
-        _count_calls(facts, item.tools)
-        if item.own and (words := _quotable(read(item))):
+        facts.tokens += tokens
+        for name in item.tools:
+            facts.calls[name] = facts.calls.get(name, 0) + 1
+        if item.own and (words := _quotable(view.read(item))):
             facts.said.append((item.id, words))
-    return _quoted(facts, room)
-
-
-def gather_between(view: View, known: Survey, start: int, stop: int, room: int) -> Facts:
-    """The same facts of the items of a view between two positions, from what its survey knows of them."""
-    tally = known.tally(view)
-    each, sums = tally.each, tally.sums
-    folds = between(known.folds, start, stop)
-    facts = Facts(
-        messages=stop - start - len(folds),
-        tokens=sums[stop] - sums[start] - sum(each[place] for place in folds),
-        calls={},
-        said=[],
-    )
-    for place in folds:
-        _add_between(facts, view, known, start, place)
-        _take_over(facts, view.items[place])
-        start = place + 1
-    _add_between(facts, view, known, start, stop)
-    return _quoted(facts, room) if facts.said else facts
-
-
-def _add_between(facts: Facts, view: View, known: Survey, start: int, stop: int) -> None:
-    """Add the calls between two positions, and what the user wrote."""
-    _count_calls(facts, known.tools[known.called[start] : known.called[stop]])
-    facts.said += _said(view, known, start, stop)
-
-
-def _said(view: View, known: Survey, start: int, stop: int) -> Iterator[tuple[str, str]]:
-    """What the user wrote between two positions; read once."""
-    for place in between(known.own, start, stop):
-        item = view.items[place]
-        words = known.words.get(place)
-        if words is None:
-            words = known.words[place] = _quotable(view.read(item))
-        if words:
-            yield item.id, words
+    facts.said, left_out = _fit(facts.said, room)
+    facts.unquoted += left_out
+    return facts
 
 
 def _quotable(message: Message) -> str:
@@ -105,18 +68,6 @@ def _take_over(facts: Facts, item: Item) -> None:
     facts.said.extend(inner.said)
     for name, count in inner.calls.items():
         facts.calls[name] = facts.calls.get(name, 0) + count
-
-
-def _count_calls(facts: Facts, tools: Iterable[str]) -> None:
-    calls = facts.calls
-    for name, count in Counter(tools).items():
-        calls[name] = calls.get(name, 0) + count
-
-
-def _quoted(facts: Facts, room: int) -> Facts:
-    facts.said, left_out = _fit(facts.said, room)
-    facts.unquoted += left_out
-    return facts
 
 
 def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]], int]:

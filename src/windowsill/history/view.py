@@ -115,8 +115,6 @@ class View:
         """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time."""
         self.scale: Scale | None = None
         self.reader: Callable[[Item], Message] | None = None
-        self.surveyed: object = None
-        """What plans found out about the items (see `history.survey`, which alone reads it)."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -138,6 +136,12 @@ class View:
         if self.scale is None:
             raise WindowsillError("this view has no scale", remedy="take the view from a session")
         return self.scale.each([item.weight for item in items])
+
+    def estimates(self, weights: Iterable[Weight]) -> list[float]:
+        """Return weights in tokens, not rounded."""
+        if self.scale is None:
+            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        return self.scale.calibration.estimates(weights)
 
     def weigh(self, message: Message) -> Weight:
         """What a message would weigh here."""
@@ -192,8 +196,6 @@ class View:
         """Show one more message at the end."""
         self.items.append(item)
         self.weight = self.weight + item.weight
-        if not len(self.items) % AT_ONCE:
-            _look_at(self)
 
     def is_uprooted(self, item: Item, terms: bytes = b"") -> bool:
         """Whether what stands before a message is no longer what it was when the message was said.
@@ -267,7 +269,6 @@ class View:
         self.items, self.weight, self.at, self.thread = other.items, other.weight, other.at, other.thread
         self.changes, self.restored = other.changes, other.restored
         self.edits += 1
-        _look_at(self)
 
     def copy(self) -> View:
         """Return a view that shows the same and can be changed by itself."""
@@ -303,18 +304,8 @@ class View:
             self.items[index] = msgspec.structs.replace(item, marks=marked(item.marks, marking))
 
 
-AT_ONCE = 64
-"""How many items are looked at together when they come: one at a time would cost several times as much."""
-
 TASK_IS_WITHIN = 50
 """How many items from the start the task is looked for: programs may speak first, but not for a whole session."""
-
-
-def _look_at(view: View) -> None:
-    """Find out what plans ask of what came, so that no plan has to do it for a whole history."""
-    from windowsill.history.survey import keep_up  # noqa: PLC0415 - a survey is made of what this module gives
-
-    keep_up(view)
 
 
 _NOTHING = Weight()

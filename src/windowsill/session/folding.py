@@ -34,7 +34,7 @@ def fold_run(ledger: Ledger, first: str, last: str, text: str | None, kind: Fold
     if start > stop:
         raise FoldError(f"message {first!r} comes after {last!r}", remedy="name the older one first")
     items = view.items[start : stop + 1]
-    facts = gather(items, tokens=view.each, read=view.read, room=sum(item.weight.bytes for item in items) // 20)
+    facts = gather(view, items, room=sum(item.weight.bytes for item in items) // 20)
     stand_in = text_message("user", text, metadata={"windowsill": "summary"}) if text else marker(facts)
     return commit_fold(ledger, _proposal(kind, reason, (hide(view, items, facts, stand_in),), (stand_in,)))
 

@@ -98,7 +98,7 @@ def _compaction(ledger: Ledger, *, before: int) -> Proposal | None:
     items: list[Item] = view.items[view.leading() : len(view.items) - before]
     if not items:
         return None
-    facts = gather(items, tokens=view.each, read=view.read, room=0)
+    facts = gather(view, items, room=0)
     stand_in = marker(facts)
     run = hide(view, items, facts, stand_in)
     return _proposal("condense", "the provider compacted the conversation", [run], [stand_in])

@@ -16,8 +16,7 @@ from windowsill.history.view import View, build, fold_meta, message_meta, restor
 from windowsill.messages import Message
 from windowsill.session.ledger import Ledger
 from windowsill.session.records import Branch
-from windowsill.strategies import fold_units
-from windowsill.strategies.sliding_window import MARKER_TOKENS
+from windowsill.strategies import MARKER_TOKENS, fold_units
 
 
 def unfold(ledger: Ledger, fold_id: str, span: int | None = None, reason: str = "") -> str:

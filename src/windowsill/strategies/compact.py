@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Brief
+from windowsill.history.units import Unit
 from windowsill.history.view import View
-from windowsill.strategies import Plan
-from windowsill.strategies.free import Free
-from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least, listed, rewrite
-from windowsill.strategies.turns import latest_words, live_tokens, oldest, replaceable, turns
+from windowsill.strategies import (
+    Plan,
+    SummaryStrategy,
+    check_count,
+    items_of,
+    latest_words,
+    least_gain,
+    new_tokens,
+    oldest_units,
+    split_directives,
+    turns,
+    units_after_task,
+)
 
 RETAIN = (
     "List what has to be retained word for word: goals, binding rules, decisions, paths, identifiers, references to "
@@ -24,7 +36,7 @@ SUMMARY = (
 """What is asked for one half when a user states the other; without either the writer's own prompt is used."""
 
 
-class Compact(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Replaces everything but the last `keep` turns by what to retain and a summary, when `threshold` is reached.
 
     The task, pins and running calls stay. When the last turns alone are more than the low mark allows, as in an agent
@@ -53,8 +65,7 @@ class Compact(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         super().__post_init__()
         if not 0 < self.threshold <= 1:
             raise SettingError("threshold", self.threshold, "a share of the window above 0 and up to 1")
-        if not 0 <= self.keep <= LARGEST_COUNT:
-            raise SettingError("keep", self.keep, f"a number of turns from 0 to {LARGEST_COUNT:,}")
+        check_count(self, "keep", "turns")
         if self.instructions and (self.retain or self.summary or self.retain_directives):
             raise SettingError(
                 "instructions", self.instructions, "either the whole prompt here, or its halves as retain and summary"
@@ -81,30 +92,25 @@ class Compact(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not self.enabled:
             return Plan()
         total = budget.fixed + view.tokens()
-        middle = replaceable(view)
+        middle = units_after_task(view)
         brief = self._brief(budget)
         chosen = self._chosen(view, budget, middle, total, brief.room)
-        if not small and live_tokens(view, chosen) < least(budget):
-            return Plan(middle=middle.items)
-        proposal = rewrite(
-            view,
-            chosen,
-            strategy=self.name,
-            reason=f"{total:,} tokens of {budget.limit:,}",
-            quote=int(self.quote * budget.limit),
-            brief=brief,
-        )
-        return Plan(proposals=(proposal,) if proposal else (), middle=middle.items)
+        if not small and new_tokens(view, chosen) < least_gain(budget):
+            return Plan(middle=items_of(view, middle))
+        reason = f"{total:,} tokens of {budget.limit:,}"
+        proposal = self.rewrite(view, chosen, budget, reason=reason, brief=brief)
+        return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
 
-    def _chosen(self, view: View, budget: Budget, middle: Free, total: int, room: int) -> Free:
+    def _chosen(self, view: View, budget: Budget, middle: Sequence[Unit], total: int, room: int) -> list[Unit]:
         found = turns(view)
         cut = len(view.items) if not self.keep else found[-self.keep].start if len(found) > self.keep else 0
         wanted = total - budget.low
         if budget.step and total > budget.high:
             # Whoever sends the whole list again gets the same cut, and the same text in its place, for many turns.
             cut, wanted = 0, budget.to_hide(total)
-        free = middle if not self.keep else middle.without(latest_words(view))
-        return oldest(view, free, cut=cut, wanted=wanted, room=room)
+        words = latest_words(view) if self.keep else None
+        free = [unit for unit in middle if not unit.holds(words)]
+        return oldest_units(view, free, cut=cut, wanted=wanted, room=room)
 
     def _brief(self, budget: Budget) -> Brief:
         brief = self.brief("compact", budget)
@@ -112,7 +118,7 @@ class Compact(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return brief
         halves = [
             "For <retain>: " + (self.retain or RETAIN),
-            *(f"- {each}" for each in listed(self.retain_directives)),
+            *(f"- {each}" for each in split_directives(self.retain_directives)),
             "",
             "For <summary>: " + (self.summary or SUMMARY),
         ]

@@ -10,17 +10,22 @@ composer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 from windowsill.budget import Budget
-from windowsill.errors import SettingError
-from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 from windowsill.messages import Text
-from windowsill.strategies import Plan
-from windowsill.strategies.free import Free
-from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least, rewrite
-from windowsill.strategies.turns import freed_by, live_tokens, oldest, replaceable
+from windowsill.strategies import (
+    Plan,
+    SummaryStrategy,
+    check_count,
+    check_range,
+    items_of,
+    least_gain,
+    new_tokens,
+    oldest_units,
+    tokens_freed,
+    units_after_task,
+)
 
 DECISIONS = (
     "decided",
@@ -39,7 +44,7 @@ DECISIONS = (
 """Words that tell a decision or a commitment."""
 
 
-class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Past the high mark one summary replaces everything between the task and the last `keep` messages.
 
     It has the sections: previous conversation, current work, key technical concepts, relevant files and code, problem
@@ -57,10 +62,8 @@ class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.keep <= LARGEST_COUNT:
-            raise SettingError("keep", self.keep, f"a number of messages from 0 to {LARGEST_COUNT:,}")
-        if not 0 <= self.share <= 1:
-            raise SettingError("share", self.share, "a share of the messages from 0 to 1")
+        check_count(self, "keep", "messages")
+        check_range(self, "share", 0, 1, "a share of the messages from 0 to 1")
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Condense if the high mark is passed; truncate if there is nothing left to condense."""
@@ -68,66 +71,46 @@ class Condense(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         wanted = budget.to_hide(total)
         if wanted <= 0:
             return Plan()
-        middle = replaceable(view, self.keep)
-        items = middle.items
+        middle = units_after_task(view, self.keep)
+        items = items_of(view, middle)
         brief = self.brief("condense", budget)
         # Whoever sends the whole list again gets the same cut, and the same text in its place, for many turns.
         cut = 0 if budget.step else len(view.items)
-        chosen = oldest(view, middle, cut=cut, wanted=wanted, room=brief.room)
+        chosen = oldest_units(view, middle, cut=cut, wanted=wanted, room=brief.room)
         urgent = total > budget.limit
-        if urgent or live_tokens(view, chosen) >= least(budget):
-            condensed = rewrite(
-                view,
-                chosen,
-                strategy=self.name,
-                reason=f"{total:,} tokens passed {budget.high:,}",
-                quote=int(self.quote * budget.limit),
-                brief=brief,
-            )
+        if urgent or new_tokens(view, chosen) >= least_gain(budget):
+            reason = f"{total:,} tokens passed {budget.high:,}"
+            condensed = self.rewrite(view, chosen, budget, reason=reason, brief=brief)
             if condensed is not None:
                 return Plan(proposals=(condensed,), middle=items)
         instead = self.instead(view, budget)
         if urgent and not instead.proposals:
             return Plan(middle=items, notes=("condense: nothing is left to condense or to truncate",))
-        if urgent or freed_by(view, instead.proposals) >= least(budget):
+        if urgent or tokens_freed(view, instead.proposals) >= least_gain(budget):
             return Plan(proposals=instead.proposals, middle=items)
         return Plan(middle=items)
 
     def instead(self, view: View, budget: Budget) -> Plan:
-        """What is done where no summary can be had: hide the oldest `share`, or more if the low mark needs it.
+        """Hide the oldest `share` where no summary can be had, or more if the low mark needs it.
 
         Important messages, decisions and tool calls with their results stay.
         """
         total = budget.fixed + view.tokens()
-        units = replaceable(view)
-        most = self.share * sum(stop - start for start, stop in units.stretches)
+        units = units_after_task(view)
+        most = self.share * sum(unit.stop - unit.start for unit in units)
         wanted = budget.to_hide(total)
-        sums = units.known.tally(view).units
-        stay: list[int] = []
-        count = hidden = looked = 0
-        for number in chain.from_iterable(range(first, last) for first, last in units.ranges):
+        chosen = []
+        count = hidden = 0
+        for unit in units:
             if count >= most and hidden >= wanted:
                 break
-            start, stop = units.known.starts[number], units.known.stop_of(number)
-            looked += 1
-            count += stop - start
-            if self._stays(view, view.items[start:stop]):
-                stay.append(number)
-            else:
-                hidden += sums[number + 1] - sums[number]
-        proposal = self._truncation(view, units[:looked].but_for(stay), budget, total)
+            count += unit.stop - unit.start
+            if not self._stays(view, view.items[unit.start : unit.stop]):
+                chosen.append(unit)
+                hidden += view.tokens_of(unit.weight(view.items))
+        reason = f"{total:,} tokens passed {budget.high:,}, and no summary was to be had"
+        proposal = self.rewrite(view, chosen, budget, reason=reason, brief=None, kind="truncate")
         return Plan(proposals=(proposal,) if proposal else ())
-
-    def _truncation(self, view: View, chosen: Free, budget: Budget, total: int) -> Proposal | None:
-        return rewrite(
-            view,
-            chosen,
-            strategy=self.name,
-            reason=f"{total:,} tokens passed {budget.high:,}, and no summary was to be had",
-            quote=int(self.quote * budget.limit),
-            brief=None,
-            kind="truncate",
-        )
 
     def _stays(self, view: View, items: Sequence[Item]) -> bool:
         """Whether a truncation leaves the items of a unit where they are."""

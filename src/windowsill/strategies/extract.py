@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,21 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Proposal
+from windowsill.history.units import Unit
 from windowsill.history.view import View
-from windowsill.strategies import Plan
-from windowsill.strategies.free import Free
-from windowsill.strategies.sliding_window import MARKER_TOKENS
-from windowsill.strategies.summarize import Wishes, least, rewrite
-from windowsill.strategies.turns import latest_words, live_tokens, oldest, replaceable
+from windowsill.strategies import (
+    MARKER_TOKENS,
+    Plan,
+    SummaryStrategy,
+    items_of,
+    latest_words,
+    least_gain,
+    new_tokens,
+    oldest_units,
+    units_after,
+    units_after_task,
+    units_before,
+)
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
@@ -32,7 +42,7 @@ GENERAL: dict[str, Any] = {
 """What most conversations establish, for those who state no schema. A model can fill it, code hardly can."""
 
 
-class Extract(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keeps a JSON object by `schema` instead of the conversation; after each user input it is brought up to date.
 
     The task, pins, the user's latest words and what came after them stay. Past the high mark the steps since those
@@ -59,58 +69,45 @@ class Extract(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def due(self, view: View, budget: Budget) -> bool:
         """Whether the user said something since the object was last updated, and enough was said before it."""
         del budget
-        return bool(self.schema) and self._has_grown(view, _before(replaceable(view), latest_words(view)))
+        return bool(self.schema) and self._has_grown(view, _before(units_after_task(view), latest_words(view)))
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Update the object with all that was said before the user's latest words."""
         total = budget.fixed + view.tokens()
         wanted = budget.to_hide(total)
-        middle = replaceable(view)
+        middle = units_after_task(view)
         words = latest_words(view)
         said = _before(middle, words)
         urgent = total > budget.limit
         proposals: list[Proposal | None] = []
         if (self.schema or wanted > 0) and (self._has_grown(view, said) or (urgent and said)):
-            proposals.append(self._object(view, budget, said))
-            wanted -= live_tokens(view, said) - int(self.room * budget.limit)
+            schema = self.schema if isinstance(self.schema, dict) else GENERAL
+            brief = self.brief("state", budget, schema=schema)
+            proposals.append(self.rewrite(view, said, budget, reason="the user said something new", brief=brief))
+            wanted -= new_tokens(view, said) - int(self.room * budget.limit)
         if total > budget.high and wanted > 0:
-            steps = middle.without(words).after(-1 if words is None else words)
+            steps = units_after(middle, -1 if words is None else words)
             proposals.append(self._steps(view, budget, steps, wanted, urgent=urgent))
-        return Plan(proposals=tuple(each for each in proposals if each is not None), middle=middle.items)
+        return Plan(proposals=tuple(each for each in proposals if each is not None), middle=items_of(view, middle))
 
-    def _has_grown(self, view: View, said: Free) -> bool:
-        return live_tokens(view, said) >= max(1, self.least)
+    def _has_grown(self, view: View, said: Sequence[Unit]) -> bool:
+        return new_tokens(view, said) >= max(1, self.least)
 
-    def _object(self, view: View, budget: Budget, said: Free) -> Proposal | None:
-        schema = self.schema if isinstance(self.schema, dict) else GENERAL
-        return rewrite(
-            view,
-            said,
-            strategy=self.name,
-            reason="the user said something new",
-            quote=int(self.quote * budget.limit),
-            brief=self.brief("state", budget, schema=schema),
-        )
-
-    def _steps(self, view: View, budget: Budget, steps: Free, wanted: int, *, urgent: bool) -> Proposal | None:
-        """A summary of the oldest steps since the user's latest words; the user's prompt is for the object alone."""
+    def _steps(
+        self, view: View, budget: Budget, steps: Sequence[Unit], wanted: int, *, urgent: bool
+    ) -> Proposal | None:
+        """Summarise the oldest steps since the user's latest words; the user's prompt is for the object alone."""
         brief = msgspec.structs.replace(self.brief("summary", budget), instructions="")
-        chosen = oldest(view, steps, cut=0, wanted=wanted, room=brief.room)
-        if not urgent and live_tokens(view, chosen) < least(budget):
+        chosen = oldest_units(view, steps, cut=0, wanted=wanted, room=brief.room)
+        if not urgent and new_tokens(view, chosen) < least_gain(budget):
             return None
-        return rewrite(
-            view,
-            chosen,
-            strategy=self.name,
-            reason=f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}",
-            quote=int(self.quote * budget.limit),
-            brief=brief,
-        )
+        reason = f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}"
+        return self.rewrite(view, chosen, budget, reason=reason, brief=brief)
 
 
-def _before(units: Free, position: int | None) -> Free:
-    """The units before a position; none where there is no position."""
-    return units[:0] if position is None else units.before(position)
+def _before(listed: Sequence[Unit], position: int | None) -> list[Unit]:
+    """Return the units before a position; none where there is no position."""
+    return [] if position is None else units_before(listed, position)
 
 
 def read_schema(given: dict[str, Any] | str) -> dict[str, Any]:

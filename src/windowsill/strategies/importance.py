@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief
-from windowsill.history.survey import Survey, survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Message, Text, ToolResult
-from windowsill.strategies import Plan, Strategy
-from windowsill.strategies.peaks import Peaks
-from windowsill.strategies.scoring import MEASURED, Memory, Reason, Score, check_settings, check_words
-from windowsill.strategies.selecting import Selector, StandIns, candidates_of, goal_of
-from windowsill.strategies.sliding_window import LARGEST_KEEP
+from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.scoring import Reason, Score, ScoreMemory
+from windowsill.strategies.selecting import Selection, Selector, StandIns, candidates_of, goal_of
 from windowsill.strategies.words import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_MARKS, plain
 
 Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]
@@ -102,11 +98,11 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
             *("recency", "role", "content", "user", "assistant", "system", "other", "keyword", "tool", "frame"),
             *("approval", "penalty", "marked", "low", "aggressive", "worth", "summary", "quote"),
         )
-        check_settings(self, shares, 0, 1, "a number from 0 to 1")
-        check_settings(self, ("keep",), 0, LARGEST_KEEP, f"a number of messages from 0 to {LARGEST_KEEP:,}")
-        check_settings(self, ("short", "look", "summary_least"), 0, MEASURED, f"a number from 0 to {MEASURED:,}")
-        check_settings(self, ("gap",), 1, LARGEST_KEEP, f"a number of messages from 1 to {LARGEST_KEEP:,}")
-        check_words(self, ("keywords", "tool_marks", "frame_marks", "approvals"))
+        check_range(self, shares, 0, 1, "a number from 0 to 1")
+        check_range(self, ("short", "look", "summary_least"), 0, MEASURED, f"a number from 0 to {MEASURED:,}")
+        check_count(self, "keep", "messages")
+        check_count(self, "gap", "messages", low=1)
+        check_words(self, "keywords", "tool_marks", "frame_marks", "approvals")
         if self.target is not None:
             tokens_of(self.target, MEASURED, "target")
 
@@ -116,12 +112,11 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         if total <= budget.high:
             return Plan()
         level = self.level(total, budget)
-        candidates = candidates_of(
-            view, self.keep, self._best(view), **({"least": self.low} if level == "gentle" else {})
-        )
+        least = {"least": self.low} if level == "gentle" else {}
+        candidates = candidates_of(view, self.keep, self._values(view), **least)
         selector = Selector(view, budget, candidates, self._stand_ins(level, budget))
         chosen = selector.select(goal_of(self.target, total, budget))
-        middle = candidates.items(view)
+        middle = tuple(item for each in candidates for item in each.items(view))
         saved = total - chosen.after
         if total <= budget.limit and saved < self.worth * budget.limit:
             return Plan(middle=middle, notes=(f"importance: {saved:,} tokens are not worth a reduction yet",))
@@ -130,7 +125,7 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         return Plan(
             proposals=(proposal,) if proposal else (),
             middle=middle,
-            notes=(f"importance: {level}, {total:,} tokens", *_told(view, selector, chosen.kept)),
+            notes=(f"importance: {level}, {total:,} tokens", *_notes(view, selector, chosen)),
         )
 
     def level(self, total: int, budget: Budget) -> Level:
@@ -147,34 +142,23 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         last = max(1, len(view.items) - 1)
         return [self._score(item, view.read(item), index / last) for index, item in enumerate(view.items)]
 
-    def _best(self, view: View) -> list[float]:
-        """What the best message of each unit is worth: what does not change with its place is added up once."""
-        known = survey(view)
-        found = self._follow(view).best(self.recency / max(1, len(view.items) - 1))
-        if max(found, default=0.0) > 1.0:
-            found = [min(1.0, value) for value in found]
-        for index in known.important:
-            unit = known.unit_at(index)
-            found[unit] = max(found[unit], self.marked)
+    def _values(self, view: View) -> list[float]:
+        """Return the scores alone."""
+        step = self.recency / max(1, len(view.items) - 1)
+        lasting = self._memory.values(view, lambda item: self._lasting(item, view.read(item)))
+        found = [min(1.0, place * step + value) for place, value in enumerate(lasting)]
+        for place, item in enumerate(view.items):
+            if "important" in item.marks:
+                found[place] = max(found[place], self.marked)
         return found
 
-    def _follow(self, view: View) -> Peaks:
-        known = survey(view)
-        lasting = self._memory.follow(view, lambda item: self._lasting(item, view.read(item)))
-        peaks = self._peaks.setdefault(known, Peaks())
-        peaks.follow(known, lasting)
-        return peaks
-
-    @cached_property
-    def _peaks(self) -> WeakKeyDictionary[Survey, Peaks]:
-        return WeakKeyDictionary()
-
-    @cached_property
-    def _memory(self) -> Memory[float]:
-        return Memory()
-
     def _lasting(self, item: Item, message: Message) -> float:
+        """Return the part of a score that does not change with the place of the message."""
         return self.role * float(getattr(self, _speaker(item))) + self.content * self.worth_of(item, message).value
+
+    @cached_property
+    def _memory(self) -> ScoreMemory:
+        return ScoreMemory()
 
     def _score(self, item: Item, message: Message, place: float) -> Score:
         who, said = _speaker(item), self.worth_of(item, message)
@@ -240,19 +224,19 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         )
 
 
-def _told(view: View, selector: Selector, kept: bytearray) -> tuple[str, ...]:
-    """How many stay, and between which scores the line was drawn."""
+def _notes(view: View, selector: Selector, chosen: Selection) -> tuple[str, ...]:
+    """Say how many stay, and between which scores the line was drawn."""
     found, ranked = selector.candidates, selector.ranked
-    stay = kept.count(1)
-    gone = len(ranked) - stay
+    gone = [place for place in ranked if place not in chosen.kept]
     if not gone:
         return ()
-    best = found.scores[next(place for place in ranked if not kept[place])]
-    least = found.scores[next(place for place in reversed(ranked) if kept[place])] if stay else 0.0
-    line = f"the best that goes has {best:.2f}" + (f", the least that stays {least:.2f}" if stay else "")
-    # A stand-in is one item.
-    held = len(view.items) - (sum(found.stops) - sum(found.starts) - len(found.kinds))
-    units = f"{gone} of {len(ranked)} units go"
+    line = f"the best that goes has {found[gone[0]].score:.2f}"
+    if chosen.kept:
+        least = next(found[place].score for place in reversed(ranked) if place in chosen.kept)
+        line += f", the least that stays {least:.2f}"
+    free = sum(each.stop - each.start for each in found if not each.kind)
+    units = f"{len(gone)} of {len(ranked)} units go"
+    held = len(view.items) - free
     return (f"importance: {units}, {held} of {len(view.items)} messages may not; {line}",)
 
 

@@ -11,18 +11,15 @@ from functools import cached_property
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
-from windowsill.history.survey import survey
 from windowsill.history.view import View
 from windowsill.state.runtime import PHASES, Phase
 from windowsill.state.shares import allocate
-from windowsill.strategies import Plan
+from windowsill.strategies import Plan, SummaryStrategy, check_count, check_words, least_gain
 from windowsill.strategies.condense import Condense
-from windowsill.strategies.masking import EXEMPT, Maskers
-from windowsill.strategies.scoring import check_words
-from windowsill.strategies.summarize import LARGEST_COUNT, Wishes, least
+from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs, output_items
 
 
-class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Past the high mark, masks tool outputs beyond the evidence's share, then summarises the oldest turns.
 
     Requests tell the layered state of the session: whole at first and after each fold, changes in between.
@@ -40,11 +37,10 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.keep <= LARGEST_COUNT:
-            raise SettingError("keep", self.keep, f"a number of messages from 0 to {LARGEST_COUNT:,}")
+        check_count(self, "keep", "messages")
         if not 0 < self.told <= 1:
             raise SettingError("told", self.told, "a share of the request's limit above 0, up to 1")
-        check_words(self, ("exempt",))
+        check_words(self, "exempt")
 
     def layers(self, budget: Budget) -> int:
         """How many tokens a request may tell of the state."""
@@ -56,25 +52,20 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         wanted = budget.to_hide(total)
         if wanted <= 0:
             return Plan()
-        over = self._evidence(view) - self._share(budget)
-        if over >= least(budget):
-            masker = self._maskers.of(view)
-            latest = masker.latest(self.keep)
-            chosen = masker.oldest(min(over, wanted), latest)
-            if chosen.saved >= least(budget):
+        outputs = sum(view.each(output_items(view)))
+        over = outputs - self._share(budget)
+        if over >= least_gain(budget):
+            masker = Masker(view, self.keep, self.exempt)
+            chosen = masker.oldest(min(over, wanted))
+            if sum(output.saves for output in chosen) >= least_gain(budget):
                 reason = f"{total:,} tokens passed {budget.high:,}; outputs were {over:,} above their share"
                 reason += f" ({_phase(budget)})"
-                return Plan(proposals=chosen.proposals(self.name, reason), middle=masker.old(latest))
+                return Plan(proposals=mask_outputs(chosen, strategy=self.name, reason=reason), middle=masker.items)
         return self._condense.plan(view, budget)
 
     def instead(self, view: View, budget: Budget) -> Plan:
         """What is done where no summary can be had."""
         return self._condense.instead(view, budget)
-
-    def _evidence(self, view: View) -> int:
-        known = survey(view)
-        each = known.tally(view).each
-        return sum(each[place] for place in known.answers)
 
     def _share(self, budget: Budget) -> int:
         """Tokens of outputs that may stand after a reduction: of what is left for the conversation, evidence's part."""
@@ -82,10 +73,6 @@ class Layered(Wishes, frozen=True, kw_only=True, forbid_unknown_fields=True):
         both = shares.evidence + shares.memory
         room = max(0, budget.low - budget.fixed)
         return room * shares.evidence // both if both else 0
-
-    @cached_property
-    def _maskers(self) -> Maskers:
-        return Maskers(self.exempt)
 
     @cached_property
     def _condense(self) -> Condense:

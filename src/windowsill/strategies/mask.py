@@ -6,16 +6,12 @@ request only grows at its end.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.view import View
-from windowsill.strategies import Plan, Strategy
-from windowsill.strategies.masking import EXEMPT, Maskers
-from windowsill.strategies.scoring import MEASURED, check_settings, check_words
-from windowsill.strategies.sliding_window import LARGEST_KEEP
+from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_words
+from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs
 
 
 class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,8 +28,8 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     name = "mask"
 
     def __post_init__(self) -> None:
-        check_settings(self, ("keep",), 0, LARGEST_KEEP, f"a number of outputs from 0 to {LARGEST_KEEP:,}")
-        check_words(self, ("exempt",))
+        check_count(self, "keep", "outputs")
+        check_words(self, "exempt")
         tokens_of(self.batch, MEASURED, "batch")
 
     def plan(self, view: View, budget: Budget) -> Plan:
@@ -43,15 +39,11 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if wanted <= 0:
             return Plan()
         batch = tokens_of(self.batch, budget.limit, "batch")
-        masker = self._maskers.of(view)
-        latest = masker.latest(self.keep)
-        old = masker.old(latest)
-        chosen = masker.oldest(max(wanted, batch), latest)
-        if chosen.saved < batch and total <= budget.limit:
-            notes = (f"mask: {chosen.saved:,} tokens are no batch of {batch:,}",) if chosen.saved else ()
-            return Plan(middle=old, notes=notes)
-        return Plan(proposals=chosen.proposals(self.name, f"{total:,} tokens passed {budget.high:,}"), middle=old)
-
-    @cached_property
-    def _maskers(self) -> Maskers:
-        return Maskers(self.exempt)
+        masker = Masker(view, self.keep, self.exempt)
+        chosen = masker.oldest(max(wanted, batch))
+        saved = sum(output.saves for output in chosen)
+        if saved < batch and total <= budget.limit:
+            notes = (f"mask: {saved:,} tokens are no batch of {batch:,}",) if saved else ()
+            return Plan(middle=masker.items, notes=notes)
+        reason = f"{total:,} tokens passed {budget.high:,}"
+        return Plan(proposals=mask_outputs(chosen, strategy=self.name, reason=reason), middle=masker.items)

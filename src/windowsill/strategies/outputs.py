@@ -6,8 +6,10 @@ together pass their budget, the oldest become a line with the ref under which th
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -15,7 +17,6 @@ from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
 from windowsill.history.folds import Part, Proposal, StandIn
 from windowsill.history.hiding import replace_block
-from windowsill.history.survey import Survey, survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
 from windowsill.outputs.limits import Limits
@@ -23,10 +24,9 @@ from windowsill.outputs.refs import ref_at
 from windowsill.outputs.repeats import Seen
 from windowsill.outputs.said import text_of
 from windowsill.outputs.views import Shown, count_lines, middle, shown
-from windowsill.strategies import Plan, Strategy
-from windowsill.strategies.masking import EXEMPT, Maskers
-from windowsill.strategies.scoring import MEASURED, Memory, check_settings, check_words, key_of
-from windowsill.strategies.sliding_window import LARGEST_KEEP
+from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.masking import EXEMPT, Masker, is_exempt, mask_outputs
+from windowsill.strategies.scoring import key_of
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000
 """The budget of all outputs together: a quarter of the window, in tokens not below and not above these."""
@@ -72,9 +72,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     name = "outputs"
 
     def __post_init__(self) -> None:
-        check_settings(self, ("keep",), 0, LARGEST_KEEP, f"a number of outputs from 0 to {LARGEST_KEEP:,}")
-        check_settings(self, ("head", "tail"), 0, LARGEST_ENDS, f"a number of lines from 0 to {LARGEST_ENDS:,}")
-        check_words(self, ("exempt",))
+        check_count(self, "keep", "outputs")
+        check_range(self, ("head", "tail"), 0, LARGEST_ENDS, f"a number of lines from 0 to {LARGEST_ENDS:,}")
+        check_words(self, "exempt")
         if not 0 < self.low <= 1:
             raise SettingError("low", self.low, "a share of the budget above 0, up to 1")
         if self.budget is not None:
@@ -82,7 +82,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         Limits(line=self.line, bytes=self.bytes)
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether an output is above the limits, or all together are above their budget."""
+        """Tell whether an output is above the limits, or all together are above their budget."""
         return bool(self._cuts(view)) or self._used(view) > self._room(budget)
 
     def plan(self, view: View, budget: Budget) -> Plan:
@@ -93,9 +93,8 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             reason = (
                 f"{len(cuts)} output{'' if len(cuts) == 1 else 's'} above {self.bytes:,} bytes or {self.line:,} a line"
             )
-            return Plan(proposals=(_proposal(reason, parts, stand_ins),))
-        masker = self._maskers.of(view)
-        latest = masker.latest(self.keep)
+            cut = Proposal(kind="mask", reason=reason, strategy=self.name, spans=parts, stand_ins=stand_ins)
+            return Plan(proposals=(cut,))
         room, used = self._room(budget), self._used(view)
         total = budget.fixed + view.tokens()
         too_much = budget.to_hide(total) if self.at_high else 0
@@ -105,8 +104,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         reason = (
             f"{used:,} tokens of outputs passed {room:,}" if used > room else f"{total:,} tokens passed {budget.high:,}"
         )
-        chosen = masker.oldest(wanted, latest)
-        return Plan(proposals=chosen.proposals(self.name, reason), middle=masker.old(latest))
+        masker = Masker(view, self.keep, self.exempt)
+        proposals = mask_outputs(masker.oldest(wanted), strategy=self.name, reason=reason)
+        return Plan(proposals=proposals, middle=masker.items)
 
     def _room(self, budget: Budget) -> int:
         if self.budget is None:
@@ -114,49 +114,57 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return tokens_of(self.budget, budget.window, "budget")
 
     def _used(self, view: View) -> int:
-        known = survey(view)
-        each = known.tally(view).each
-        return sum(each[place] for place in known.answers)
+        return sum(view.each([view.items[place] for place in self._memo(view).places]))
 
     def _cuts(self, view: View) -> list[tuple[Part, StandIn]]:
-        """What is to be shown of outputs above the limits; one that is within them is looked at once."""
-        known, looked = survey(view), self._looked.of(view)
+        """Return what is to be shown of outputs above the limits; one that is within them is looked at once."""
+        memo = self._memo(view)
         cuts: list[tuple[Part, StandIn]] = []
-        new = [item for place in known.answers if key_of(item := view.items[place]) not in looked]
-        seen = self._seen(view, known) if self.repeats and new else None
-        for item in new:
-            key = key_of(item)
+        above: list[int] = []
+        seen = self._seen(view, memo) if self.repeats and memo.unread else None
+        for place in memo.unread:
+            item = view.items[place]
             # What is pinned stays as it is, and a message as short as a line has no line above the limit. What was cut
             # points nowhere, but may be above the limits: a giant is cut before any strategy is asked.
             is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats and not item.cuts else self.line)
             earlier = None if item.cuts else seen
-            found = [] if item.pinned or is_short else self._cut(view, item, known, earlier)
-            cuts += found
-            if not found:
-                looked[key] = True
+            if not item.pinned and not is_short and (found := self._cut(view, item, memo.names, earlier)):
+                cuts += found
+                above.append(place)
+            else:
+                memo.within.add(key_of(item))
+        memo.unread = above
         return cuts
 
-    def _seen(self, view: View, known: Survey) -> Seen:
-        """The outputs that stand in view as they came, for later ones to point to."""
-        looked, seen = self._looked.of(view), Seen()
-        for place in known.answers:
+    def _memo(self, view: View) -> _Memo:
+        memo = self._memos.setdefault(view, _Memo())
+        memo.update(view)
+        return memo
+
+    @cached_property
+    def _memos(self) -> WeakKeyDictionary[View, _Memo]:
+        return WeakKeyDictionary()
+
+    def _seen(self, view: View, memo: _Memo) -> Seen:
+        """Return the outputs that stand in view as they came, for later ones to point to."""
+        seen = Seen()
+        for place in memo.places:
             item = view.items[place]
-            if not item.cuts and key_of(item) in looked:
+            if not item.cuts and key_of(item) in memo.within:
                 for number, result in enumerate(view.read(item).results, 1):
                     seen.add(ref_at(item.seq, number, of=len(item.results)), text_of(result))
         return seen
 
-    def _cut(self, view: View, item: Item, known: Survey, seen: Seen | None) -> list[tuple[Part, StandIn]]:
+    def _cut(self, view: View, item: Item, names: dict[str, str], seen: Seen | None) -> list[tuple[Part, StandIn]]:
         cuts: list[tuple[Part, StandIn]] = []
         number = 0
-        masker = self._maskers.of(view)
         whole = view.whole(item).blocks if item.cuts else view.read(item).blocks
         for place, block in enumerate(view.read(item).blocks):
             if not isinstance(block, ToolResult):
                 continue
             number += 1
-            name = known.names.get(block.tool_use_id) or block.name or ""
-            if (item.seq, place) in view.restored or masker.is_exempt(name):
+            name = names.get(block.tool_use_id) or block.name or ""
+            if (item.seq, place) in view.restored or is_exempt(self.exempt, name):
                 continue
             ref = ref_at(item.seq, number, of=len(item.results))
             less = self._less(block, whole[place], ref, seen)
@@ -190,14 +198,35 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         # Lines may be so long that even the ends of an output are above the limits.
         return start if ends is None else shown(ends.text, limits, ref=ref) or ends
 
-    @cached_property
-    def _maskers(self) -> Maskers:
-        return Maskers(self.exempt)
 
-    @cached_property
-    def _looked(self) -> Memory[bool]:
-        """Messages in which nothing is above the limits."""
-        return Memory()
+class _Memo:
+    """What is known of the outputs of one view, brought up to date at every turn while the view only grows."""
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        """Positions of the tool results that are not hidden,"""
+        self.unread: list[int] = []
+        """of those that are not known to be within the limits,"""
+        self.within: set[Hashable] = set()
+        """and, by key, those that are."""
+        self.names: dict[str, str] = {}
+        self._edits = -1
+        self._count = 0
+
+    def update(self, view: View) -> None:
+        """Take in what was added; a view that was changed otherwise is gone through again."""
+        if self._edits != view.edits:
+            self._edits, self._count = view.edits, 0
+            self.places, self.unread, self.names = [], [], {}
+            self.within.intersection_update(map(key_of, view.items))
+        for place in range(self._count, len(view.items)):
+            item = view.items[place]
+            self.names.update(zip(item.calls, item.tools, strict=False))
+            if item.results and not item.fold:
+                self.places.append(place)
+                if key_of(item) not in self.within:
+                    self.unread.append(place)
+        self._count = len(view.items)
 
 
 def _words(block: Block) -> str:
@@ -207,7 +236,3 @@ def _words(block: Block) -> str:
         return text_of(block)
     # A document that stays would be told twice.
     return "\n".join(inner.text for inner in content if isinstance(inner, Text))
-
-
-def _proposal(reason: str, parts: tuple[Part, ...], stand_ins: tuple[StandIn, ...]) -> Proposal:
-    return Proposal(kind="mask", reason=reason, strategy=Outputs.name, spans=parts, stand_ins=stand_ins)

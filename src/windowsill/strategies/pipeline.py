@@ -16,8 +16,7 @@ from windowsill import strategies
 from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Plan, Strategy
-from windowsill.strategies.turns import freed_by
+from windowsill.strategies import Plan, Strategy, tokens_freed
 
 JOINT = "+"
 
@@ -69,7 +68,7 @@ class Pipeline(Strategy):
             if wanted <= 0 and not stage.due(view, budget):
                 continue
             plan = _planned(stage, view, budget, notes)
-            freed = freed_by(view, plan.proposals)
+            freed = tokens_freed(view, plan.proposals)
             if freed > most:
                 best, most = plan, freed
                 if freed >= self.least * wanted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -10,13 +9,11 @@ import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
-from windowsill.history.survey import survey
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
-from windowsill.strategies import Plan, Strategy
-from windowsill.strategies.scoring import MEASURED, Memory, Reason, Score, check_settings, check_words
-from windowsill.strategies.selecting import Selector, StandIns, best_of_units, candidates_of, goal_of
-from windowsill.strategies.sliding_window import LARGEST_KEEP
+from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.scoring import Reason, Score, ScoreMemory
+from windowsill.strategies.selecting import Selection, Selector, StandIns, candidates_of, goal_of
 from windowsill.strategies.words import DECISIONS, plain, terms_of
 
 Category: TypeAlias = Literal["critical", "important", "normal", "low"]
@@ -79,11 +76,11 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     def __post_init__(self) -> None:
         points = ("user", "assistant", "recency", "tools", "relevant", "important", "decision")
-        check_settings(self, points, 0, MOST_POINTS, f"points from 0 to {MOST_POINTS:,}")
-        check_settings(self, ("condensed",), -MOST_POINTS, 0, f"points from -{MOST_POINTS:,} to 0")
-        check_settings(self, ("overlap", "worth", "quote"), 0, 1, "a number from 0 to 1")
-        check_settings(self, ("keep",), 0, LARGEST_KEEP, f"a number of messages from 0 to {LARGEST_KEEP:,}")
-        check_words(self, ("keywords", "decisions"))
+        check_range(self, points, 0, MOST_POINTS, f"points from 0 to {MOST_POINTS:,}")
+        check_range(self, "condensed", -MOST_POINTS, 0, f"points from -{MOST_POINTS:,} to 0")
+        check_range(self, ("overlap", "worth", "quote"), 0, 1, "a number from 0 to 1")
+        check_count(self, "keep", "messages")
+        check_words(self, "keywords", "decisions")
         if not self.critical >= self.noted >= self.normal:
             raise SettingError("critical", self.critical, "at least `noted`, which is at least `normal`")
         if self.target is not None:
@@ -98,11 +95,11 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         stand_ins = StandIns(
             gap=MARKER_GAP, share=MARKER_SHARE, least=MARKER_LEAST, quote=int(self.quote * budget.limit)
         )
-        candidates = candidates_of(view, self.keep, best_of_units(view, self._values(view)), forced=self.critical)
-        selector = Selector(view, budget, candidates, stand_ins)
+        candidates = candidates_of(view, self.keep, self._values(view))
+        selector = Selector(view, budget, candidates, stand_ins, forced=self.critical)
         chosen = selector.select(goal)
-        middle = candidates.items(view)
-        notes = _told(selector, chosen.kept, goal, chosen.after, self.critical)
+        middle = tuple(item for each in candidates for item in each.items(view))
+        notes = _notes(selector, chosen, goal, self.critical)
         saved = total - chosen.after
         if total <= budget.limit and saved < self.worth * budget.limit:
             return Plan(middle=middle, notes=(*notes, f"priority: {saved:,} tokens are not worth a reduction yet"))
@@ -143,21 +140,20 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         return "normal" if points >= self.normal else "low"
 
     def _values(self, view: View) -> list[float]:
-        """The scores alone: what does not change with the place of a message is added up once."""
+        """Return the scores alone."""
         words, least = self._task_words(view)
-        found = self._memory.recall(view, self._finder(view, words, least), (words, least))
-        for age in range(min(self.recency, len(found))):
-            found[-1 - age] += self.recency - age
-        for index in survey(view).important:
-            found[index] += self.important
-        return found
-
-    def _finder(self, view: View, words: tuple[str, ...], least: float) -> Callable[[Item], float]:
-        return lambda item: float(sum(self._lasting(item, view.read(item), words, least)))
+        lasting = self._memory.values(
+            view, lambda item: sum(self._lasting(item, view.read(item), words, least)), under=(words, least)
+        )
+        oldest = self.recency - (len(view.items) - 1)
+        return [
+            value + max(0, oldest + place) + (self.important if "important" in item.marks else 0)
+            for place, (item, value) in enumerate(zip(view.items, lasting, strict=True))
+        ]
 
     @cached_property
-    def _memory(self) -> Memory[float]:
-        return Memory()
+    def _memory(self) -> ScoreMemory:
+        return ScoreMemory()
 
     @cached_property
     def _phrases(self) -> tuple[str, ...]:
@@ -196,14 +192,14 @@ def _are_said(words: tuple[str, ...], text: str, least: float) -> bool:
     return False
 
 
-def _told(selector: Selector, kept: bytearray, goal: int, after: int, critical: int) -> tuple[str, ...]:
-    """What critical messages did to the target."""
-    forced, tokens = sorted(selector.ranked[: selector.forced]), selector.candidates.tokens
-    stay = [tokens[place] for place in forced if kept[place]]
-    gone = [tokens[place] for place in forced if not kept[place]]
+def _notes(selector: Selector, chosen: Selection, goal: int, critical: int) -> tuple[str, ...]:
+    """Say what critical messages did to the target."""
+    forced = sorted(selector.ranked[: selector.forced])
+    stay = [selector.candidates[place].tokens for place in forced if place in chosen.kept]
+    gone = [selector.candidates[place].tokens for place in forced if place not in chosen.kept]
     notes = []
-    if stay and after > goal:
-        notes.append(f"priority: {_count(stay)} stay: {after:,} tokens, above the target of {goal:,}")
+    if stay and chosen.after > goal:
+        notes.append(f"priority: {_count(stay)} stay: {chosen.after:,} tokens, above the target of {goal:,}")
     if gone:
         notes.append(f"priority: {_count(gone)} with {critical} points or more go: they alone would pass the limit")
     return tuple(notes)

@@ -8,17 +8,20 @@ from __future__ import annotations
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.errors import SettingError
-from windowsill.history.survey import survey
 from windowsill.history.view import View
-from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
+from windowsill.strategies import (
+    LARGEST_COUNT,
+    Plan,
+    Strategy,
+    check_count,
+    check_range,
+    fold_units,
+    foldable_units,
+    items_of,
+    oldest_units,
+)
 from windowsill.strategies.mask import Mask
-from windowsill.strategies.masking import UNNAMED, is_exempt
-from windowsill.strategies.sliding_window import LARGEST_KEEP
-from windowsill.strategies.turns import items_of, oldest
-
-LARGEST = 10_000
-"""The most turns a tier may have."""
+from windowsill.strategies.masking import UNNAMED, is_exempt, tool_names
 
 LARGEST_TTL = 30 * 86_400
 """Seconds: an observation that is a month old is none."""
@@ -45,13 +48,11 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     name = "tiered"
 
     def __post_init__(self) -> None:
-        for name, least in (("immediate", 1), ("short", 0), ("batch", 1)):
-            if not least <= getattr(self, name) <= LARGEST:
-                raise SettingError(name, getattr(self, name), f"a number of turns from {least} to {LARGEST:,}")
-        if not 0 <= self.ttl <= LARGEST_TTL:
-            raise SettingError("ttl", self.ttl, f"seconds from 0 to {LARGEST_TTL:,}")
-        if not 0 <= self.quote <= 1:
-            raise SettingError("quote", self.quote, "a share of the limit from 0 to 1")
+        check_count(self, "immediate", "turns", low=1)
+        check_count(self, "short", "turns")
+        check_count(self, "batch", "turns", low=1)
+        check_range(self, "ttl", 0, LARGEST_TTL, f"seconds from 0 to {LARGEST_TTL:,}")
+        check_range(self, "quote", 0, 1, "a share of the limit from 0 to 1")
 
     def due(self, view: View, budget: Budget) -> bool:
         """Whether a batch of turns has grown out of the short-term window."""
@@ -67,12 +68,12 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         if not full and wanted <= 0:
             return Plan()
         kept = turns[-self.immediate] if len(turns) >= self.immediate else turns[0] if turns else 0
-        free = [unit for unit in foldable_units(view, keep=1) if unit.stop <= kept]
+        free = [unit for unit in foldable_units(view) if unit.stop <= kept]
         cut = turns[-(self.immediate + self.short)] if full else 0
         stale = self._stale(view, budget, kept) if wanted > 0 else Plan()
         if stale.proposals:
             return stale
-        chosen = oldest(view, free, cut=cut, wanted=wanted, room=0)
+        chosen = oldest_units(view, free, cut=cut, wanted=wanted)
         reason = (
             f"{total:,} tokens passed {budget.high:,}"
             if wanted > 0
@@ -86,7 +87,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         if not self.ttl:
             return Plan()
         now = view.read(view.items[-1]).at
-        mask, names = Mask(), survey(view).names
+        mask, names = Mask(), tool_names(view)
         fresh = 0
         for index in range(len(view.items) - 1, -1, -1):
             item = view.items[index]
@@ -94,7 +95,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
                 # What stands before is older, whatever a clock that was set back said then.
                 break
             fresh += sum(not is_exempt(mask.exempt, names.get(id, UNNAMED)) for id in item.results)
-        return msgspec.structs.replace(mask, keep=min(fresh, LARGEST_KEEP)).plan(view, budget)
+        return msgspec.structs.replace(mask, keep=min(fresh, LARGEST_COUNT)).plan(view, budget)
 
 
 def _turns(view: View) -> list[int]:
