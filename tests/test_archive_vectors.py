@@ -5,7 +5,7 @@ import pytest
 
 from archives import Synonyms, said
 from windowsill.archive import Archive, Ranking, WordLlama
-from windowsill.archive.vectors import unit
+from windowsill.archive.similarity import unit
 from windowsill.errors import WindowsillError
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore

@@ -86,7 +86,7 @@ class Asked:
 
     async def awrite(self, _, material):
         self.read.append(msgspec.json.encode(material.messages))
-        return Written(text=f"They use {TOKEN}.", ledger={"state": {"password": PASSWORD}}, writer=self.name)
+        return Written(text=f"They use {TOKEN}.", digest={"state": {"password": PASSWORD}}, writer=self.name)
 
 
 def test_model_neither_reads_nor_tells_a_secret():

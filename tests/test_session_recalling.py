@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conversations import result, text_block, use
 from sessions import TASK, kept, opened, problems, turn
 from windowsill.errors import StoreError
-from windowsill.writers.frame import RECALL
+from windowsill.writers.summary_frame import RECALL
 
 pytestmark = pytest.mark.unit
 

@@ -37,7 +37,7 @@ def follow(session, strategy, budget=BUDGET, *, text=None, rounds=8):
     for _ in range(rounds):
         proposals = strategy.plan(session.view, budget).proposals
         for proposal in proposals:
-            texts = [Written(text=text, ledger={"n": len(done)}) if text else None for _ in proposal.spans]
+            texts = [Written(text=text, digest={"n": len(done)}) if text else None for _ in proposal.spans]
             commit_fold(session.journal, fill(session.view, proposal, texts).proposal)
             done.append(proposal)
         if not proposals:
@@ -342,7 +342,7 @@ def test_what_code_knows_is_kept_where_no_text_was_good(text):
     session = opened()
     chat(session, 12)
     proposal = Summarize().plan(session.view, BUDGET).proposals[0]
-    filled = fill(session.view, proposal, [Written(text=text, ledger={"files": ["a.py"]}) for _ in proposal.spans])
+    filled = fill(session.view, proposal, [Written(text=text, digest={"files": ["a.py"]}) for _ in proposal.spans])
     assert not filled.whole
     assert filled.proposal.stand_ins == proposal.stand_ins
     assert [span.facts["ledger"] for span in filled.proposal.spans] == [{"files": ["a.py"]}]

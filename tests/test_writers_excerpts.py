@@ -3,7 +3,7 @@
 import pytest
 
 from windowsill.writers.excerpts import Edited, Shown, kept, shown
-from windowsill.writers.shapes import Edit
+from windowsill.writers.tool_calls import Edit
 
 pytestmark = pytest.mark.unit
 

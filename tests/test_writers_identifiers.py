@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.writers.identifiers import MOST_OF_AN_OUTPUT, Source, collected, identifiers
+from windowsill.writers.identifiers import MOST_OF_AN_OUTPUT, Source, collect_names, identifiers
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def test_plain_words_and_numbers_are_no_names():
     assert identifiers("Hello there, this is plain prose. It has 1234 words; really! 12:30 and 1.5 too.") == []
 
 
-def test_one_listing_does_not_fill_the_ledger():
+def test_one_listing_does_not_fill_the_digest():
     """Of a long listing only a few names are kept."""
     assert len(identifiers("\n".join(f"dir/file{number}.py" for number in range(200)))) == MOST_OF_AN_OUTPUT
 
@@ -45,7 +45,7 @@ def test_one_listing_does_not_fill_the_ledger():
 def test_the_newest_texts_are_looked_at_first_and_names_stand_oldest_first():
     """When there is room for few names, those of the latest messages stay."""
     sources = [Source(text=f"a/old{number}.py", id=f"m{number}") for number in range(50)]
-    assert [name.id for name in collected(sources, 8)] == ["m44", "m45", "m46", "m47", "m48", "m49"]
+    assert [name.id for name in collect_names(sources, 8)] == ["m44", "m45", "m46", "m47", "m48", "m49"]
 
 
 def test_an_unbroken_line_of_a_million_characters_takes_no_time():

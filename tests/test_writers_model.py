@@ -284,12 +284,12 @@ def test_own_instructions_keep_the_form() -> None:
 
 
 def test_state_is_an_update() -> None:
-    """The state so far is told to the model, and the new one comes back as text and in the ledger."""
+    """The state so far is told to the model, and the new one comes back as text and in the digest."""
     brief = Brief(style="state", schema={"type": "object"})
     with Server(saying('{"city": "Kyoto", "date": "May"}')) as server:
-        written = write(made(server, "openai"), brief, material(ledger={"state": {"city": "Kyoto"}}))
+        written = write(made(server, "openai"), brief, material(digest={"state": {"city": "Kyoto"}}))
     assert '{"city":"Kyoto"}' in last_words(server.seen[0].body)
-    assert json.loads(written.text) == {"city": "Kyoto", "date": "May"} == written.ledger["state"]
+    assert json.loads(written.text) == {"city": "Kyoto", "date": "May"} == written.digest["state"]
 
 
 def test_messages_cannot_pass_for_others() -> None:

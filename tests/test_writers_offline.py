@@ -13,9 +13,9 @@ from windowsill.history.folds import Brief
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
 from windowsill.tokens import counter
 from windowsill.writers import Material, Writer
-from windowsill.writers.frame import framed, unframed
-from windowsill.writers.ledger import CAPS, merged, read
+from windowsill.writers.digest import CAPS, load, merge_stored
 from windowsill.writers.offline import LARGEST, Offline
+from windowsill.writers.summary_frame import frame, unframe
 
 pytestmark = pytest.mark.unit
 
@@ -56,7 +56,7 @@ def session(turns):
     return tuple(messages)
 
 
-def material(messages, tokens=None, ledger=None):
+def material(messages, tokens=None, digest=None):
     weight = sum(
         count(block.text if isinstance(block, Text) else block.arguments if isinstance(block, ToolUse) else inner)
         for message in messages
@@ -66,7 +66,7 @@ def material(messages, tokens=None, ledger=None):
         )
     )
     return Material(
-        messages=tuple(messages), tokens=weight if tokens is None else tokens, count=count, ledger=ledger or {}
+        messages=tuple(messages), tokens=weight if tokens is None else tokens, count=count, digest=digest or {}
     )
 
 
@@ -84,20 +84,20 @@ def test_any_messages_give_a_text_that_fits_and_is_the_same_each_time(messages, 
     first = Offline().write(brief, material(messages, tokens))
     assert first == Offline().write(brief, material(messages, tokens))
     if first.text:
-        whole = framed(first.text, source="offline")
+        whole = frame(first.text, source="offline")
         assert count(whole) < tokens
         assert not room or count(whole) <= room
-        assert unframed(whole).text == first.text
-    assert json.loads(json.dumps(first.ledger)) == first.ledger
+        assert unframe(whole).text == first.text
+    assert json.loads(json.dumps(first.digest)) == first.digest
 
 
 @settings(max_examples=60)
 @given(conversations, st.integers(0, 9))
 def test_folding_in_two_steps_keeps_what_folding_at_once_keeps(messages, cut):
-    """The ledger of a summary that was updated has the rules, files and requests of one written at once."""
-    once = read(Offline().write(Brief(), material(messages, 10_000)).ledger)
-    half = Offline().write(Brief(), material(messages[:cut], 10_000)).ledger
-    twice = read(Offline().write(Brief(), material(messages[cut:], 10_000, half)).ledger)
+    """The digest of a summary that was updated has the rules, files and requests of one written at once."""
+    once = load(Offline().write(Brief(), material(messages, 10_000)).digest)
+    half = Offline().write(Brief(), material(messages[:cut], 10_000)).digest
+    twice = load(Offline().write(Brief(), material(messages[cut:], 10_000, half)).digest)
     assert (twice.messages, twice.requests, twice.rules) == (once.messages, once.requests, once.rules)
 
 
@@ -117,11 +117,11 @@ def test_without_a_room_it_stays_far_below_what_it_replaces():
 
 
 def test_what_cannot_be_smaller_is_left_to_the_marker():
-    """Where not even the smallest summary fits, there is none, and it is told; the ledger is kept all the same."""
+    """Where not even the smallest summary fits, there is none, and it is told; the digest is kept all the same."""
     written = Offline().write(Brief(), material(session(0)))
     assert written.text == ""
     assert written.notes
-    assert written.ledger["rules"] == [{"text": "Never push to main.", "id": "m0"}]
+    assert written.digest["rules"] == [{"text": "Never push to main.", "id": "m0"}]
 
 
 @pytest.mark.parametrize("room", [300, 600, 1_200])
@@ -132,44 +132,44 @@ def test_what_the_frame_adds_is_counted_too(room):
     ]
     text = Offline().write(Brief(room=room), material(messages)).text
     assert text
-    assert count(framed(text, source="offline")) <= room
+    assert count(frame(text, source="offline")) <= room
 
 
 def test_updates_do_not_grow_without_end():
-    """A hundred folds over each other give a text and a ledger of the same size as ten."""
+    """A hundred folds over each other give a text and a digest of the same size as ten."""
     sizes = []
-    ledger = {}
+    digest = {}
     for _ in range(30):
-        written = Offline().write(Brief(room=2_000), material(session(10), ledger=ledger))
-        ledger = written.ledger
-        sizes.append((count(written.text), len(json.dumps(ledger))))
+        written = Offline().write(Brief(room=2_000), material(session(10), digest=digest))
+        digest = written.digest
+        sizes.append((count(written.text), len(json.dumps(digest))))
     assert sizes[-1][0] <= 2_000
     assert sizes[-1][1] <= sizes[9][1] * 1.1
-    assert len(ledger["files"]) <= CAPS["files"]
+    assert len(digest["files"]) <= CAPS["files"]
 
 
 def test_a_state_is_the_object_alone_and_keeps_what_it_knew():
-    """Earlier values come from the ledger, newer ones from the words."""
+    """Earlier values come from the digest, newer ones from the words."""
     messages = [text_message("user", "path: a/b" + " and so on" * 80)]
     brief = Brief(style="state", schema=SCHEMA)
     written = Offline().write(brief, material(messages, 500, {"state": {"destination": "Kyoto"}}))
     assert json.loads(written.text)["destination"] == "Kyoto"
-    assert written.ledger["state"]["path"].startswith("a/b and so on")
+    assert written.digest["state"]["path"].startswith("a/b and so on")
 
 
 def test_broken_text_is_no_reason_to_fail():
     """Half a surrogate pair, control characters and a million characters without a space."""
     odd = [text_message("user", text, id="m") for text in ("\ud800 must", "\x00\x1f", "a" * 1_000_000, "。" * 10_000)]
-    assert Offline().write(Brief(), material(odd, 10_000)).ledger["messages"] == 4
+    assert Offline().write(Brief(), material(odd, 10_000)).digest["messages"] == 4
 
 
 def test_a_state_too_large_for_its_room_leaves_out_its_largest_values():
-    """One long value does not cost all others; the ledger keeps it, and the note names it."""
+    """One long value does not cost all others; the digest keeps it, and the note names it."""
     schema = {"properties": {"city": {"type": "string"}, "story": {"type": "string"}}}
     words = text_message("user", "city: Rome\nstory: " + "long " * 50, id="m1")
     written = Offline().write(Brief(style="state", schema=schema, room=100), material((words,), tokens=5_000))
     assert (written.text, written.notes) == ('{"city": "Rome"}', ("no room for story",))
-    assert len(written.ledger["state"]["story"]) > 200
+    assert len(written.digest["state"]["story"]) > 200
 
 
 @pytest.mark.parametrize("wish", [{"instructions": "Be brief."}, {"directives": ("Keep names.",)}])
@@ -198,7 +198,7 @@ outputs = st.one_of(
 
 @given(st.lists(st.tuples(arguments, outputs), min_size=1, max_size=5), styles)
 def test_no_arguments_and_no_outputs_break_it(calls, style):
-    """What is written stays inside its frame, is smaller, and its ledger can be stored."""
+    """What is written stays inside its frame, is smaller, and its digest can be stored."""
     messages = []
     for number, (given_arguments, text) in enumerate(calls):
         use = ToolUse(id=f"c{number}", name="tool", arguments=json.dumps(given_arguments))
@@ -206,16 +206,16 @@ def test_no_arguments_and_no_outputs_break_it(calls, style):
         messages += [Message(role="assistant", blocks=(use,), id=f"a{number}"), Message(role="user", blocks=(answer,))]
     schema = {"properties": {"path": {}, "x": {"type": "object"}}}
     written = Offline().write(Brief(style=style, schema=schema), material(messages, tokens=400))
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(written.ledger)) == written.ledger
-    assert not written.text or count(framed(written.text)) < 400
-    assert unframed(framed(written.text)).text == written.text
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(written.digest)) == written.digest
+    assert not written.text or count(frame(written.text)) < 400
+    assert unframe(frame(written.text)).text == written.text
 
 
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=12))
-def test_a_ledger_stays_within_its_caps_however_often_it_is_merged(parts):
+def test_a_digest_stays_within_its_caps_however_often_it_is_merged(parts):
     """And the first request stays word for word."""
-    first = Offline().write(Brief(), material(session(3))).ledger
-    later = Offline().write(Brief(), material(session(40)[1:])).ledger
-    ledger = merged([first, *([later] * sum(parts))])
-    assert ledger["requests"][0] == {"text": "Mend the import. Never push to main.", "id": "m0"}
-    assert all(len(ledger.get(name, ())) <= most for name, most in CAPS.items())
+    first = Offline().write(Brief(), material(session(3))).digest
+    later = Offline().write(Brief(), material(session(40)[1:])).digest
+    digest = merge_stored([first, *([later] * sum(parts))])
+    assert digest["requests"][0] == {"text": "Mend the import. Never push to main.", "id": "m0"}
+    assert all(len(digest.get(name, ())) <= most for name, most in CAPS.items())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windowsill.writers.outcomes import Outcome, outcome, refused
+from windowsill.writers.collect import Outcome, outcome, refused
 
 pytestmark = pytest.mark.unit
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from windowsill.writers.rules import LONGEST_REQUEST, decisions, request, rules
-from windowsill.writers.sentences import sentences
+from windowsill.writers.text import LONGEST_REQUEST, decisions, request, rules, sentences
 
 pytestmark = pytest.mark.unit
 
@@ -51,7 +50,7 @@ def test_decisions_are_known(sentence):
 
 
 def test_a_very_long_request_keeps_its_ends():
-    """A pasted log does not fill the ledger."""
+    """A pasted log does not fill the digest."""
     words = "start " + "x" * 50_000 + " end"
     kept = request(words, "m1").text
     assert kept.startswith("start ")

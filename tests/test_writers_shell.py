@@ -63,5 +63,5 @@ def test_texts_that_a_command_hands_on_are_not_run(command, files):
 
 
 def test_a_path_without_end_in_a_patch_is_none():
-    """A ledger shall not hold a whole text for a path."""
+    """A digest shall not hold a whole text for a path."""
     assert touched("*** Update File: " + "a" * 5_000 + "\n*** Add File: b.py") == [Touched(path="b.py", changed=True)]

@@ -66,7 +66,7 @@ class Archive:
         self._index = store.search_index()
         self._similar = None
         if embedder is not None:
-            from windowsill.archive.vectors import Similarity  # noqa: PLC0415 - brings numpy, which is an extra
+            from windowsill.archive.similarity import Similarity  # noqa: PLC0415 - brings numpy, which is an extra
 
             self._similar = Similarity(self._index, embedder)
 

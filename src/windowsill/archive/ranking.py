@@ -29,7 +29,7 @@ from windowsill.store import SearchIndex
 from windowsill.store.search_index import APART, Filters, Indexed, Passage, PassageFacts, Source, number, session_key
 
 if TYPE_CHECKING:
-    from windowsill.archive.vectors import Similarity
+    from windowsill.archive.similarity import Similarity
 
 HOUR = 3_600.0
 DAY = 24 * HOUR
@@ -263,7 +263,7 @@ def relevance(goal: str, texts: Sequence[str], embedder: Embedder | None = None)
     if not texts:
         return []
     if embedder is not None:
-        from windowsill.archive.vectors import unit  # noqa: PLC0415 - brings numpy, which is an extra
+        from windowsill.archive.similarity import unit  # noqa: PLC0415 - brings numpy, which is an extra
 
         rows = unit(embedder.embed([goal, *texts]))
         return [min(max(float(score), 0.0), 1.0) for score in rows[1:] @ rows[0]]

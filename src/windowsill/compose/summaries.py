@@ -280,7 +280,7 @@ class SummaryQueue:
 
 def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
     """Collect for each span what its text is written from; `None` where nothing is to be written."""
-    from windowsill.writers.ledger import merged
+    from windowsill.writers.digest import merge_stored
 
     found: list[Material | None] = []
     for span, brief in zip(proposal.spans, proposal.briefs, strict=True):
@@ -295,7 +295,7 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
                 messages=tuple(told(view.whole(item) if item.cuts else view.read(item)) for item in items),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
-                ledger=merged([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),
+                digest=merge_stored([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),
                 shared=shared,
             )
         )
@@ -311,12 +311,12 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
     for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
         if written is None or not isinstance(span, Run):
             continue
-        from windowsill.writers.frame import framed
+        from windowsill.writers.summary_frame import frame
 
         notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
         stand_in = text_message(
             "user",
-            framed(written.text, source=written.writer),
+            frame(written.text, source=written.writer),
             metadata={"windowsill": "summary", "writer": written.writer},
         )
         facts = msgspec.convert(span.facts, Facts) if span.facts else Facts(messages=span.hides)
@@ -325,7 +325,7 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
         whole = whole and good
         shown = run if good else span
         # The facts are kept even where a marker stands: the next summary is written from them.
-        ledger: dict[str, Any] = {LEDGER: written.ledger} if written.ledger else {}
+        ledger: dict[str, Any] = {LEDGER: written.digest} if written.digest else {}
         spans[place] = msgspec.structs.replace(shown, facts={**shown.facts, **ledger})
         if not written.text.strip():
             notes.append(f"{proposal.strategy}: {written.writer} wrote nothing; a marker stands there")

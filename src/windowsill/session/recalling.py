@@ -18,8 +18,8 @@ from windowsill.archive import Archive, Found
 from windowsill.archive.passages import OURS, RECALLED
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_message
-from windowsill.writers.frame import recalled
 from windowsill.writers.identifiers import identifiers
+from windowsill.writers.summary_frame import frame_recalled
 from windowsill.writers.transcript import told
 
 LARGEST_STEP = 8_000
@@ -105,7 +105,7 @@ class Recalling:
         chosen = choose(found, cues, self._shown_by(view), room)
         if not chosen:
             return None
-        text = recalled(_told(chosen))
+        text = frame_recalled(_told(chosen))
         sources = list(dict.fromkeys(line.id for line in chosen))
         message = text_message("user", text, metadata={OURS: RECALLED, "sources": sources})
         return Recall(message, len(chosen))

@@ -33,8 +33,8 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     """What they weigh: the text must weigh less."""
     count: Callable[[str], int]
     """The tokens of a text."""
-    ledger: dict[str, Any] = {}
-    """What the summaries among them already knew (see `Written.ledger`), merged."""
+    digest: dict[str, Any] = {}
+    """What the summaries among them already knew (see `Written.digest`), merged."""
     shared: Shared | None = None
 
 
@@ -42,7 +42,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """A text in the place of messages."""
 
     text: str
-    ledger: dict[str, Any] = {}
+    digest: dict[str, Any] = {}
     """What code knows of the hidden messages, so that the next summary can be an update of this one."""
     writer: str = "offline"
     notes: tuple[str, ...] = ()

@@ -56,8 +56,8 @@ class Book:
     def written(self, stage: str, judged: Judged, writer: str) -> Written:
         """The text that came of it, with all that is written here."""
         notes = (*self.notes, *(f"{stage}: {each}" for each in judged.notes))
-        ledger = {} if judged.state is None else {"state": judged.state}
-        return Written(text=judged.text, ledger=ledger, writer=writer, notes=notes, usage=self.usage)
+        digest = {} if judged.state is None else {"state": judged.state}
+        return Written(text=judged.text, digest=digest, writer=writer, notes=notes, usage=self.usage)
 
     def unusable(self, kind: FaultKind, what: str, remedy: str) -> UnusableError:
         """The end of it without a text, with all that is written here."""
@@ -110,5 +110,5 @@ def limit_of(brief: Brief, material: Material) -> int:
 
 def instruction_for(brief: Brief, material: Material, limit: int) -> str:
     """What to write, for an answer that stays below `limit` tokens."""
-    known = material.ledger.get("state")
+    known = material.digest.get("state")
     return prompts.instruction(brief, aim=int(limit * AIM), state=known if isinstance(known, dict) else None)

@@ -65,10 +65,10 @@ class Chain:
         text = words if is_object else f"{words}\n\n{RECORDED}\n{record.text}"
         if (record.text or is_object) and material.count(text) <= room:
             notes = told.notes + record.notes
-            return msgspec.structs.replace(told, text=text, ledger=_known(record, told), notes=notes)
+            return msgspec.structs.replace(told, text=text, digest=_known(record, told), notes=notes)
         alone = self._by_code(brief, material, told.notes, told.usage)
         if not alone.text and material.count(words) <= room:
-            return msgspec.structs.replace(told, text=words, ledger=_known(alone, told), notes=alone.notes)
+            return msgspec.structs.replace(told, text=words, digest=_known(alone, told), notes=alone.notes)
         why = note("", "ledger", "there was no room for the model's words beside the record")
         return msgspec.structs.replace(alone, notes=(*alone.notes, why))
 
@@ -110,5 +110,5 @@ def _stored(told: Written) -> Written:
 
 
 def _known(record: Written, told: Written) -> dict[str, Any]:
-    """The ledger of code; of what a model knows only the object it was asked for."""
-    return record.ledger | {key: told.ledger[key] for key in ("state",) if key in told.ledger}
+    """The digest of code; of what a model knows only the object it was asked for."""
+    return record.digest | {key: told.digest[key] for key in ("state",) if key in told.digest}

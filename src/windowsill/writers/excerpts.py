@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from windowsill.writers.ledger import MOST_EXCERPT_CHARACTERS, Excerpt
-from windowsill.writers.shapes import Edit
+from windowsill.writers.digest import MOST_EXCERPT_CHARACTERS, Excerpt
+from windowsill.writers.tool_calls import Edit
 
 MOST_LINES = 60
 """Lines of one excerpt. Of a longer text, only the lines around definitions are kept."""
@@ -26,7 +26,7 @@ BEFORE, AFTER = 2, 6
 """Lines kept around a definition: what is written above it, and how it starts."""
 
 LARGEST_TAIL = MOST_EXCERPT_CHARACTERS
-"""Characters of the latest events that are looked at: a ledger holds no more."""
+"""Characters of the latest events that are looked at: a digest holds no more."""
 
 LARGEST_SOURCE = 60_000
 """Characters of a file that are looked at."""
@@ -47,7 +47,7 @@ _DEFINITION = re.compile(
 
 
 def shown(path: str, text: str, first: int, id: str) -> list[Excerpt]:
-    """What is worth keeping of a file's lines as a tool showed them."""
+    """Pick what is worth keeping of a file's lines as a tool showed them."""
     text = text[:LARGEST_SOURCE].partition(REMINDER)[0]
     number = _NUMBERED.match(text)
     if number and _numbered(text):
@@ -59,7 +59,7 @@ def shown(path: str, text: str, first: int, id: str) -> list[Excerpt]:
 
 
 def pick(path: str, text: str, first: int, id: str) -> list[Excerpt]:
-    """The text as excerpts: all of a short one, the surroundings of definitions of a long one."""
+    """Return a text as excerpts: all of a short one, the surroundings of definitions of a long one."""
     lines = text.split("\n")
     if len(lines) <= MOST_LINES and len(text) <= MOST_CHARACTERS:
         return [Excerpt(path=path, text=text.strip("\n"), first=max(first, 1), id=id)] if text.strip() else []
@@ -103,7 +103,7 @@ class Edited(msgspec.Struct, frozen=True):
 
 
 def kept(before: Iterable[Excerpt], events: Sequence[Shown | Edited]) -> list[Excerpt]:
-    """The excerpts after what happened, oldest first. What later events would push out anyway is not looked at."""
+    """Return the excerpts after these events, oldest first. What later ones would push out is not looked at."""
     held: Held = {(one.path, one.text): one for one in before}
     start, room = len(events), LARGEST_TAIL
     while start and room > 0:
@@ -119,7 +119,7 @@ def kept(before: Iterable[Excerpt], events: Sequence[Shown | Edited]) -> list[Ex
 
 
 def _distinct(found: list[Excerpt]) -> list[Excerpt]:
-    """Without those whose lines stand in newer excerpts of the same file for the most part."""
+    """Leave out those whose lines stand in newer excerpts of the same file for the most part."""
     several = Counter(one.path for one in found)
     lines: dict[str, set[str]] = {}
     distinct: list[Excerpt] = []
@@ -168,6 +168,6 @@ def _add(held: Held, new: list[Excerpt]) -> None:
 
 
 def _numbered(text: str) -> bool:
-    """Whether most of the first lines start with a number."""
+    """Tell whether most of the first lines start with a number."""
     head = text[:2_000].split("\n")[:10]
     return 2 * sum(1 for line in head if _NUMBERED.match(line)) > len(head)

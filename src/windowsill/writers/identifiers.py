@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from windowsill.writers.ledger import Name
+from windowsill.writers.digest import Name
 
 MOST_OF_AN_OUTPUT = 40
 """Names kept of one output: a listing of a thousand files is read again, not remembered."""
@@ -76,8 +76,8 @@ class Source(msgspec.Struct, frozen=True, gc=False):
     """Whether it is the contents of a file: listings, messages and outputs of programs are looked at first."""
 
 
-def collected(sources: Sequence[Source], most: int) -> list[Name]:
-    """At most `most` names, oldest first. The newest texts are looked at first: the others would be pushed out."""
+def collect_names(sources: Sequence[Source], most: int) -> list[Name]:
+    """Return at most `most` names, oldest first. The newest texts are looked at first: others would be pushed out."""
     found: dict[str, Name] = {}
     for contents, enough in ((False, most * 3 // 4), (True, most)):
         for source in reversed(sources):
@@ -92,7 +92,7 @@ def collected(sources: Sequence[Source], most: int) -> list[Name]:
 
 
 def identifiers(text: str) -> list[tuple[str, str, int]]:
-    """`(name, kind, how often)` of the identifiers in a text that are worth keeping, the best first."""
+    """Return `(name, kind, how often)` of the identifiers in a text that are worth keeping, the best first."""
     if len(text) > LARGEST_SCAN:
         half = LARGEST_SCAN // 2
         text = f"{text[:half]}\n{text[-half:]}"
@@ -114,7 +114,7 @@ def identifiers(text: str) -> list[tuple[str, str, int]]:
 
 
 def _best(found: dict[str, tuple[str, int]]) -> list[str]:
-    """The names that a later call most likely needs; those that are as likely by the alphabet."""
+    """Return the names that a later call most likely needs; those that are as likely by the alphabet."""
     likely: dict[float, list[str]] = {}
     for name, (kind, count) in found.items():
         likely.setdefault(SCORES[kind][min(OFTEN, count)], []).append(name)
@@ -128,7 +128,7 @@ def _best(found: dict[str, tuple[str, int]]) -> list[str]:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _named(token: str) -> tuple[str, str] | None:
-    """The name in a token and its kind; `None` for an ordinary word."""
+    """Return the name in a token and its kind; `None` for an ordinary word."""
     if len(token) > LONGEST_TOKEN or "://" in token:
         return None
     match = _KINDS.fullmatch(_LINE_OF.sub(r"\1", token).rstrip(_ENDS).lstrip(_STARTS))

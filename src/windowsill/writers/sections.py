@@ -1,14 +1,26 @@
-"""Sections of a summary: each part of the ledger as lines, the most useful first."""
+"""Sections of a summary: each list of the digest as lines, the most useful first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 import msgspec
 
+from windowsill.history.folds import Style
 from windowsill.text import one_line
-from windowsill.writers.ledger import Command, Entry, Excerpt, File, Ledger, Quote, Sentence, Task, Trouble, Value
+from windowsill.writers.digest import (
+    WHOLE_FILE,
+    Command,
+    Digest,
+    Entry,
+    Excerpt,
+    Failure,
+    File,
+    Quote,
+    Sentence,
+    Task,
+    Value,
+)
 
 NAMES_A_LINE = 6
 LONGEST_SAID = 160
@@ -16,7 +28,7 @@ LONGEST_SAID = 160
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One entry of a section."""
+    """One entry of a section; lines with a `group` are an excerpt that stands under this head."""
 
     text: str
     place: int
@@ -24,113 +36,89 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     cuttable: bool = False
     """Whether a part of it still tells something."""
     group: str = ""
-    """Lines of one group stand under a common head."""
 
 
-Maker: TypeAlias = Callable[[Ledger], Iterable[Line]]
-"""Makes the lines of a section, the most useful first; those nobody takes need not be made."""
+class Section(msgspec.Struct, frozen=True):
+    """A part of a summary."""
+
+    title: str
+    lines: Callable[[Digest], Iterable[Line]]
+    """Makes the lines, the most useful first; those nobody takes need not be made."""
+    share: float
+    """Of the room, before what others leave is given out."""
 
 
-def requests(ledger: Ledger) -> Iterator[Line]:
-    """What the user asked for: the last first, then the first, then the others from the newest on."""
-    said = ledger.requests
+def _requests(digest: Digest) -> Iterator[Line]:
+    """The last first, then the first, then the others from the newest on."""
+    said = digest.requests
     order = sorted(range(len(said)), key=lambda place: (min(place, len(said) - 1 - place), -place))
-    return (Line(text=_quoted(said[place]), place=place, cuttable=True) for place in order)
+    return (Line(text=_quote(said[place]), place=place, cuttable=True) for place in order)
 
 
-def rules(ledger: Ledger) -> Iterator[Line]:
-    """The user's rules, word for word."""
-    return _newest(ledger.rules, _noted)
-
-
-def tasks(ledger: Ledger) -> list[Line]:
+def _tasks(digest: Digest) -> list[Line]:
     """What is open first, then what is done: a plan is often written again as a whole."""
-    if not ledger.tasks:
+    if not digest.tasks:
         # Worth saying where work was done: the model need not look for a plan.
-        return [Line(text="- none recorded", place=0)] if ledger.files or ledger.commands else []
-    lines = [Line(text=_task(task), place=place) for place, task in enumerate(ledger.tasks)]
-    return sorted(lines, key=lambda line: (ledger.tasks[line.place].done, -line.place))
+        return [Line(text="- none recorded", place=0)] if digest.files or digest.commands else []
+    lines = [Line(text=_task(task), place=place) for place, task in enumerate(digest.tasks)]
+    return sorted(lines, key=lambda line: (digest.tasks[line.place].done, -line.place))
 
 
-def files(ledger: Ledger) -> Iterator[Line]:
-    """Files that were read and changed, the latest first."""
-    return _newest(ledger.files, _file)
+def _errors(digest: Digest) -> list[Line]:
+    """What is still open comes first."""
+    return sorted(_newest(digest.errors, _failure), key=lambda line: bool(digest.errors[line.place].fix))
 
 
-def commands(ledger: Ledger) -> Iterator[Line]:
-    """Commands and how they ended, the latest first."""
-    return _newest(ledger.commands, _command)
+def _sentences(digest: Digest) -> list[Line]:
+    """What tells the most comes first."""
+    return sorted(_newest(digest.sentences, _note), key=lambda line: -digest.sentences[line.place].score)
 
 
-def errors(ledger: Ledger) -> list[Line]:
-    """Errors and what fixed them: what is still open comes first."""
-    return sorted(_newest(ledger.errors, _trouble), key=lambda line: bool(ledger.errors[line.place].fix))
-
-
-def decisions(ledger: Ledger) -> Iterator[Line]:
-    """What was settled."""
-    return _newest(ledger.decisions, _noted)
-
-
-def sentences(ledger: Ledger) -> list[Line]:
-    """What the assistant said that tells the most."""
-    return sorted(_newest(ledger.sentences, _noted), key=lambda line: -ledger.sentences[line.place].score)
-
-
-def values(ledger: Ledger) -> Iterator[Line]:
-    """Arguments of earlier calls, by tool and key, the latest first."""
+def _values(digest: Digest) -> Iterator[Line]:
+    """By tool and key, the latest first."""
     groups: dict[tuple[str, str], list[Value]] = {}
-    for value in reversed(ledger.values):
+    for value in reversed(digest.values):
         groups.setdefault((value.tool, value.key), []).append(value)
-    return _chunked([(f"{tool} {key}", [one.text for one in group]) for (tool, key), group in groups.items()])
+    return _lists([(f"{tool} {key}", [one.text for one in group]) for (tool, key), group in groups.items()])
 
 
-def names(ledger: Ledger) -> Iterator[Line]:
-    """Identifiers, by the message where they stand last: the latest first, mere symbols after all others."""
+def _names(digest: Digest) -> Iterator[Line]:
+    """By the message where they stand last: the latest first, mere symbols after all others."""
     groups: dict[tuple[bool, str], list[str]] = {}
-    for name in reversed(ledger.names):
+    for name in reversed(digest.names):
         groups.setdefault((name.kind in ("symbol", "definition"), name.id), []).append(name.text)
     ordered = sorted(groups.items(), key=lambda pair: pair[0][0])
-    return _chunked([(f"({id})", texts) for (_, id), texts in ordered])
+    return _lists([(f"({id})", texts) for (_, id), texts in ordered])
 
 
-def excerpts(ledger: Ledger) -> Iterator[Line]:
-    """Lines of files exactly as they stand, the latest first."""
-    held = ledger.excerpts
+def _excerpts(digest: Digest) -> Iterator[Line]:
+    """The latest first."""
+    held = digest.excerpts
     return (
-        Line(text=held[place].text, place=place, cuttable=True, group=_place(held[place]))
+        Line(text=held[place].text, place=place, cuttable=True, group=_excerpt_head(held[place]))
         for place in reversed(range(len(held)))
     )
-
-
-def fenced(text: str) -> str:
-    """A text as it stands, between signs that it cannot close."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}\n{text}\n{fence}"
 
 
 def _newest(entries: Sequence[Entry], write: Callable[[Entry], str]) -> Iterator[Line]:
     return (Line(text=write(entries[place]), place=place) for place in reversed(range(len(entries))))
 
 
-def _chunked(groups: list[tuple[str, list[str]]]) -> Iterator[Line]:
+def _lists(groups: list[tuple[str, list[str]]]) -> Iterator[Line]:
     """Short lines of a few texts each, so that a part of a long list still fits."""
-    chunks = ((head, texts[start : start + NAMES_A_LINE]) for head, texts in groups for start in _starts(texts))
-    for place, (head, texts) in enumerate(chunks):
-        yield Line(text=f"- {one_line(head)}: " + ", ".join(f"`{one_line(text)}`" for text in texts), place=place)
+    place = 0
+    for head, texts in groups:
+        for start in range(0, len(texts), NAMES_A_LINE):
+            some = ", ".join(f"`{one_line(text)}`" for text in texts[start : start + NAMES_A_LINE])
+            yield Line(text=f"- {one_line(head)}: {some}", place=place)
+            place += 1
 
 
-def _starts(texts: list[str]) -> range:
-    return range(0, len(texts), NAMES_A_LINE)
-
-
-def _noted(said: Quote | Sentence) -> str:
+def _note(said: Quote | Sentence) -> str:
     return one_line(f"- ({said.id}) {said.text}")
 
 
-def _quoted(quote: Quote) -> str:
+def _quote(quote: Quote) -> str:
     return f"> ({one_line(quote.id)}) " + "\n> ".join(quote.text.splitlines())
 
 
@@ -145,7 +133,7 @@ def _task(task: Task) -> str:
 def _file(file: File) -> str:
     parts = []
     if file.read:
-        ranges = ", ".join(f"{first}-{last or ''}" for first, last in file.read if (first, last) != (1, 0))
+        ranges = ", ".join(f"{first}-{last or ''}" for first, last in file.read if (first, last) != WHOLE_FILE)
         parts.append(f"read {ranges}".rstrip())
     if file.changes:
         parts.append(f"changed {file.changes}x" if file.changes > 1 else "changed")
@@ -161,11 +149,46 @@ def _command(command: Command) -> str:
     return f"- $ {one_line(command.command)}{about} -> {end}{code}{times}{said}"
 
 
-def _trouble(trouble: Trouble) -> str:
-    fix = f" -> {one_line(trouble.fix)}" if trouble.fix else " -> open"
-    return f"- ({one_line(trouble.id)}) {one_line(trouble.text)} (from {one_line(trouble.source)[:LONGEST_SAID]}){fix}"
+def _failure(failure: Failure) -> str:
+    fix = f" -> {one_line(failure.fix)}" if failure.fix else " -> open"
+    return f"- ({one_line(failure.id)}) {one_line(failure.text)} (from {one_line(failure.source)[:LONGEST_SAID]}){fix}"
 
 
-def _place(excerpt: Excerpt) -> str:
-    lines = f":{excerpt.first}" if excerpt.first else ""
-    return f"- {one_line(excerpt.path)}{lines}"
+def _excerpt_head(excerpt: Excerpt) -> str:
+    return f"- {one_line(excerpt.path)}{f':{excerpt.first}' if excerpt.first else ''}"
+
+
+REQUESTS = Section("What the user asked for (word for word)", _requests, 0.14)
+RULES = Section("Rules the user gave (word for word)", lambda digest: _newest(digest.rules, _note), 0.10)
+TASKS = Section("Tasks (pending, in_progress or completed)", _tasks, 0.08)
+DECISIONS = Section("Decisions", lambda digest: _newest(digest.decisions, _note), 0.04)
+ERRORS = Section("Errors and what fixed them", _errors, 0.04)
+FILES = Section("Files read and changed", lambda digest: _newest(digest.files, _file), 0.16)
+COMMANDS = Section("Commands and their outcome", lambda digest: _newest(digest.commands, _command), 0.10)
+VALUES = Section("Arguments of earlier calls", _values, 0.06)
+NAMES = Section("Identifiers, by the message they stand in", _names, 0.10)
+SENTENCES = Section("What the assistant reported", _sentences, 0.05)
+EXCERPTS = Section("Lines of files as they stood last", _excerpts, 0.15)
+
+BY_IMPORTANCE = (
+    REQUESTS, RULES, TASKS, FILES, ERRORS, DECISIONS, COMMANDS, VALUES, EXCERPTS, NAMES, SENTENCES,
+)  # fmt: skip
+
+STYLES: dict[Style, tuple[tuple[str, tuple[Section, ...]], ...]] = {
+    "summary": (
+        ("", (REQUESTS, RULES, TASKS, DECISIONS, ERRORS, FILES, COMMANDS, VALUES, NAMES, SENTENCES, EXCERPTS)),
+    ),
+    "compact": (
+        ("Retained facts", (RULES, TASKS, FILES, VALUES, NAMES, EXCERPTS)),
+        ("Summary", (REQUESTS, DECISIONS, ERRORS, COMMANDS, SENTENCES)),
+    ),
+    "condense": (
+        ("1. Previous conversation", (REQUESTS, RULES)),
+        ("2. Current work", (SENTENCES, COMMANDS)),
+        ("3. Key technical concepts", (NAMES, VALUES)),
+        ("4. Relevant files and code", (FILES, EXCERPTS)),
+        ("5. Problem solving", (ERRORS, DECISIONS)),
+        ("6. Pending tasks", (TASKS,)),
+    ),
+}
+"""The parts of each style with their sections in order."""

@@ -1,27 +1,32 @@
-"""Sentences: splits texts of any language into them, and picks those that tell the most."""
+"""Sentences: split texts of any language into them, and pick those that bind, that settle something, or that tell most.
+
+The words that give such a sentence away are in `words.toml`.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
+from importlib import resources
 
-from windowsill.writers.cues import cues
-from windowsill.writers.ledger import Quote, Sentence
+from windowsill.writers.digest import Quote, Sentence
 
 LONGEST = 600
 """Characters of one sentence. What has no end for longer than this is a dump, not a sentence."""
 
+LONGEST_REQUEST = 6_000
+"""Characters of one request that a digest keeps; a longer one is mostly something pasted in."""
+
 SHORTEST_TELLING = 24
-"""A shorter sentence of an assistant ("Done.", "All good!") tells nothing that the ledger does not."""
+"""A shorter sentence of an assistant ("Done.", "All good!") tells nothing that the digest does not."""
 
 MOST_OF_A_MESSAGE = 4
 """Sentences looked at from each end of a message: what matters is said first or last."""
-
-MOST_MESSAGES = 40
-"""The assistant's latest messages, whose sentences are looked at. What it said before was said again, or is stale."""
 
 CUE_SCORE = 1.0
 NAME_SCORE = 0.5
@@ -43,18 +48,23 @@ _NAME = re.compile(r"[`._/A-Z\d](?:(?<=`)[^`\n]+`|(?<=\w[._/])\w|(?<=[a-z][A-Z])
 """Something in quotation signs of code, a sign or a capital inside a word, a number. It starts with the signs, which
 are found faster than words."""
 
+_ASKING = re.compile(
+    r"^(?:why|what|how|when|where|which|who|is|are|does|do|did|was|were|has|have|would|should|shouldn.t|don.t|isn.t|so|but)"
+    r"\b.*\?\W*$|か[?\uff1f。]?$",
+    re.IGNORECASE,
+)
+
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text as they stand, without list signs; fenced code and tables are left out."""
+    """Split a text into its sentences as they stand, without list signs; fenced code and tables are left out."""
     found: list[str] = []
     fence = ""
-    for line in text.splitlines():
-        line = line.strip()  # noqa: PLW2901  a line's edges are no part of a sentence
+    for line in map(str.strip, text.splitlines()):
         if line.startswith(("```", "~~~")):
             # Only its own sign ends a fence: another one inside is part of the code.
             fence = line[:3] if not fence else "" if line.startswith(fence) else fence
         elif line and not fence and line[0] != "|":
-            body = line if line[0].isalpha() else line[_BULLET.match(line).end() :]  # type: ignore[union-attr]  # matches the empty string too
+            body = line if line[0].isalpha() else _BULLET.sub("", line, count=1)
             start = 0
             for end in _END.finditer(body):
                 found.append(body[start : end.start() + 1].strip()[:LONGEST])
@@ -64,11 +74,29 @@ def sentences(text: str) -> list[str]:
     return found
 
 
+def request(words: str, id: str) -> Quote:
+    """Quote what the user asked for; the middle of something very long is left out."""
+    if len(words) > LONGEST_REQUEST:
+        half = LONGEST_REQUEST // 2
+        words = f"{words[:half]} [...] {words[-half:]}"
+    return Quote(text=words, id=id)
+
+
+def rules(spoken: Sequence[str], id: str) -> list[Quote]:
+    """Quote the sentences of the user that bind. A plain question binds nothing."""
+    return [quote for quote in quotes(spoken, "rules", id) if not _ASKING.search(quote.text)]
+
+
+def decisions(spoken: Sequence[str], id: str) -> list[Quote]:
+    """Quote the sentences that settle something."""
+    return [quote for quote in quotes(spoken, "decisions", id) if not quote.text.endswith(("?", "\uff1f"))]
+
+
 def quotes(spoken: Sequence[str], kind: str, id: str) -> list[Quote]:
-    """The sentences that hold a cue of this kind, word for word."""
+    """Quote the sentences that hold a cue of this kind."""
     # All of them in one search: most hold none.
     lowered = "\n".join(spoken).lower()
-    expression = cues(kind, lowered)
+    expression = _cues(kind, lowered)
     held: list[Quote] = []
     place = stop = 0
     while found := expression.search(lowered, stop):
@@ -81,13 +109,13 @@ def quotes(spoken: Sequence[str], kind: str, id: str) -> list[Quote]:
 
 
 def telling(said: Sequence[tuple[str, list[str]]], most: int) -> list[Sentence]:
-    """The most telling of `(message id, sentences)`, in their order: cue words, place, names and rare words."""
+    """Pick the most telling of `(message id, sentences)`, in their order: by cue words, place, names and rare words."""
     found: list[tuple[str, str, bool]] = []
     for id, spoken in said:
-        all_of_it = spoken
-        if len(all_of_it) > 2 * MOST_OF_A_MESSAGE:
-            all_of_it = all_of_it[:MOST_OF_A_MESSAGE] + all_of_it[-MOST_OF_A_MESSAGE:]
-        found.extend((id, one, one is all_of_it[-1]) for one in all_of_it if len(one) >= SHORTEST_TELLING)
+        ends = spoken
+        if len(spoken) > 2 * MOST_OF_A_MESSAGE:
+            ends = spoken[:MOST_OF_A_MESSAGE] + spoken[-MOST_OF_A_MESSAGE:]
+        found.extend((id, one, one is ends[-1]) for one in ends if len(one) >= SHORTEST_TELLING)
     words = [set(_WORD.findall(text)) for _, text, _ in found]
     total = math.log(len(found) + 1)
     counts = Counter(itertools.chain.from_iterable(words))
@@ -103,14 +131,41 @@ def telling(said: Sequence[tuple[str, list[str]]], most: int) -> list[Sentence]:
 
 def _score(text: str, *, last: bool) -> float:
     lowered = text.lower()
-    score = CUE_SCORE if cues("telling", lowered).search(lowered) else 0.0
+    score = CUE_SCORE if _cues("telling", lowered).search(lowered) else 0.0
     score += NAME_SCORE if _NAME.search(text) else 0.0
     score += LAST_SCORE if last else 0.0
     score += OPEN_SCORE if text.endswith((":", "?", "\uff1a", "\uff1f")) else 0.0
-    return score + (IDLE_SCORE if cues("idle", lowered).match(lowered) else 0.0)
+    return score + (IDLE_SCORE if _cues("idle", lowered).match(lowered) else 0.0)
 
 
 def _rarity(words: set[str], rarity: dict[str, float]) -> float:
-    """The mean rarity of a sentence's words, between 0 and `RARE_SCORE`."""
+    """Return the mean rarity of a sentence's words, between 0 and `RARE_SCORE`."""
     # Summed exactly: the sum of floats depends on their order, and a set has none.
     return RARE_SCORE * math.fsum(map(rarity.__getitem__, words)) / len(words) if words else 0.0
+
+
+def _cues(kind: str, text: str) -> re.Pattern[str]:
+    """Return one expression for the cues of a kind that may stand in this text, which is in lower case."""
+    return _expression(kind, ascii=text.isascii())
+
+
+@functools.cache
+def _expression(kind: str, *, ascii: bool) -> re.Pattern[str]:
+    words = [word for words in _word_lists()[kind].values() for word in words]
+    whole = rf"\b(?:{_by_letter([word for word in words if word.isascii()])})\b"
+    return re.compile(whole if ascii else f"{whole}|{_by_letter([word for word in words if not word.isascii()])}")
+
+
+def _by_letter(words: list[str]) -> str:
+    """Write words with the same first letter as one branch: the search is several times faster that way."""
+    letters: dict[str, list[str]] = {}
+    for word in words:
+        letters.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in letters.items())
+
+
+@functools.cache
+def _word_lists() -> dict[str, dict[str, list[str]]]:
+    text = resources.files(__package__).joinpath("words.toml").read_text("utf-8")
+    lists: dict[str, dict[str, list[str]]] = tomllib.loads(text)
+    return lists

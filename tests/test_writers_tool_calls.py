@@ -2,9 +2,9 @@
 
 import pytest
 
-from windowsill.writers.ledger import Task
-from windowsill.writers.shapes import Edit, recognise
+from windowsill.writers.digest import Task
 from windowsill.writers.shell import Touched
+from windowsill.writers.tool_calls import Edit, recognise
 
 pytestmark = pytest.mark.unit
 
@@ -114,7 +114,7 @@ def test_numbers_that_are_no_lines_are_none(lines):
 
 
 def test_entries_of_a_plan_are_cut():
-    """A ledger does not grow with what a tool is given."""
+    """A digest does not grow with what a tool is given."""
     entry = {"content": "w" * 9_000, "status": "s" * 900, "id": "i" * 900, "note": "n" * 9_000}
     task = recognise({"todos": [entry] * 900}).tasks[-1]
     assert [len(task.text), len(task.status), len(task.key), len(task.note)] == [1_000, 80, 80, 1_000]

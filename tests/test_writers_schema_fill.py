@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.messages import Message, ToolUse, text_message
-from windowsill.writers.state import fill, fits
+from windowsill.writers.schema_fill import fill, fits
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import msgspec
 
 from windowsill.writers import shell
 from windowsill.writers.arguments import Arguments
-from windowsill.writers.ledger import Task
+from windowsill.writers.digest import Task
 from windowsill.writers.shell import Touched
 
 Kind: TypeAlias = Literal["read", "change", "command", "search", "plan", "other"]

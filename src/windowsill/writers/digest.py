@@ -1,0 +1,290 @@
+"""The digest: what code knows of hidden messages, kept beside every summary so that the next one is an update of it.
+
+Lists stand oldest first. Merging joins what is the same, keeps the newest place of it, and caps every list, so that a
+digest does not grow with the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+FIRST_REQUESTS = 2
+"""The requests at the start of a conversation say what it is about: they are never pushed out by later ones."""
+
+CAPS = {
+    "requests": 24,
+    "rules": 60,
+    "files": 120,
+    "commands": 60,
+    "errors": 24,
+    "decisions": 24,
+    "tasks": 60,
+    "values": 120,
+    "names": 500,
+    "excerpts": 80,
+    "sentences": 40,
+}
+"""The most entries of each list: several times what a summary has room for, and still small on disk."""
+
+MOST_RANGES = 8
+"""Line ranges kept for one file."""
+
+MOST_EXCERPT_CHARACTERS = 20_000
+"""All excerpts together: about as much as a large summary could show."""
+
+WHOLE_FILE = (1, 0)
+"""The line range that stands for all lines of a file."""
+
+DONE = frozenset({"completed", "complete", "done", "cancelled", "canceled", "closed", "deleted", "finished", "x"})
+
+Entry = TypeVar("Entry")
+
+
+class Quote(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Words exactly as they were said, and the message they stand in."""
+
+    text: str
+    id: str = ""
+
+
+class File(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file that was read or changed; `id` is the message of the latest call."""
+
+    path: str
+    read: tuple[tuple[int, int], ...] = ()
+    changes: int = 0
+    id: str = ""
+
+
+class Command(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A command that was run, with how it ended the last time."""
+
+    command: str
+    failed: bool | None = None
+    """`None` where no result was seen."""
+    exit: int | None = None
+    said: str = ""
+    """The most telling line of its output."""
+    about: str = ""
+    """What the caller said it is for."""
+    times: int = 1
+    id: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """An error, the command or path it came from, and what came right after it."""
+
+    text: str
+    source: str = ""
+    fix: str = ""
+    id: str = ""
+
+
+class Task(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One entry of a plan; `key` is the id its tool gave it."""
+
+    text: str
+    status: str = ""
+    key: str = ""
+    note: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.status.lower() in DONE
+
+
+class Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A short argument of an earlier call: agents use the same ones again."""
+
+    text: str
+    key: str = ""
+    tool: str = ""
+    id: str = ""
+
+
+class Name(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """An identifier that a tool output or a message showed."""
+
+    text: str
+    kind: str = ""
+    count: int = 1
+    id: str = ""
+
+
+class Excerpt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Lines of a file exactly as they stand in it; `first` is their line number, 0 where it is not known."""
+
+    path: str
+    text: str
+    first: int = 0
+    id: str = ""
+
+
+class Sentence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A telling sentence of the assistant."""
+
+    text: str
+    score: float = 0.0
+    id: str = ""
+
+
+class Digest(msgspec.Struct, omit_defaults=True):
+    """What code knows of hidden messages; the names of the fields are stored."""
+
+    messages: int = 0
+    requests: list[Quote] = []
+    rules: list[Quote] = []
+    files: list[File] = []
+    commands: list[Command] = []
+    errors: list[Failure] = []
+    decisions: list[Quote] = []
+    tasks: list[Task] = []
+    values: list[Value] = []
+    names: list[Name] = []
+    excerpts: list[Excerpt] = []
+    sentences: list[Sentence] = []
+    state: dict[str, Any] = {}
+
+
+def merge(older: Digest, newer: Digest) -> Digest:
+    """Merge two digests: the same entries joined, the newest last, every list within its cap."""
+    lists = {
+        name: join([*getattr(older, name), *getattr(newer, name)], KEYS[name], _COMBINE.get(name)) for name in CAPS
+    }
+    messages = older.messages + newer.messages
+    return cap(Digest(messages=messages, state={**older.state, **newer.state}, **lists))
+
+
+def merge_stored(stored: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Merge digests as folds keep them, oldest first, into one of the same form."""
+    whole = Digest()
+    for one in stored:
+        whole = merge(whole, load(one))
+    return dump(whole)
+
+
+def load(stored: dict[str, Any]) -> Digest:
+    """Read a digest as a fold keeps it; one that is not valid is empty."""
+    try:
+        return msgspec.convert(stored, Digest)
+    except msgspec.ValidationError:
+        return Digest()
+
+
+def dump(digest: Digest) -> dict[str, Any]:
+    """Return a digest in the form a fold keeps it."""
+    built: dict[str, Any] = msgspec.to_builtins(digest)
+    for file in built.get("files", ()):
+        if "read" in file:
+            file["read"] = _as_json(file["read"])
+    if "state" in built:
+        built["state"] = _as_json(built["state"])
+    return built
+
+
+def cap(digest: Digest) -> Digest:
+    """Bring every list within its cap: the oldest go, except the first requests and the best sentences."""
+    kept = {name: getattr(digest, name)[-most:] for name, most in CAPS.items()}
+    if len(digest.requests) > CAPS["requests"]:
+        kept["requests"] = digest.requests[:FIRST_REQUESTS] + digest.requests[FIRST_REQUESTS - CAPS["requests"] :]
+    kept["sentences"] = _first_by(digest.sentences, CAPS["sentences"], lambda one: -one.score)
+    kept["tasks"] = _first_by(digest.tasks, CAPS["tasks"], lambda one: one.done)
+    kept["excerpts"] = _within(digest.excerpts[-CAPS["excerpts"] :], MOST_EXCERPT_CHARACTERS)
+    return msgspec.structs.replace(digest, **kept)
+
+
+def join(
+    items: Sequence[Entry],
+    key: Callable[[Entry], Hashable],
+    combine: Callable[[Entry, Entry], Entry] | None = None,
+) -> list[Entry]:
+    """Keep each key once, at its newest place; of two entries the newer stays, unless `combine` makes one of them."""
+    found: dict[Hashable, Entry] = {}
+    for item in items:
+        before = found.pop(key(item), None)
+        found[key(item)] = item if before is None or combine is None else combine(before, item)
+    return list(found.values())
+
+
+def task_key(task: Task) -> Hashable:
+    """Return what makes two entries the same task: the id its tool gave it, else its words."""
+    return ("key", task.key) if task.key else ("text", task.text)
+
+
+def add_range(ranges: tuple[tuple[int, int], ...], new: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Add a line range and join touching ones; a whole file takes all others in."""
+    if WHOLE_FILE in (*ranges, new):
+        return (WHOLE_FILE,)
+    found: list[tuple[int, int]] = []
+    for first, last in sorted((*ranges, new)):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return tuple(found[-MOST_RANGES:])
+
+
+def combine_commands(older: Command, newer: Command) -> Command:
+    """Make one of two runs of a command: the newest end counts."""
+    return msgspec.structs.replace(newer, times=older.times + newer.times, about=newer.about or older.about)
+
+
+def _combine_files(older: File, newer: File) -> File:
+    ranges = older.read
+    for one in newer.read:
+        ranges = add_range(ranges, one)
+    return File(path=newer.path, read=ranges, changes=older.changes + newer.changes, id=newer.id or older.id)
+
+
+def _combine_names(older: Name, newer: Name) -> Name:
+    return msgspec.structs.replace(newer, count=older.count + newer.count)
+
+
+def _text(item: Any) -> Hashable:
+    return str(item.text)
+
+
+KEYS: dict[str, Callable[[Any], Hashable]] = {
+    **dict.fromkeys(("rules", "decisions", "values", "names", "sentences"), _text),
+    "requests": lambda one: (one.id, one.text),
+    "files": lambda one: one.path,
+    "commands": lambda one: one.command,
+    "errors": lambda one: (one.source, one.text),
+    "tasks": task_key,
+    "excerpts": lambda one: (one.path, one.text),
+}
+"""What makes two entries of a list the same."""
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "files": _combine_files,
+    "commands": combine_commands,
+    "errors": lambda older, newer: newer if newer.fix or not older.fix else older,
+    "names": _combine_names,
+}
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value as it comes back from the journal: with lists for tuples."""
+    if isinstance(value, dict):
+        return {key: _as_json(each) for key, each in value.items()}
+    return [_as_json(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _first_by(items: list[Entry], most: int, rank: Callable[[Entry], float]) -> list[Entry]:
+    """Keep the entries of the lowest rank, of equals the newest, in their order."""
+    order = sorted(range(len(items)), key=lambda place: (rank(items[place]), -place))[:most]
+    return [items[place] for place in sorted(order)]
+
+
+def _within(items: list[Excerpt], most: int) -> list[Excerpt]:
+    kept: list[Excerpt] = []
+    for item in reversed(items):
+        most -= len(item.text)
+        if most < 0:
+            break
+        kept.append(item)
+    return kept[::-1]
