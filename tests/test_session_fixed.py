@@ -7,7 +7,7 @@ import pytest
 
 from sessions import opened
 from windowsill import formats
-from windowsill.compose.request import read_parts
+from windowsill.compose.payload import read_parts
 
 pytestmark = pytest.mark.unit
 

@@ -103,10 +103,10 @@ class Alike(RuleBasedStateMachine):
     def unlock(self, name, holder):
         self.same(lambda store: store.unlock(name, holder))
 
-    @rule(key=st.text(max_size=3), value=DATA, prefix=st.text(max_size=1))
-    def facts(self, key, value, prefix):
+    @rule(key=st.text(max_size=3), value=DATA)
+    def facts(self, key, value):
         self.same(lambda store: store.remember(key, value))
-        self.same(lambda store: store.recall_all(prefix))
+        self.same(lambda store: store.recall(key))
 
     @invariant()
     def lists_are_the_same(self):

@@ -11,6 +11,7 @@ import msgspec
 from windowsill.errors import SettingError
 from windowsill.models import Model
 from windowsill.models.model import SizeClass
+from windowsill.tokens import Weight
 
 Size: TypeAlias = int | float | str | tuple[int | float | str, ...]
 """Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
@@ -71,6 +72,15 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     def room_bytes(self) -> int | None:
         """Bytes that messages may have, where the provider has a limit."""
         return None if self.limits.bytes is None else max(0, self.limits.bytes - self.fixed_bytes)
+
+    def is_exceeded(self, weight: Weight) -> bool:
+        """Tell whether messages of this weight pass a limit of the provider's that is not of tokens."""
+        limits = self.limits
+        return (
+            (self.room_bytes is not None and weight.bytes > self.room_bytes)
+            or (limits.media is not None and weight.media > limits.media)
+            or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
+        )
 
     def to_hide(self, total: int) -> int:
         """How many tokens must go when the request has `total`; 0 while it is below the high mark."""

@@ -12,8 +12,7 @@ from typing import TypeAlias
 from windowsill import telemetry
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
-from windowsill.compose.payload import FitResult
-from windowsill.compose.request import RequestSpec
+from windowsill.compose.payload import FitResult, RequestSpec
 from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
 from windowsill.compose.summaries import Drafted, SummaryQueue
 from windowsill.errors import BudgetError, StoreError, WindowsillError
@@ -41,14 +40,14 @@ def reductions(
         yield from _fall_back((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, result)
         if not _bytes_fit(view, budget):
             raise _too_large(view, budget)
-    if is_due(view, budget, spec.strategy):
+    if _is_due(view, budget, spec.strategy):
         yield from _by_strategy(view, budget, spec, summaries, result)
         yield from _fall_back(FALLBACKS, _tokens_fit, view, budget, result)
         if not _tokens_fit(view, budget):
             raise _too_large(view, budget)
 
 
-def is_due(view: View, budget: Budget, strategy: Strategy) -> bool:
+def _is_due(view: View, budget: Budget, strategy: Strategy) -> bool:
     """Tell whether the strategy is to plan now."""
     return _total(view, budget) > budget.high or strategy.due(view, budget)
 
@@ -103,7 +102,7 @@ def _by_strategy(
         before = _total(view, budget)
         waiting = False
         try:
-            if not is_due(view, budget, strategy):
+            if not _is_due(view, budget, strategy):
                 return
             waiting = yield from _round(view, budget, spec, summaries, result)
         except StoreError:

@@ -16,7 +16,7 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.compose.checking import checked
-from windowsill.compose.request import RequestSpec
+from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError
 from windowsill.history.folds import Proposal, Run, StandIn
 from windowsill.history.hiding import hide
@@ -135,10 +135,12 @@ class SummaryQueue:
         self.job: SummaryJob | None = None
         """What the model is writing."""
         self._given_up: SummaryJob | None = None
+        self.notes: list[str] = []
+        """What went wrong and is in the notes of no text."""
         self._wait = self._left_to_wait = wait
+        self._waiting_for: RequestSpec | None = None
         self._clock = clock
         self._useless = 0
-        self._notes: list[str] = []
         self._own: Writer | None = None
         if isinstance(writer, Writer) and not isinstance(writer, ModelWriter):
             self._own = writer
@@ -163,10 +165,6 @@ class SummaryQueue:
         stuck = self._given_up is not None and not self._given_up.ended.is_set()
         return self.writer is not None and self.job is None and not stuck and self._useless < ROUNDS_WITHOUT_PROGRESS
 
-    def begin_request(self) -> None:
-        """Let a new request wait anew."""
-        self._left_to_wait = self._wait
-
     def write(self, view: View, proposal: Proposal, spec: RequestSpec, *, urgent: bool) -> Drafted | None:
         """Return the proposal with its texts; `None` while they are being written and the request can go without."""
         if not any(brief is not None for brief in proposal.briefs):
@@ -188,11 +186,13 @@ class SummaryQueue:
         else:
             why = f"{self.writer.name} was not ready"
         self._useless = 0
-        self._notes.append(f"{why}; written by code")
+        self.notes.append(f"{why}; written by code")
         return self._with_notes(self._write_by_code(view, proposal))
 
     def _wait_for(self, view: View, proposal: Proposal, spec: RequestSpec) -> Finished | None:
         """Wait for the job within what is left of this request's time, which all its proposals share."""
+        if spec is not self._waiting_for:
+            self._waiting_for, self._left_to_wait = spec, self._wait
         if self._left_to_wait > 0:
             self.prepare(view, proposal, spec)
         began = self._clock()
@@ -208,7 +208,7 @@ class SummaryQueue:
             sound = checked(view, proposal)
         except FoldError as error:
             # It is only wanted early: when it is needed, whoever folds it says so, and knows what to do instead.
-            self._notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")
+            self.notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")
             self._useless += 1
             return
         self.job = SummaryJob(sound, _materials(view, sound, spec.shared(view)), self.writer)
@@ -238,7 +238,7 @@ class SummaryQueue:
             return None
         if not finished.texts:
             self._useless += 1
-            self._notes.append(f"what was prepared failed: {finished.fault or 'nothing was written'}")
+            self.notes.append(f"what was prepared failed: {finished.fault or 'nothing was written'}")
             return None
         if not _is_visible(view, finished.proposal):
             # What it was to replace is folded otherwise by now, or on a branch that was left.
@@ -247,14 +247,14 @@ class SummaryQueue:
         if not drafted.whole:
             # A marker alone would hide words that have room.
             self._useless += 1
-            self._notes += drafted.notes
+            self.notes += drafted.notes
             return None
         self._useless = 0
         return self._with_notes(drafted)
 
     def take_notes(self) -> list[str]:
-        """Return, once, what went wrong and is in the notes of no text."""
-        notes, self._notes = list(dict.fromkeys(self._notes)), []
+        """Return the notes, once."""
+        notes, self.notes = list(dict.fromkeys(self.notes)), []
         return notes
 
     def _with_notes(self, drafted: Drafted) -> Drafted:

@@ -15,6 +15,8 @@ from windowsill.formats.registry import sdk_format
 from windowsill.formats.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
 from windowsill.messages import Cleared, Message, Usage, text_message
 
+_SPEAKERS = ("user", "assistant")
+
 
 class Added(msgspec.Struct, frozen=True):
     """Messages to add, with what the provider said it used."""
@@ -46,8 +48,15 @@ def take(source: Any, format: str | None, get: Callable[[str], Format], default:
             default = AMBIGUOUS
         source = _object(source)
     body = encode(dict(source))
+    if _is_ambiguous(source):
+        return Added([get(format or default).read_message(body, "")])
     value = source if _is_plain(source) else decode(any_decoder, body)
     return _read(value, body, get(format or detect(value, default)))
+
+
+def _is_ambiguous(source: Any) -> bool:
+    """Tell whether a message is roles and words, which is the same in every format: no need to look further."""
+    return source.keys() == {"role", "content"} and source["role"] in _SPEAKERS and type(source["content"]) is str
 
 
 def _is_plain(source: Any) -> bool:

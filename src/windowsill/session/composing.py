@@ -13,11 +13,19 @@ from windowsill import formats, strategies, telemetry
 from windowsill.budget import Budget, Size, budget_for, tokens_of
 from windowsill.compose.breakpoints import Breakpoints
 from windowsill.compose.checking import checked
-from windowsill.compose.payload import FitResult, FoldMade, Payload, Statistics
+from windowsill.compose.payload import (
+    FitResult,
+    FoldMade,
+    Payload,
+    RequestParts,
+    RequestSpec,
+    Statistics,
+    parts_key,
+    read_parts,
+)
 from windowsill.compose.prefix import same_blocks, same_start
-from windowsill.compose.reduce import is_due, reductions
+from windowsill.compose.reduce import reductions
 from windowsill.compose.rendering import Rendered, Rendering
-from windowsill.compose.request import RequestParts, RequestSpec, parts_key, read_parts
 from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, tuned
@@ -372,11 +380,11 @@ class Composer:
         before = (len(view.items), view.tokens())
         result = FitResult(folds=[], notes=[])
         emergency = budget.fixed + view.tokens() > budget.limit
-        self.summaries.begin_request()
-        if is_due(view, budget, spec.strategy):
+        if budget.fixed + view.tokens() > budget.high or spec.strategy.due(view, budget):
             # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
             self._fold_prepared(result)
-        result.note(*self.summaries.take_notes())
+        if self.summaries.notes:
+            result.note(*self.summaries.take_notes())
         self._prepare(spec)
         overtaken: FoldError | None = None
         extra = 0
@@ -413,7 +421,8 @@ class Composer:
             # A session to which nothing was added is not planned for again.
             return
         due = strategy.due(view, budget)
-        if total <= budget.high and not due and not over_limits(view, budget):
+        over = budget.is_exceeded(view.weight) and over_limits(view, budget)
+        if total <= budget.high and not due and not over:
             return
         folds = len(result.folds)
         # Giants first: what always stays is smaller then, and the marks follow from what always stays.

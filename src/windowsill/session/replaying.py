@@ -6,8 +6,8 @@ import msgspec
 
 from windowsill import formats
 from windowsill.compose.breakpoints import Breakpoints
+from windowsill.compose.payload import build_body
 from windowsill.compose.rendering import Rendering, shows_refs
-from windowsill.compose.request import build_body
 from windowsill.errors import DamagedError
 from windowsill.history.history import Call
 from windowsill.messages import Message, Tool

@@ -29,7 +29,7 @@ from windowsill.history.folds import FoldKind
 from windowsill.history.history import Draft, call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
 from windowsill.logs import log
-from windowsill.messages import Cleared, Mark, Message, OutputRef, ToolUse, Usage
+from windowsill.messages import Cleared, Mark, Message, OutputRef, ToolUse, Unknown, Usage
 from windowsill.models import Model
 from windowsill.session import folding, provider, telling, undo
 from windowsill.session.adding import again_after_conflicts, write
@@ -89,6 +89,7 @@ class Session:
         self.settings = settings
         self._store = store
         self._owned = owned
+        self._format: tuple[object, str] | None = None
         if settings.format is not None:
             formats.get(settings.format)
         context = Lens(tuned(settings), store)
@@ -341,19 +342,19 @@ class Session:
         with self.journal.lock:
             also = partial(self._draft_state, state) if state else None
             ids = write(self.journal, messages, usage, steady=steady, also=also)
-            meter(usage, (sent.lens if sent is not None else self.composer.context).model)
-            if not provider.record(self.journal, messages, cleared, sent.fields if sent is not None else {}):
-                # What the provider counted after it cut the request itself says nothing about what was sent.
-                self._learn(usage, sent)
+            edited = (
+                cleared is not None or any(isinstance(block, Unknown) for each in messages for block in each.blocks)
+            ) and provider.record(self.journal, messages, cleared, sent.fields if sent is not None else {})
+            if usage is not None:
+                meter(usage, (sent.lens if sent is not None else self.composer.context).model)
+                if sent is not None and not edited:
+                    # What the provider counted after it cut the request itself says nothing about what was sent.
+                    sent.lens.observe(sent.weight, usage, sent.shape)
             return ids
 
     def _draft_state(self, changes: Sequence[Change], draft: Draft, entries: Sequence[Entry]) -> None:
         del entries
         self.state.draft(draft, changes)
-
-    def _learn(self, usage: Usage | None, sent: Sent | None) -> None:
-        if usage is not None and sent is not None:
-            sent.lens.observe(sent.weight, usage, sent.shape)
 
     def observe(self, usage: Usage | Mapping[str, Any]) -> None:
         """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
@@ -361,7 +362,8 @@ class Session:
         with self.journal.lock:
             self.journal.commit(lambda draft: draft.record("usage", seen))
             meter(seen, self.composer.context.model)
-            self._learn(seen, self.composer.last)
+            if (sent := self.composer.last) is not None:
+                sent.lens.observe(sent.weight, seen, sent.shape)
 
     def overflowed(self, error: BaseException | str, *, sent: int | Sent | None = None) -> int | None:
         """Learn a lower window from a provider's overflow error; the window from now on, when the error says one.
@@ -377,13 +379,18 @@ class Session:
         """The wire format of this session: the stated one, that of its messages, or that of its model."""
         if self.settings.format:
             return self.settings.format
-        chat = formats.dialect(self.composer.context.model)
+        view, model = self.journal.view, self.composer.context.model
+        key = (view.edits, model.name)
+        if self._format is not None and self._format[0] == key:
+            return self._format[1]
         with self.journal.lock:
-            for item in self.journal.view.items[:TELLING]:
-                found = self.journal.view.read(item).format
+            for item in view.items[:TELLING]:
+                found = view.read(item).format
                 if found in formats.names():
-                    return chat if found in formats.DIALECTS else found
-        return formats.for_model(self.composer.context.model)
+                    chosen = formats.dialect(model) if found in formats.DIALECTS else found
+                    self._format = (key, chosen)
+                    return chosen
+        return formats.for_model(model)
 
     # Looking
 

@@ -124,9 +124,6 @@ class Store(Protocol):
     def recall(self, key: str) -> bytes | None:
         """A fact kept by `remember`."""
 
-    def recall_all(self, prefix: str) -> dict[str, bytes]:
-        """All facts whose key begins with `prefix`."""
-
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
 

@@ -181,11 +181,6 @@ class MemoryStore:
         with self._lock:
             return self._facts.get(key)
 
-    def recall_all(self, prefix: str) -> dict[str, bytes]:
-        """All facts whose key begins with `prefix`."""
-        with self._lock:
-            return {key: value for key, value in sorted(self._facts.items()) if key.startswith(prefix)}
-
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
         check_name("session's name", session)

@@ -162,10 +162,6 @@ class SQLiteStore:
         row = self._one("recall", key)
         return row[0] if row else None
 
-    def recall_all(self, prefix: str) -> dict[str, bytes]:
-        """All facts whose key begins with `prefix`."""
-        return dict(self._all("recall_all", prefix, len(prefix)))
-
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
         check_name("session's name", session)
