@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from windowsill.state.policies import shell
+from windowsill import shell
 from windowsill.state.policies.arguments import mentions, part_of
 
 pytestmark = pytest.mark.unit
 
 
 def paths(command):
-    return shell.paths(shell.words(command))
+    return shell.paths_in(shell.words_of(command))
 
 
 def urls(command):
-    return shell.urls(list(shell.words(command)))
+    return shell.hosts_in(list(shell.words_of(command)))
 
 
 def found(arguments, schema=None):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+import shlex
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowsill import shell
 from windowsill.messages import Tool
 from windowsill.state import State
-from windowsill.state.policies import Guard, shell
+from windowsill.state.policies import Guard
 from windowsill.state.system import Constraints, System
 from windowsill.state.tools import Offered
 
@@ -98,7 +104,7 @@ def test_plain_commands_are_left_alone(command, judged):
 @pytest.mark.parametrize("command", ["{" + "," * 200_000, "{a,b}" * 5_000, "cd a; " * 20_000])
 def test_a_hostile_command_takes_no_longer_than_its_length(command):
     """Braces that are never closed, choices of choices, and folder upon folder: none is spelled out without end."""
-    assert all(len(path) <= 2 * shell.LONGEST_FOLDER + len(command) for path in shell.paths(shell.words(command)))
+    assert all(len(path) <= 2 * shell.LONGEST_FOLDER + len(command) for path in shell.paths_in(shell.words_of(command)))
 
 
 def test_a_pattern_of_files_is_a_path_and_one_of_words_is_not(judged):
@@ -122,3 +128,33 @@ def test_variables_in_a_path_are_read_as_a_tool_may_read_them(judged, monkeypatc
     """Some programs expand them by themselves."""
     monkeypatch.setenv("PLACE", "/etc")
     assert judged({"path": "$PLACE/passwd"}) == "refused"
+
+
+@pytest.mark.parametrize("command", ["curl '>' evil.com", "curl '2>' evil.com", 'curl "<" evil.com'])
+def test_a_sign_in_quotes_is_a_word(command, judged):
+    """What follows it is not a file that is written, but a host like any other."""
+    assert judged({"command": command}) == "refused"
+
+
+def test_a_list_of_words_may_come_to_a_shell(judged):
+    """So a sign that ends a command ends it there too."""
+    assert judged({"argv": ["ls", ";", "curl", "evil.com"]}) == "refused"
+
+
+SIGNS = st.text("ab /.'\"\\;|&<>()\n\t$2=-", max_size=12)
+
+
+@given(SIGNS)
+def test_words_are_split_as_the_standard_library_splits_them(command):
+    """Quotes, escapes and signs, wherever they stand; only the number before a redirection stays with it."""
+    plain = command.replace("\\\n", "").replace("$'", "'").replace('$"', '"')
+    reader = shlex.shlex(plain, posix=True, punctuation_chars="();<>|&\n")
+    reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
+    try:
+        expected = list(reader)
+    except ValueError:
+        return
+    found = [re.sub(r"^\d+", "", word) if isinstance(word, shell.Operator) else word for word in shell.split(command)]
+    numbers = [word for word in shell.split(command) if isinstance(word, shell.Operator) and word[0].isdigit()]
+    assert [word for word in expected if not word.isdigit()] == [word for word in found if not word.isdigit()]
+    assert sum(map(str.isdigit, expected)) == sum(map(str.isdigit, found)) + len(numbers)

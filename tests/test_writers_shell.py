@@ -2,7 +2,7 @@
 
 import pytest
 
-from windowsill.writers.shell import Touched, core, shows_files, touched
+from windowsill.shell import TouchedFile, files_of, shows_files, without_trimming
 
 pytestmark = pytest.mark.unit
 
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.unit
 )
 def test_the_files_of_a_command_are_known(command, files):
     """Readers, writers and redirections are told from the command's words."""
-    assert touched(command) == [Touched(path=path, changed=changed, range=lines) for path, changed, lines in files]
+    assert files_of(command) == [TouchedFile(path=path, changed=changed, range=lines) for path, changed, lines in files]
 
 
 def test_a_patch_in_a_script_names_its_files():
     """A heredoc that is applied as a patch changes the files it names."""
     script = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a/b.ts\n-x\n+y\n*** End Patch\nEOF"
-    assert touched(script) == [Touched(path="a/b.ts", changed=True)]
+    assert files_of(script) == [TouchedFile(path="a/b.ts", changed=True)]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_patch_in_a_script_names_its_files():
 )
 def test_trimming_the_output_makes_no_other_command(command):
     """Two runs that differ in what they show of the output are the same command."""
-    assert core(command) == "make test"
+    assert without_trimming(command) == "make test"
 
 
 def test_commands_that_only_show_are_told_from_those_that_do():
@@ -59,9 +59,11 @@ def test_commands_that_only_show_are_told_from_those_that_do():
 )
 def test_texts_that_a_command_hands_on_are_not_run(command, files):
     """Words in a here-document or in quotation marks touch no file; a script in quotation marks that is run does."""
-    assert [one.path for one in touched(command)] == files
+    assert [one.path for one in files_of(command)] == files
 
 
 def test_a_path_without_end_in_a_patch_is_none():
     """A digest shall not hold a whole text for a path."""
-    assert touched("*** Update File: " + "a" * 5_000 + "\n*** Add File: b.py") == [Touched(path="b.py", changed=True)]
+    assert files_of("*** Update File: " + "a" * 5_000 + "\n*** Add File: b.py") == [
+        TouchedFile(path="b.py", changed=True)
+    ]

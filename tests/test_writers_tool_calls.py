@@ -2,8 +2,8 @@
 
 import pytest
 
+from windowsill.shell import TouchedFile
 from windowsill.writers.digest import Task
-from windowsill.writers.shell import Touched
 from windowsill.writers.tool_calls import Edit, recognise
 
 pytestmark = pytest.mark.unit
@@ -14,7 +14,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b
 def test_a_path_alone_is_a_read():
     """Whatever the tool is called."""
     assert recognise({"target_file": "src/a.py"}).kind == "read"
-    assert recognise({"notebook_path": "n.ipynb"}).touched == (Touched(path="n.ipynb", changed=False),)
+    assert recognise({"notebook_path": "n.ipynb"}).touched == (TouchedFile(path="n.ipynb", changed=False),)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_path_alone_is_a_read():
 )
 def test_the_lines_of_a_read_are_known(arguments, lines):
     """Offsets and limits, first and last lines, and pairs all name a range."""
-    assert recognise(arguments).touched == (Touched(path="a.py", changed=False, range=lines),)
+    assert recognise(arguments).touched == (TouchedFile(path="a.py", changed=False, range=lines),)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,15 @@ def test_several_edits_in_one_call_are_all_taken():
 @pytest.mark.parametrize("arguments", [{"input": PATCH}, {"patch": PATCH}, {"_text": PATCH}])
 def test_a_patch_changes_the_files_it_names(arguments):
     """The text of a patch says which files it changes, wherever it stands."""
-    assert recognise(arguments).touched == (Touched(path="src/a.py", changed=True), Touched(path="b.md", changed=True))
+    assert recognise(arguments).touched == (
+        TouchedFile(path="src/a.py", changed=True),
+        TouchedFile(path="b.md", changed=True),
+    )
 
 
 def test_a_unified_diff_changes_the_files_it_names():
     """Headers of a diff count as well."""
-    assert recognise({"diff": "--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@"}).touched == (Touched(path="x.c", changed=True),)
+    assert recognise({"diff": "--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@"}).touched == (TouchedFile(path="x.c", changed=True),)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from windowsill import shell
 from windowsill.history.voice import own_words
 from windowsill.messages import Document, Message, Text, ToolResult, ToolUse
-from windowsill.writers import excerpts, shell
-from windowsill.writers.arguments import NAMES, TEXTS
+from windowsill.tool_arguments import TABLE, TEXTS
+from windowsill.writers import excerpts
 from windowsill.writers.digest import (
     CAPS,
     KEYS,
@@ -65,7 +66,7 @@ PASSED = "passed later"
 _CHECKBOX = re.compile(r"^[ \t]*+(?:[-*+]|\d{1,3}[.)])[ \t]++\[([ xX])\][ \t]++(.{3,300})$", re.MULTILINE)
 _QUOTED = re.compile(r"^  > \(([^)\n]{1,80})\) (.*(?:\n  > (?!\().*)*)", re.MULTILINE)
 _TASK_NUMBER = re.compile(r"#(\w{1,20})|\bid\W{1,4}(\w{1,40})")
-_TEXTS_AND_PATHS = TEXTS.union(NAMES["path"])
+_TEXTS_AND_PATHS = TEXTS.union(TABLE["path"].names)
 
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: (?:code|status))?|return ?code|exit[_-]?(?:code|status))\W{0,3}[^\w-](-?\d{1,10})\b"
@@ -326,13 +327,13 @@ class Failures:
         """Take in an error; the same one again is one, and open again."""
         key = (failure.source, failure.text)
         self._held.pop(key, None)
-        self._held[key] = (shell.core(failure.source), failure)
+        self._held[key] = (shell.without_trimming(failure.source), failure)
         if len(self._held) > CAPS["errors"]:
             del self._held[next(iter(self._held))]
 
     def end(self, command: str, changed: Sequence[str]) -> None:
         """Note a command that passed, or files that were changed."""
-        passed = shell.core(command)
+        passed = shell.without_trimming(command)
         names = [(path, path.replace("\\", "/").rpartition("/")[2]) for path in changed]
         for key, (core, failure) in self._held.items():
             fix = ""

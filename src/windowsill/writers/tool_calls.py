@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from windowsill.writers import shell
-from windowsill.writers.arguments import Arguments
+from windowsill import shell
+from windowsill.shell import TouchedFile
+from windowsill.tool_arguments import Arguments
 from windowsill.writers.digest import Task
-from windowsill.writers.shell import Touched
 
 Kind: TypeAlias = Literal["read", "change", "command", "search", "plan", "other"]
 
@@ -43,7 +43,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """What a call did."""
 
     kind: Kind
-    touched: tuple[Touched, ...] = ()
+    touched: tuple[TouchedFile, ...] = ()
     edits: tuple[Edit, ...] = ()
     command: str = ""
     about: str = ""
@@ -64,13 +64,15 @@ def recognise(given: dict[str, Any]) -> Action:
     command = _command(arguments)
     # A bare word beside a path ("view", "create") names what an editor shall do; it is no command.
     if command and not (path and len(command.split()) == 1):
-        return Action(kind="command", command=command, touched=tuple(shell.touched(command)), about=about)
+        return Action(kind="command", command=command, touched=tuple(shell.files_of(command)), about=about)
     if path and (edits := tuple(_edits(path, arguments))):
-        return Action(kind="change", touched=(Touched(path=path, changed=True),), edits=edits, about=about)
+        return Action(kind="change", touched=(TouchedFile(path=path, changed=True),), edits=edits, about=about)
     if arguments.text("pattern"):
         return Action(kind="search", about=about)
     if path:
-        return Action(kind="read", touched=(Touched(path=path, changed=False, range=_range(arguments)),), about=about)
+        return Action(
+            kind="read", touched=(TouchedFile(path=path, changed=False, range=_range(arguments)),), about=about
+        )
     return Action(kind="other", about=about)
 
 

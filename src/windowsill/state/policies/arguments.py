@@ -8,34 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from windowsill.state.policies import shell
+from windowsill import shell
 from windowsill.state.tools.arguments import resolve
+from windowsill.tool_arguments import KIND_OF_WORD
 
 Schema: TypeAlias = dict[str, Any]
 Part: TypeAlias = Literal["path", "glob", "url", "command", "text"]
 
-WORDS: dict[Part, frozenset[str]] = {
-    "path": frozenset({
-        "path", "paths", "file", "files", "filename", "filenames", "filepath", "directory", "directories", "dir",
-        "dirs", "folder", "folders", "cwd", "workdir", "target", "targets", "src", "source", "sources", "dest", "dst",
-        "destination", "root", "location", "output", "notebook",
-    }),
-    "glob": frozenset({"glob", "globs"}),
-    "url": frozenset({
-        "url", "urls", "uri", "uris", "href", "endpoint", "host", "hosts", "hostname", "domain", "webhook",
-    }),
-    "command": frozenset({
-        "command", "commands", "cmd", "script", "shell", "bash", "argv", "args", "run", "exec", "code", "commandline",
-    }),
-    "text": frozenset({
-        "content", "contents", "text", "body", "message", "description", "prompt", "query", "pattern", "regex",
-        "search", "reason", "explanation", "title", "comment", "summary", "old", "new", "replacement", "diff", "patch",
-        "note", "question",
-    }),
-}  # fmt: skip
-"""What tools call each kind of argument. The last known word of a name decides: `file_content` is a text."""
-
-_KIND = {word: part for part, words in WORDS.items() for word in words}
 _FORMATS: dict[str, Part] = {
     **dict.fromkeys(("path", "file-path", "directory-path"), "path"),
     **dict.fromkeys(("uri", "url", "uri-reference", "iri", "hostname"), "url"),
@@ -78,10 +57,10 @@ def texts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _in_command(parameter: str, command: Any) -> Iterator[Mention]:
-    words = list(shell.words(command))
-    for path in shell.paths(words):
+    words = list(shell.words_of(command))
+    for path in shell.paths_in(words):
         yield Mention(parameter, "path", path, wild=True)
-    for url in shell.urls(words):
+    for url in shell.hosts_in(words):
         yield Mention(parameter, "url", url, wild=True)
 
 
@@ -134,7 +113,7 @@ def part_of(name: str, schema: Schema, tool: str = "") -> str:
     for word in (each.lower() for each in reversed(_NAME_WORD.findall(name))):
         if word in _PATTERN and (_GLOB.search(said) or _GLOB.search(tool)):
             return "glob"
-        if part := _KIND.get(word):
+        if part := KIND_OF_WORD.get(word):
             return part
     if part := next((part for pattern, part in _SAID if pattern.search(said)), None):
         return part
