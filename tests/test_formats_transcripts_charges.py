@@ -18,7 +18,7 @@ from transcript_lines import (
     jsonl,
     told,
 )
-from windowsill.formats.transcripts.charges import charge
+from windowsill.formats.transcripts.base import charge
 from windowsill.messages import Usage
 
 pytestmark = pytest.mark.unit

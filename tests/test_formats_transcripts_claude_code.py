@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import windowsill
 from transcript_lines import PIXEL, SESSION, claude, jsonl, messages, result, texts, told, use
+from windowsill.messages import Usage
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +25,7 @@ def test_session_has_id_model_times_and_usage():
     assert (found.agent, session.id, session.format) == ("claude-code", SESSION, "anthropic")
     assert session.model == "claude-opus-4-6"
     assert session.times == (1770369879.155, 1770369879.155)
-    assert [each and json.loads(each) for each in session.usage] == [None, used]
+    assert [(each.message, each.usage) for each in session.charges] == [(1, Usage(input=3, output=9, cache_read=100))]
     assert messages(session)[0] == {"role": "user", "content": "Fix the bug."}
     assert found.skipped == {"summary": 1}
 
@@ -39,7 +38,7 @@ def test_lines_of_one_answer_are_one_message():
     lines.append(claude("d", "c", "user", [result("t1")]))
     (session,) = told(jsonl(*lines)).sessions
     assert messages(session)[1] == {"role": "assistant", "content": [thought, use("t1", path="x")]}
-    assert json.loads(session.usage[1]) == {"output_tokens": 8}
+    assert [each.usage.output for each in session.charges] == [8]
 
 
 def _part(output):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import windowsill
@@ -53,8 +51,7 @@ def test_items_become_chat_messages():
         '{"input":"*** Begin"}',
     ]
     assert (said[3]["tool_call_id"], said[3]["content"]) == ("c1", "a.py")
-    assert json.loads(session.usage[2])["prompt_tokens_details"] == {"cached_tokens": 100}
-    assert session.usage[5] is None
+    assert [(each.message, each.usage.cache_read) for each in session.charges] == [(2, 100)]
     assert session.times[1] == 1772359200.0
     assert found.skipped == {"reasoning": 1}
     assert windowsill.validate(said, format="openai") == []

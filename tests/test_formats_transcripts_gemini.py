@@ -37,8 +37,7 @@ def test_chat_becomes_chat_messages():
     assert [each["role"] for each in said] == ["user", "assistant", "tool", "assistant"]
     assert said[1]["tool_calls"][0]["function"] == {"name": "read_file", "arguments": '{"path":"a.c"}'}
     assert (said[2]["tool_call_id"], said[2]["content"]) == ("read-1", "int main")
-    used = json.loads(session.usage[1])
-    assert (used["prompt_tokens"], used["completion_tokens"]) == (1000, 42)
+    assert [(each.message, each.usage.prompt, each.usage.output) for each in session.charges] == [(1, 1000, 42)]
     assert session.times[2] - session.times[1] == 5.0
     assert found.skipped == {"info": 1, "thought": 1}
     assert windowsill.validate(said, format="openai") == []

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from windowsill import Session, open_store
 from windowsill.errors import SettingError
 from windowsill.mcp import http_app
-from windowsill.mcp.guard import in_address
+from windowsill.mcp.server import in_address
 from windowsill.session.tools import TOOLS
 
 pytestmark = pytest.mark.integration

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from windowsill.errors import FormatError
-from windowsill.formats.transcripts.times import timestamp
+from windowsill.formats.transcripts.base import timestamp
 from windowsill.replay.recordings import BrokenLine, Recording, parse, recordings, size_of
 
 pytestmark = pytest.mark.unit

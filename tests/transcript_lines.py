@@ -24,12 +24,12 @@ def told(data: bytes, name: str = "file") -> transcripts.Transcript:
     return found
 
 
-def messages(session: transcripts.Recorded) -> list[Any]:
+def messages(session: transcripts.RecordedSession) -> list[Any]:
     """The messages of a session, decoded."""
     return [json.loads(each) for each in session.messages]
 
 
-def texts(session: transcripts.Recorded) -> list[str]:
+def texts(session: transcripts.RecordedSession) -> list[str]:
     """The words of each message, or the kinds of its blocks."""
     return [_words(each["content"]) for each in messages(session)]
 

@@ -316,7 +316,7 @@ def rewind(id: str, message: str | None, when: str | None, place: str | None, *,
 
 
 def _time(text: str, ctx: click.Context) -> float:
-    from windowsill.formats.transcripts.times import timestamp
+    from windowsill.formats.transcripts.base import timestamp
 
     try:
         at: float | None = float(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import ipaddress
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -11,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from windowsill.errors import InputError, SettingError, WindowsillError
-from windowsill.mcp.guard import TokenGuard, in_address, is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from windowsill.session.tools import Toolbox
 
@@ -64,7 +65,7 @@ def _build(toolbox: Toolbox) -> Server[Any]:
 
 
 async def serve_stdio(toolbox: Toolbox) -> None:
-    """Answer one client over standard input and output until it goes."""
+    """Answer one client over standard input and output until it closes them."""
     server = _build(toolbox)
     from mcp.server.stdio import stdio_server
 
@@ -73,9 +74,9 @@ async def serve_stdio(toolbox: Toolbox) -> None:
 
 
 def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> ASGIApp:
-    """The application that `serve_http` serves, for those who have a server of their own.
+    """Make the application that `serve_http` serves, for those who have a server of their own.
 
-    Beyond loopback a token is demanded. Only requests that name this host are answered, so that no web page can reach
+    Beyond loopback a token is required. Only requests that name this host are answered, so that no web page can reach
     it through a name of its own.
     """
     check_token(host, token)
@@ -94,9 +95,9 @@ def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token:
 
 
 def check_token(host: str, token: str | None) -> None:
-    """Refuse a token that is none, and a host that others reach without one."""
+    """Refuse an empty token, and a host that others reach without one."""
     if token is not None and not token.strip():
-        # A variable that was not set: whoever stated it wanted one.
+        # A variable that was not set: whoever gave it wanted a token.
         raise SettingError("token", token, "a secret that is not empty")
     if token is None and not is_loopback(host):
         raise SettingError("token", token, f"a secret, as {host} can be reached by others")
@@ -110,7 +111,7 @@ async def serve_http(
     token: str | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Answer any number of clients over streamable HTTP until cancelled; `ready` hears the address."""
+    """Answer any number of clients over streamable HTTP until cancelled; `ready` is called with the address."""
     app = http_app(toolbox, host=host, port=port, token=token)
     import uvicorn
 
@@ -121,7 +122,7 @@ async def serve_http(
 
 
 def _listening(host: str, port: int) -> list[socket.socket]:
-    """Sockets for every address that a host has here."""
+    """Open a socket for every address that a host has here."""
     listening: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -135,3 +136,36 @@ def _listening(host: str, port: int) -> list[socket.socket]:
             remedy="give another --host or --port, or end what listens there",
         ) from None
     return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a server that listens there."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def in_address(host: str) -> str:
+    """Return a host as addresses and `Host` headers have it: IPv6 in brackets."""
+    bare = host.strip("[]")
+    return f"[{bare}]" if ":" in bare else bare
+
+
+class TokenGuard:
+    """Answers 401 to requests without `Authorization: Bearer` and the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] == "http":
+            given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+            if not hmac.compare_digest(given, self._expected):
+                headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+                await send({"type": "http.response.start", "status": 401, "headers": headers})
+                await send({"type": "http.response.body", "body": b"a token is needed"})
+                return
+        await self._app(scope, receive, send)

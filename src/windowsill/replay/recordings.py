@@ -15,8 +15,7 @@ import msgspec
 from windowsill import formats
 from windowsill.errors import FormatError
 from windowsill.formats import transcripts
-from windowsill.formats.transcripts.charges import charge
-from windowsill.formats.transcripts.times import timestamp
+from windowsill.formats.transcripts.base import charge, timestamp
 from windowsill.formats.wire import BOM
 from windowsill.messages import Request
 
