@@ -38,8 +38,9 @@ CONTENT = frozenset({"content", "tool_calls", "function_call"})
 
 def _messages_field(body: object) -> str | None:
     """Return the field of a request body that holds the messages; lists of texts may be for embeddings."""
-    for field in ("messages", "input") if isinstance(body, dict) else ():
-        items = body.get(field)
+    fields = body if isinstance(body, dict) else {}
+    for field in ("messages", "input"):
+        items = fields.get(field)
         if isinstance(items, list) and items and all(isinstance(each, dict) for each in items):
             return field
     return None
