@@ -119,7 +119,7 @@ def test_time_is_over():
 
 def test_a_very_long_line_says_what_it_may_hide(monkeypatch):
     """Nobody takes a match that was out of reach for one that is not there."""
-    monkeypatch.setattr("windowsill.outputs.long_lines.OVERLAP", 1024)
+    monkeypatch.setattr("windowsill.outputs.grep.OVERLAP", 1024)
     line = "a" + "x" * 5000 + "b"
     assert search(line, "a.*b", part_bytes=2048) == (
         "[no line matches, of 1 line]\n[line 1 is very long: a match of more than 1 KiB in it may be missed]"

@@ -3,13 +3,13 @@
 import pytest
 
 from windowsill.errors import InputError
-from windowsill.outputs.patterns import compiled
+from windowsill.outputs.grep import LinePattern, Query
 
 pytestmark = pytest.mark.unit
 
 
 def finds(pattern: str, text: str, **options) -> bool:
-    made = compiled(pattern, ignore_case=options.get("ignore_case", False), fixed=options.get("fixed", False))
+    made = LinePattern(Query(pattern=pattern, **options))
     data = text.encode()
     return made.search(data, 0, len(data)) is not None
 
@@ -35,7 +35,7 @@ def finds(pattern: str, text: str, **options) -> bool:
 def test_a_pattern_that_cannot_be_used_is_answered_with_a_hint(pattern: str, hint: str):
     """The error names the pattern, the reason and what to write instead."""
     with pytest.raises(InputError) as caught:
-        compiled(pattern, ignore_case=False, fixed=False)
+        LinePattern(Query(pattern=pattern))
     assert hint in str(caught.value)
 
 
@@ -59,8 +59,8 @@ def test_the_ends_of_the_text_are_those_of_the_line(pattern: str, times: int):
 def test_lines_are_counted_once(pattern: str, count: int, end: str):
     """However often a line matches, were it by nothing at its end; nothing after the last line end counts."""
     data = f"ab\n\ncd a\nb{end}".encode()
-    made = compiled(pattern, ignore_case=False, fixed=pattern == "[b")
-    assert made.matching_lines(data, 0, len(data)) == count
+    made = LinePattern(Query(pattern=pattern, fixed=pattern == "[b"))
+    assert made.count(data, 0, len(data) - len(end)) == count
 
 
 def test_fixed_text_has_no_special_characters():

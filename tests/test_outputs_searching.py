@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.outputs.literal import Literal
+from windowsill.outputs.grep import LinePattern, Query, Search
+from windowsill.outputs.limits import Limits
 from windowsill.outputs.output import Held
-from windowsill.outputs.patterns import compiled
-from windowsill.outputs.searching import Search, find
 
 pytestmark = pytest.mark.unit
 
@@ -21,17 +20,18 @@ def never() -> bool:
     return False
 
 
-def search(
-    pattern: str, *, first: int = 1, limit: int = 10**6, late=never, width: int = 4, room: int = 10**9
-) -> Search:
-    made = compiled(pattern, ignore_case=False, fixed=False)
-    return Search(pattern=made, first=first, limit=limit, width=width, room=room, late=late)
+def find(output, pattern: str, *, late=never, line: int = 200, bytes: int = 10**9, **query) -> Search:
+    """A search that has been run."""
+    limits = Limits(line=line, bytes=bytes)
+    search = Search(output, Query(pattern=pattern, **{"limit": 10**6, **query}), limits, late)
+    search.run()
+    return search
 
 
 @given(CONTENT, st.sampled_from(PATTERNS), st.integers(1, 4))
 def test_parts_are_searched_like_lines(content: bytes, pattern: str, first: int):
     """The matching lines are those that match by themselves, wherever parts were cut and lines end."""
-    made = compiled(pattern, ignore_case=False, fixed=False)
+    made = LinePattern(Query(pattern=pattern))
     lines = content.removesuffix(b"\n").split(b"\n") if content else []
     lines = [line.removesuffix(b"\r") if content.count(b"\n") > place else line for place, line in enumerate(lines)]
     expected = [
@@ -41,70 +41,55 @@ def test_parts_are_searched_like_lines(content: bytes, pattern: str, first: int)
     ]
     output = Held("o1", [content], part_bytes=8)
     # An output ends where its lines do: who begins beyond finds nothing.
-    found = find(output, search(pattern, first=first)) if first <= output.lines else None
+    found = find(output, pattern, offset=first) if first <= output.lines else None
     assert ([hit.line for hit in found.hits] if found else []) == expected
     assert (found.count if found else 0) == len(expected)
     # What is not told is counted in another way.
-    counted = find(output, search(pattern, first=first, limit=1)) if first <= output.lines else None
+    counted = find(output, pattern, offset=first, limit=1) if first <= output.lines else None
     assert (counted.count if counted else 0) == len(expected)
-
-
-@given(st.text("abz", min_size=1, max_size=4), st.text("abz\n"), st.integers(0, 9), st.integers(0, 30))
-def test_a_literal_is_found_where_it_stands(needle: str, text: str, begin: int, end: int):
-    """The first place between two places, as `bytes.find` says."""
-    data = text.encode()
-    found = Literal(needle).search(data, begin, min(end, len(data)))
-    assert (found.start() if found else -1) == data.find(needle.encode(), begin, min(end, len(data)))
-
-
-def test_a_literal_among_many_of_its_rarest_bytes():
-    """A text full of the rarest byte is searched too."""
-    found = Literal("zq").search(b"q" * 1000 + b"zq", 0, 1002)
-    assert (found.start(), found.end()) == (1000, 1002)
 
 
 def test_only_so_many_are_told_and_all_are_counted():
     """The first lines are told, the number is that of all."""
-    found = find(Held("o1", [b"a\n" * 100], part_bytes=8), search("a", limit=3))
+    found = find(Held("o1", [b"a\n" * 100], part_bytes=8), "a", limit=3)
     assert ([hit.line for hit in found.hits], found.count) == ([1, 2, 3], 100)
 
 
 def test_no_more_is_told_than_can_be_shown():
     """Lines that no answer has room for are only counted."""
-    found = find(Held("o1", [b"aaaa\n" * 100]), search("a", room=20))
-    assert ([hit.line for hit in found.hits], found.count) == ([1, 2, 3], 100)
+    found = find(Held("o1", [b"aaaa\n" * 1000]), "a", bytes=1024)
+    assert 1024 // 8 < len(found.hits) < 1024 // 6
+    assert found.count == 1000
 
 
 def test_counting_ends_within_a_part(monkeypatch):
     """Enough is enough, however much of the part is left."""
-    monkeypatch.setattr("windowsill.outputs.searching.COUNTED", 10)
-    monkeypatch.setattr("windowsill.outputs.searching.WINDOW", 8)
-    found = find(Held("o1", [b"a\n" * 1000]), search("a", limit=3))
-    assert found.more
+    monkeypatch.setattr("windowsill.outputs.grep.COUNTED", 10)
+    monkeypatch.setattr("windowsill.outputs.grep.WINDOW", 8)
+    found = find(Held("o1", [b"a\n" * 1000]), "a", limit=3)
     assert 10 < found.count < 20
 
 
 def test_counting_ends_somewhere(monkeypatch):
     """A pattern that matches almost everywhere is not counted to the end."""
-    monkeypatch.setattr("windowsill.outputs.searching.COUNTED", 10)
-    found = find(Held("o1", [b"a\n" * 1000], part_bytes=8), search("a", limit=3))
-    assert found.more
+    monkeypatch.setattr("windowsill.outputs.grep.COUNTED", 10)
+    found = find(Held("o1", [b"a\n" * 1000], part_bytes=8), "a", limit=3)
     assert 10 < found.count < 100
 
 
 def test_a_search_stops_when_time_is_over():
     """What was found is told, with the line to go on at."""
-    asked = iter([False] * 6 + [True] * 100)
-    found = find(Held("o1", [b"aaaaaa\n" * 4], part_bytes=8), search("a", late=lambda: next(asked)))
+    asked = iter([False] * 3 + [True] * 100)
+    found = find(Held("o1", [b"aaaaaa\n" * 4], part_bytes=8), "a", late=lambda: next(asked))
     assert [hit.line for hit in found.hits] == [1, 2, 3]
     assert found.late_at == 4
 
 
 def test_time_is_looked_at_within_a_part(monkeypatch):
     """A part full of matches is left when time is over, and the next search goes on there."""
-    monkeypatch.setattr("windowsill.outputs.searching.WINDOW", 8)
-    asked = iter([False] * 3 + [True] * 100)
-    found = find(Held("o1", [b"a\n" * 100]), search("a", limit=3, late=lambda: next(asked)))
+    monkeypatch.setattr("windowsill.outputs.grep.WINDOW", 8)
+    asked = iter([False] * 2 + [True] * 100)
+    found = find(Held("o1", [b"a\n" * 100]), "a", limit=3, late=lambda: next(asked))
     assert (found.count, found.late_at) == (8, 9)
 
 
@@ -113,9 +98,9 @@ def test_time_is_looked_at_within_a_part(monkeypatch):
 )
 def test_a_match_that_may_be_missed_is_told(monkeypatch, pattern: str, unsure: int | None):
     """In a line longer than a part a match longer than the overlap can be missed, where one can be so long."""
-    monkeypatch.setattr("windowsill.outputs.long_lines.OVERLAP", 60)
+    monkeypatch.setattr("windowsill.outputs.grep.OVERLAP", 60)
     content = b"short\nca" + b"x" * 600 + b"b\n"
-    assert find(Held("o1", [content], part_bytes=100), search(pattern)).unsure == unsure
+    assert find(Held("o1", [content], part_bytes=100), pattern).unsure == unsure
 
 
 @pytest.mark.parametrize("gap", [10, 1500, 5000])
@@ -123,12 +108,12 @@ def test_close_and_distant_places_of_a_text_are_counted_alike(gap: int):
     """Each line that holds the text counts once, however often it does."""
     line = b"ab ab" + b"." * gap + b"\n"
     data = (line + b"\n" + b"b" * gap + b"\n") * 50
-    assert Literal("ab").matching_lines(data, 0, len(data)) == 50
+    assert find(Held("o1", [data]), "ab", limit=1).count == 50
 
 
 def test_a_long_line_tells_where_it_matches():
     """Each place counts characters from 1, across the parts of the line, and no place is told twice."""
-    found = find(Held("o1", ["éé ab cccccccccc ab\nab".encode()], part_bytes=8), search("ab"))
+    found = find(Held("o1", ["éé ab cccccccccc ab\nab".encode()], part_bytes=8), "ab")
     assert [(hit.line, hit.columns) for hit in found.hits] == [(1, (4, 18)), (2, ())]
 
 
@@ -145,28 +130,27 @@ def test_a_long_line_tells_where_it_matches():
 )
 def test_the_borders_of_parts_mean_nothing(monkeypatch, line: str, pattern: str, columns: tuple[int, ...]):
     """A part of a long line neither begins nor ends it, and what stands across two parts is found."""
-    monkeypatch.setattr("windowsill.outputs.long_lines.OVERLAP", 4)
-    found = find(Held("o1", [line.encode()], part_bytes=8), search(pattern))
+    monkeypatch.setattr("windowsill.outputs.grep.OVERLAP", 4)
+    found = find(Held("o1", [line.encode()], part_bytes=8), pattern)
     assert [hit.columns for hit in found.hits] == ([columns] if columns else [])
 
 
 def test_nothing_stands_after_the_last_line_end():
     """An empty match there is in no line; one in an empty line is."""
-    assert find(Held("o1", [b"a\nb\n"]), search("^$")).count == 0
-    assert [hit.line for hit in find(Held("o1", [b"a\n\nb\n"]), search("^$")).hits] == [2]
+    assert find(Held("o1", [b"a\nb\n"]), "^$").count == 0
+    assert [hit.line for hit in find(Held("o1", [b"a\n\nb\n"]), "^$").hits] == [2]
 
 
 def test_a_large_pattern_in_a_long_line():
     """A pattern searched in small stretches finds what stands on the border of two."""
     line = b"x" * 40_000 + b"abcabcabc" + b"x" * 40_000
     pattern = "(?:a|b|c|d){3}" + "(?:[a-c][a-d]|[e-z]{2}){0,40}cx"
-    made = compiled(pattern, ignore_case=False, fixed=False)
-    assert made.programsize > 200
-    found = find(Held("o1", [line], part_bytes=50_000), search(pattern))
+    assert LinePattern(Query(pattern=pattern)).window < 50_000
+    found = find(Held("o1", [line], part_bytes=50_000), pattern)
     assert found.count == 1
 
 
-def test_a_search_on_several_threads_goes_on_where_it_stopped():
-    """The line told is the first that was not searched, whoever stopped last."""
-    found = find(Held("o1", [b"aaaaaa\n" * 100], part_bytes=8), search("a", late=lambda: True))
+def test_a_search_without_any_time_goes_on_at_its_first_line():
+    """Nothing was searched."""
+    found = find(Held("o1", [b"aaaaaa\n" * 100], part_bytes=8), "a", late=lambda: True)
     assert (found.late_at, found.count) == (1, 0)

@@ -44,9 +44,9 @@ class Cursor:
             self._passed = self._place = 0
         if skip < self._passed:
             self._passed = self._place = 0
-        self._place = _after(self._data, self._place, skip - self._passed)
+        self._place = skip_lines(self._data, self._place, skip - self._passed)
         self._passed = skip
-        found = self._data[self._place : _after(self._data, self._place, count)]
+        found = self._data[self._place : skip_lines(self._data, self._place, count)]
         return found.removesuffix(b"\n").split(b"\n") if found else []
 
 
@@ -83,8 +83,8 @@ def stretch(output: Output, number: int, column: int, width: int) -> Line:
     return Line(number, text[skipped : skipped + width][: max(0, length - column + 1)], column, length)
 
 
-def _after(data: bytes, place: int, count: int) -> int:
-    """Where the text after so many line feeds begins; its end when there are fewer."""
+def skip_lines(data: bytes, place: int, count: int) -> int:
+    """Return where the text after so many line feeds begins; its end when there are fewer."""
     while count and place < len(data):
         found = data.count(b"\n", place, place + _BLOCK)
         if found >= count:

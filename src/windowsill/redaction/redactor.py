@@ -13,7 +13,8 @@ from windowsill.errors import SettingError
 from windowsill.redaction import assigned, blocks, chance
 from windowsill.redaction.formats import FORMATS
 from windowsill.redaction.found import Found, Range, merged, replaced, sign, signs, starts_in, without
-from windowsill.redaction.scanning import Hints, Pattern, users_own
+from windowsill.redaction.scanning import users_own
+from windowsill.regex import Pattern, WordSet
 
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
@@ -133,11 +134,11 @@ class _Detectors:
         words += [(hint, _NAMES, True) for hint in assigned.HINTS]
         words.append((blocks.HINT, _KEYS, False))
         self._of = [place for _, place, _ in words]
-        self._hints = Hints([(hint, any_case) for hint, _, any_case in words])
+        self._hints = WordSet([(hint, any_case) for hint, _, any_case in words])
 
     def hinted(self, data: bytes) -> _Hinted:
         """The detectors to ask."""
-        held = {self._of[place] for place in self._hints.held(data)}
+        held = {self._of[place] for place in self._hints.find(data)}
         return _Hinted(sorted(held - {_NAMES, _KEYS}), _NAMES in held, _KEYS in held)
 
 

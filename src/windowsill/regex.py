@@ -1,0 +1,120 @@
+"""Regular expressions that take linear time whatever the pattern and the text: RE2, on bytes, loaded on use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+LARGEST_AUTOMATON = 64 << 20
+"""Bytes for the states of one pattern: enough that none of ours falls back to the slow way of matching."""
+
+
+class PatternError(ValueError):
+    """RE2 refuses a pattern; the text is its reason."""
+
+
+class Match(Protocol):
+    """Where a pattern was found, in bytes."""
+
+    def start(self) -> int:
+        """Return the first byte."""
+
+    def end(self) -> int:
+        """Return one past the last byte."""
+
+    def span(self, group: int = 0) -> tuple[int, int]:
+        """Return both; -1 twice for a group that took no part."""
+
+
+class Pattern(Protocol):
+    """A compiled pattern; several threads may use it. Anchors and word boundaries see what is around a stretch."""
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+
+    @property
+    def programsize(self) -> int:
+        """The steps it was compiled to."""
+
+    def search(self, text: bytes, pos: int, endpos: int) -> Match | None:
+        """Return the first match between two places."""
+
+    def match(self, text: bytes, pos: int = 0, endpos: int | None = None) -> Match | None:
+        """Return the match that begins at `pos`."""
+
+    def finditer(self, text: bytes, pos: int = 0, endpos: int | None = None) -> Iterator[Match]:
+        """Return all matches between two places, none over another."""
+
+
+def compile_lines(source: str, *, ignore_case: bool = False) -> Pattern:
+    """Compile a pattern that never matches a line end, and has no groups: finding them takes longer than the match."""
+    options = _options()
+    options.never_nl = True
+    options.never_capture = True
+    options.case_sensitive = not ignore_case
+    return _compile(source, options)
+
+
+def compile_ascii(source: str) -> Pattern:
+    """Compile a pattern whose classes know ASCII; every other byte is a character of its own."""
+    options = _options(ascii_only=True)
+    options.max_mem = LARGEST_AUTOMATON
+    return _compile(source, options)
+
+
+def compile_text(source: str) -> Pattern:
+    """Compile a pattern that sees characters and not bytes."""
+    options = _options()
+    options.max_mem = LARGEST_AUTOMATON
+    return _compile(source, options)
+
+
+def escape(text: str) -> str:
+    """Return a pattern for exactly this text."""
+    import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loads a library, on use
+
+    return str(re2.escape(text))
+
+
+class WordSet:
+    """Tells in one pass which of many short words a text holds."""
+
+    def __init__(self, words: Sequence[tuple[str, bool]]) -> None:
+        """Take the words, and for each whether it counts in whatever case."""
+        import re2  # noqa: PLC0415 - loads a library, on use
+
+        options = _options(ascii_only=True)
+        options.max_mem = LARGEST_AUTOMATON
+        self._set = re2.Set.SearchSet(options)
+        for word, any_case in words:
+            self._set.Add((b"(?i)" if any_case else b"") + re2.escape(word.encode()))
+        self._set.Compile()
+
+    def find(self, data: bytes) -> list[int]:
+        """Return the places of the found words in the list."""
+        found: list[int] | None = self._set.Match(data)
+        return found or []
+
+
+def _options(*, ascii_only: bool = False) -> Any:
+    import re2  # noqa: PLC0415 - loads a library, on use
+
+    options = re2.Options()
+    options.log_errors = False
+    if ascii_only:
+        options.encoding = re2.Options.Encoding.LATIN1
+    return options
+
+
+def _compile(source: str, options: Any) -> Pattern:
+    import re2  # noqa: PLC0415 - loads a library, on use
+
+    try:
+        made: Pattern = re2.compile(source.encode(), options)
+    except UnicodeEncodeError:
+        raise PatternError("it holds half a surrogate pair") from None
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        raise PatternError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
+    return made
