@@ -65,8 +65,7 @@ def planned(name: str, session: Session, budget: Budget, later: Iterator[dict[st
 
 def added(name: str, session: Session, budget: Budget) -> float:
     """Seconds of the first plan when all messages came before it."""
-    planner, view = strategies.get(name), View()
-    view.scale, view.reader = session.view.scale, session.view.reader
+    planner, view = strategies.get(name), View(session.view.scale, session.view.read)
     for item in session.items():
         view.add(item)
     return best_of(1, lambda: planner.plan(view, budget))

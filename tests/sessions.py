@@ -9,8 +9,10 @@ import msgspec
 
 from conversations import result, text_block, use
 from windowsill import Session, formats
-from windowsill.history.view import sum_weights
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.messages import Message
 from windowsill.store.memory import MemoryStore
+from windowsill.tokens import Scale, counter, framing, image_rule
 
 TASK = "Mend the login page."
 
@@ -33,6 +35,18 @@ def turn(number: int, words: int = 30, calls: int = 1) -> list[dict[str, Any]]:
         {"role": "assistant", "content": [text_block("looking"), *(use(id) for id in ids)]},
         {"role": "user", "content": [result(id, f"line {number} " + "word " * words) for id in ids]},
     ]
+
+
+SCALE = Scale(counter("chars/4"), framing=framing("generic"), images=image_rule("generic"))
+
+
+def unread(item: Item) -> Message:
+    raise AssertionError(f"item {item.id} was read")
+
+
+def plain_view(items: Any = (), read: Any = unread) -> View:
+    """A view without a session: items that are weighed but, unless the test says how, not read."""
+    return View(SCALE, read, list(items))
 
 
 def talk(session: Session, turns: int, start: int = 0, words: int = 30) -> None:

@@ -101,8 +101,8 @@ def test_a_settled_part_is_rendered_once():
     session.add({"role": "assistant", "content": "done"})
     first = growing.render(session.view).chunks
     read = []
-    reader = session.view.reader
-    session.view.reader = lambda item: read.append(item.id) or reader(item)
+    reader = session.view.read
+    session.view.read = lambda item: read.append(item.id) or reader(item)
     session.add({"role": "user", "content": "next"})
     second = growing.render(session.view).chunks
     assert all(old is new for old, new in zip(first[:3], second[:3], strict=True))

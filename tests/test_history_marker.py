@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessions import plain_view
 from windowsill.history.marker import Facts, as_facts, gather, marker
-from windowsill.history.view import Item, View
+from windowsill.history.view import Item
 from windowsill.history.voice import is_own, own_words
 from windowsill.messages import Message, Text, ToolResult, text_message
-from windowsill.tokens import Scale, Weight, counter, framing, image_rule
+from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit
 
@@ -30,10 +31,7 @@ def item(id, *, own=False, tools=(), fold=0, facts=None, hides=0):
 
 
 def gathered(items, words, room=1_000):
-    view = View(items)
-    view.scale = Scale(counter("chars/4"), framing=framing("generic"), images=image_rule("generic"))
-    view.reader = lambda each: text_message("user", words[each.id])
-    return gather(view, items, room)
+    return gather(plain_view(items, lambda each: text_message("user", words[each.id])), items, room)
 
 
 def test_the_users_own_words_are_quoted_word_for_word():

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill import FoldError, WindowsillError
+from sessions import SCALE, plain_view, unread
+from windowsill import FoldError
 from windowsill.history.entries import ROOT_HASH, seal
 from windowsill.history.folds import Fold, Part, Run, Unfold
 from windowsill.history.view import TASK_IS_WITHIN, Item, Marking, MessageMeta, View, build, marked, sum_weights
+from windowsill.messages import text_message
 from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit
@@ -26,7 +28,7 @@ def message(seq, *, role="user", own=True, **more):
 
 
 def view_of(count=6):
-    return View([message(seq) for seq in range(1, count + 1)])
+    return plain_view([message(seq) for seq in range(1, count + 1)])
 
 
 def run(first, last, hides=0):
@@ -47,6 +49,10 @@ def weighed(view):
     return sum_weights(item.weight for item in view.items)
 
 
+def built(entries, **ends):
+    return build(entries, SCALE, unread, **ends)
+
+
 def ids(view):
     return [item.id for item in view.items]
 
@@ -56,14 +62,14 @@ def ids(view):
 
 def test_a_visible_message_has_a_position():
     """By its entry number, also when entries of other kinds lie between the messages."""
-    view = View([message(2), message(5), message(9)])
+    view = plain_view([message(2), message(5), message(9)])
     assert [view.position(seq) for seq in (2, 5, 9)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("seq", [0, 1, 3, 4, 6, 8, 10, 99])
 def test_what_is_no_message_has_no_position_and_no_cover(seq):
     """Entries between, before and after."""
-    view = View([message(2), message(5), message(9)])
+    view = plain_view([message(2), message(5), message(9)])
     assert view.position(seq) is None
     assert view.cover(seq) is None
 
@@ -78,7 +84,7 @@ def test_a_hidden_message_has_no_position_but_a_cover():
 
 def test_an_empty_view_covers_nothing():
     """And has no task."""
-    view = View()
+    view = plain_view()
     assert (view.position(1), view.cover(1), view.task(), view.task_seq(), len(view)) == (None, None, None, None, 0)
 
 
@@ -95,13 +101,13 @@ def test_the_task_is_the_first_message_of_the_users_own():
         message(5),
         message(6),
     ]
-    view = View(items)
+    view = plain_view(items)
     assert (view.task(), view.task_seq()) == (4, 5)
 
 
 def test_without_own_words_the_first_user_message_is_the_task():
     """An agent that is started by a program has a task all the same."""
-    view = View([message(1, role="assistant"), message(2, own=False), message(3, own=False)])
+    view = plain_view([message(1, role="assistant"), message(2, own=False), message(3, own=False)])
     assert view.task() == 1
 
 
@@ -115,7 +121,7 @@ def test_a_stand_in_is_no_task():
 def test_the_task_is_looked_for_near_the_start():
     """A word from the user in the middle of a long session is not what it is about."""
     programs = [message(seq, own=False) for seq in range(1, TASK_IS_WITHIN + 10)]
-    view = View([*programs, message(500)])
+    view = plain_view([*programs, message(500)])
     assert view.task() == 0
 
 
@@ -130,7 +136,7 @@ def test_a_slice_covers_exactly_its_messages(first, last, wanted):
 
 def test_a_slice_may_begin_and_end_between_messages():
     """Entry numbers of calls and marks belong to no item."""
-    view = View([message(2), message(5), message(9)])
+    view = plain_view([message(2), message(5), message(9)])
     assert view.slice_of(1, 6) == slice(0, 2)
 
 
@@ -199,7 +205,7 @@ def test_what_is_not_an_addition_is_counted_as_an_edit():
     assert view.edits == 0
     view.fold(20, "f20", fold(run(2, 3)))
     after_fold = view.edits
-    view.splice(2, 3, View([message(2), message(3)]))
+    view.splice(2, 3, plain_view([message(2), message(3)]))
     after_splice = view.edits
     view.become(view_of(2))
     assert 0 < after_fold < after_splice < view.edits
@@ -210,23 +216,26 @@ def test_a_splice_shows_again_what_was_covered():
     view = view_of()
     before = ids(view), view.weight
     view.hide(20, "f20", 0, run(2, 4))
-    view.splice(2, 4, View([message(2), message(3), message(4)]))
+    view.splice(2, 4, plain_view([message(2), message(3), message(4)]))
     assert (ids(view), view.weight) == before
 
 
 def test_a_view_that_becomes_another_stays_the_object_that_others_hold():
     """Items, weight and place are the other's."""
-    view, other = view_of(3), View([message(9)], at=9, thread=b"thread")
+    view, other = view_of(3), View(SCALE, unread, [message(9)], at=9, thread=b"thread")
     view.become(other)
     assert (ids(view), view.weight, view.at, view.thread) == (["m9"], heavy(9), 9, b"thread")
 
 
-def test_a_view_that_is_not_a_sessions_says_so():
-    """It cannot weigh in tokens, and it cannot read."""
-    view = view_of(1)
-    for act in (view.tokens, lambda: view.read(view.items[0]), lambda: view.weigh(None)):
-        with pytest.raises(WindowsillError, match="take the view from a session"):
-            act()
+def test_another_scale_counts_again_what_another_vocabulary_counted():
+    """Only that is read; the weight of the view is that of its items."""
+    known, stale = message(1, counter=SCALE.name), message(2, counter="other")
+    view = plain_view([known, stale], lambda item: text_message("user", "word " * item.seq))
+    view.weigh_with(SCALE)
+    assert view.items[0] == known
+    assert view.items[1].weight == SCALE.weigh(text_message("user", "word word "))
+    assert view.items[1].counter == SCALE.name
+    assert view.weight == weighed(view)
 
 
 # Marks
@@ -278,7 +287,7 @@ def journal(*values):
 
 def test_a_view_is_built_from_its_entries():
     """Messages, folds, unfolds and marks; calls are passed over."""
-    view = build(journal({}, {}, "a call", {}, fold(run(2, 4, hides=2)), {}, Marking(6, "m6", add=("pinned",))))
+    view = built(journal({}, {}, "a call", {}, fold(run(2, 4, hides=2)), {}, Marking(6, "m6", add=("pinned",))))
     assert ids(view) == ["m1", "f5:0", "m6"]
     assert view.items[-1].pinned
     assert (view.at, view.thread) == (7, b"6")
@@ -287,15 +296,15 @@ def test_a_view_is_built_from_its_entries():
 
 def test_an_unfolded_span_is_not_laid_on():
     """The other spans of the fold are."""
-    view = build(journal({}, {}, {}, {}, fold(run(1, 1), run(3, 3)), Unfold(5, "f5", (0,))))
+    view = built(journal({}, {}, {}, {}, fold(run(1, 1), run(3, 3)), Unfold(5, "f5", (0,))))
     assert ids(view) == ["m1", "m2", "f5:1", "m4"]
 
 
 def test_removing_an_outer_fold_leaves_the_inner_one():
     """Folds are laid on in the order they were made."""
     entries = journal({}, {}, {}, {}, fold(run(2, 3)), fold(run(2, 4, hides=3)), Unfold(6, "f6", (0,)))
-    assert ids(build(entries[:6])) == ["m1", "f6:0"]
-    assert ids(build(entries)) == ["m1", "f5:0", "m4"]
+    assert ids(built(entries[:6])) == ["m1", "f6:0"]
+    assert ids(built(entries)) == ["m1", "f5:0", "m4"]
 
 
 def test_removing_an_inner_fold_changes_nothing_while_an_outer_one_hides_it():
@@ -303,15 +312,15 @@ def test_removing_an_inner_fold_changes_nothing_while_an_outer_one_hides_it():
     entries = journal(
         {}, {}, {}, {}, fold(run(2, 3)), fold(run(2, 4, hides=3)), Unfold(5, "f5", (0,)), Unfold(6, "f6", (0,))
     )
-    assert ids(build(entries[:7])) == ["m1", "f6:0"]
-    assert ids(build(entries)) == ["m1", "m2", "m3", "m4"]
+    assert ids(built(entries[:7])) == ["m1", "f6:0"]
+    assert ids(built(entries)) == ["m1", "m2", "m3", "m4"]
 
 
 def test_a_cut_of_a_hidden_message_waits_until_it_is_visible():
     """A mask inside a fold comes back with the message."""
     entries = journal({}, {}, {}, fold(part(2, saves=30)), fold(run(2, 3)), Unfold(5, "f5", (0,)))
-    assert ids(build(entries[:5])) == ["m1", "f5:0"]
-    back = build(entries)
+    assert ids(built(entries[:5])) == ["m1", "f5:0"]
+    back = built(entries)
     assert [bool(item.cuts) for item in back.items] == [False, True, False]
     assert back.items[1].weight == heavy(2) - Weight(prose=30, bytes=30)
 
@@ -319,7 +328,7 @@ def test_a_cut_of_a_hidden_message_waits_until_it_is_visible():
 def test_a_message_marked_while_hidden_is_marked_when_it_comes_back():
     """The mark is an entry like any other."""
     entries = journal({}, {}, fold(run(2, 2)), Marking(2, "m2", add=("pinned",)), Unfold(3, "f3", (0,)))
-    assert build(entries).items[1].pinned
+    assert built(entries).items[1].pinned
 
 
 def test_a_stretch_of_a_view_holds_what_shows_in_the_place_of_its_messages():
@@ -327,13 +336,13 @@ def test_a_stretch_of_a_view_holds_what_shows_in_the_place_of_its_messages():
     entries = journal(
         {}, {}, {}, {}, {}, {}, fold(run(3, 4)), fold(part(5, saves=10)), fold(run(2, 5, hides=4)), fold(run(6, 6))
     )
-    assert ids(build(entries, first=2, last=5)) == ["f9:0"]
+    assert ids(built(entries, first=2, last=5)) == ["f9:0"]
     entries = [*entries, *journal({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, Unfold(9, "f9", (0,)))[10:]]
-    inner = build(entries, first=2, last=5)
+    inner = built(entries, first=2, last=5)
     assert ids(inner) == ["m2", "f7:0", "m5"]
     assert inner.items[-1].cuts
     assert inner.weight == weighed(inner)
-    assert ids(build(entries, first=3, last=4)) == ["f7:0"]
+    assert ids(built(entries, first=3, last=4)) == ["f7:0"]
 
 
 spans = st.tuples(st.integers(1, 8), st.integers(0, 4))
@@ -345,14 +354,14 @@ def test_building_gives_what_applying_gave(attempts):
     live, values = view_of(8), [{"own": True}] * 8
     for (first, length), cuts in attempts:
         span = part(first, saves=5) if cuts else run(first, min(8, first + length))
-        trial = View(list(live.items))
+        trial = plain_view(list(live.items))
         try:
             trial.fold(len(values) + 1, f"f{len(values) + 1}", fold(span))
         except FoldError:
             continue
         live.fold(len(values) + 1, f"f{len(values) + 1}", fold(span))
         values.append(fold(span))
-    built = build(journal(*values))
-    assert ids(built) == ids(live)
-    assert [item.cuts for item in built.items] == [item.cuts for item in live.items]
-    assert built.weight == live.weight == weighed(live)
+    view = built(journal(*values))
+    assert ids(view) == ids(live)
+    assert [item.cuts for item in view.items] == [item.cuts for item in live.items]
+    assert view.weight == live.weight == weighed(live)

@@ -193,12 +193,12 @@ def test_context_for_a_step_is_not_the_task():
 def test_adding_costs_the_same_however_long_the_history_is():
     """T3: how many messages are read again does not grow with their number."""
     session = opened(budget=1_000_000)
-    reader, read = session.view.reader, []
+    reader, read = session.view.read, []
     reads = []
     for number in range(400):
         if number in (100, 399):
             read.clear()
-            session.view.reader = lambda item: read.append(item.id) or reader(item)
+            session.view.read = lambda item: read.append(item.id) or reader(item)
         session.add(f"plain words {number}")
         if number in (100, 399):
             reads.append(len(read))

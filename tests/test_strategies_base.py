@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from sessions import opened, talk
+from sessions import opened, plain_view, talk
 from windowsill.history.units import Unit
-from windowsill.history.view import Item, View
+from windowsill.history.view import Item
 from windowsill.strategies import foldable_units, items_of, join_neighbours, oldest_units, units_after, units_before
 from windowsill.tokens import Weight
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 def view_of(count, *, pinned=()):
     marks = dict.fromkeys(pinned, ("pinned",))
-    return View(
+    return plain_view(
         [
             Item(n, n, n, f"m{n}", "user" if n % 2 == 0 else "assistant", Weight(prose=n), marks=marks.get(n, ()))
             for n in range(count)

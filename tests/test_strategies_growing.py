@@ -46,9 +46,7 @@ def steps():
 
 def anew(view):
     """The same view, of which nothing is known yet."""
-    copy = View(list(view.items), at=view.at, thread=view.thread)
-    copy.scale, copy.reader = view.scale, view.reader
-    return copy
+    return View(view.scale, view.read, list(view.items), at=view.at, thread=view.thread)
 
 
 def budget_of(view):

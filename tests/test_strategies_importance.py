@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import result, text_block, use
-from sessions import TASK, opened, problems, talk, turn
+from sessions import TASK, opened, plain_view, problems, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
 from windowsill.compose.checking import checked
 from windowsill.history.folds import Run
 from windowsill.history.units import units
-from windowsill.history.view import Item, View
+from windowsill.history.view import Item
 from windowsill.strategies import get
 from windowsill.strategies.importance import Importance
 from windowsill.strategies.scoring import ScoreMemory
@@ -397,8 +397,8 @@ def test_criterion_a_long_session_does_not_get_slower():
     """002 11.2: what a message says is looked at once, not at every plan."""
     session = chatter()
     view, read = session.view, []
-    reader = view.reader
-    view.reader = lambda item: (read.append(item.seq), reader(item))[1]
+    reader = view.read
+    view.read = lambda item: (read.append(item.seq), reader(item))[1]
     strategy = Importance(summaries=False, quote=0.0)
     first = strategy.plan(view, tight(view))
     looked = len(read)
@@ -410,7 +410,7 @@ def test_criterion_a_long_session_does_not_get_slower():
 def test_criterion_memory_stays_small():
     """002 11.2: what is known of hidden messages is forgotten in time."""
     items = [Item(number, number, number, str(number), "user", Weight()) for number in range(5_000)]
-    view, memory = View(items), ScoreMemory()
+    view, memory = plain_view(items), ScoreMemory()
     assert memory.values(view, lambda item: item.seq) == list(range(5_000))
     view.items = items[-10:]
     assert memory.values(view, lambda _: -1) == list(range(4_990, 5_000))

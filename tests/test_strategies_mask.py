@@ -175,8 +175,8 @@ def test_a_placeholder_is_not_masked_again_nor_read():
     session.mask(session.items()[2].id, text=f"{TRIMMED} " + "with a very long tale of what was there " * 9 + "]")
     session.mask(session.items()[4].id, text=f"{TRIMMED} a_tool_with_a_long_name, 1,000 lines, 113,113 tokens]")
     view, read = session.view, []
-    reader = view.reader
-    view.reader = lambda item: (read.append(item.results), reader(item))[1]
+    reader = view.read
+    view.read = lambda item: (read.append(item.results), reader(item))[1]
     assert masked(Mask().plan(view, tight(view, 0.01))) == ["t2", "t3", "t4"]
     assert ("t1",) not in read
 

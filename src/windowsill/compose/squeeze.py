@@ -126,7 +126,7 @@ def _level(sizes: list[int], room: int) -> int:
 
 def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str, refs: bool = False) -> Proposal | None:
     """Cut each item to about so many tokens; with `refs` say where the whole of an output is read, if there is room."""
-    scale = _scale(view)
+    scale = view.scale
     spans: list[Part] = []
     blocks: list[Block] = []
     for item, most in caps:
@@ -225,11 +225,6 @@ def _without_media(block: Block) -> Block:
     if isinstance(block, ToolResult):
         return msgspec.structs.replace(block, raw=None, content=tuple(_without_media(inner) for inner in block.content))
     return block
-
-
-def _scale(view: View) -> Scale:
-    assert view.scale is not None
-    return view.scale
 
 
 def _proposal(kind: FoldKind, reason: str, spans: list[Part], blocks: list[Block]) -> Proposal | None:

@@ -25,7 +25,7 @@ from windowsill.history.view import (
 from windowsill.history.voice import own_words
 from windowsill.messages import NEUTRAL, Message, OutputRef, Reasoning, ToolResult
 from windowsill.models import Demands
-from windowsill.tokens import Weight
+from windowsill.tokens import Scale, Weight
 
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -99,8 +99,8 @@ rewind_meta = reader(Rewind)
 class History:
     """Where a session stands: how many entries it has, the hash of the last, and the view there."""
 
-    def __init__(self, view: View | None = None, *, version: int = 0, hash: bytes = ROOT_HASH) -> None:
-        self.view = view if view is not None else View()
+    def __init__(self, view: View, *, version: int = 0, hash: bytes = ROOT_HASH) -> None:
+        self.view = view
         self.version = version
         self.hash = hash
         self.sent = False
@@ -137,10 +137,11 @@ class History:
         return _pack(Snapshot(view.items, view.thread, self.sent, view.changes, self.terms, restored))
 
     @staticmethod
-    def from_snapshot(data: bytes, entry: Entry) -> History:
-        """The head at `entry`, from what `snapshot` gave there."""
+    def from_snapshot(data: bytes, entry: Entry, scale: Scale, read: Callable[[Item], Message]) -> History:
+        """Return the head at `entry`, from what `snapshot` gave there."""
         shot = msgspec.msgpack.decode(data, type=Snapshot)
-        history = History(View(shot.items, at=entry.seq, thread=shot.thread), version=entry.seq, hash=entry.hash)
+        view = View(scale, read, shot.items, at=entry.seq, thread=shot.thread)
+        history = History(view, version=entry.seq, hash=entry.hash)
         history.sent, history.terms = shot.sent, shot.terms
         history.view.changes, history.view.restored = shot.changes, frozenset(shot.restored)
         return history

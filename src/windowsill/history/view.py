@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from windowsill.errors import FoldError, WindowsillError
+from windowsill.errors import FoldError
 from windowsill.history.chain import START
 from windowsill.history.changes import Change, changes, made, widest
 from windowsill.history.entries import ROOT, Entry, Same, reader
@@ -102,7 +102,18 @@ class Item(msgspec.Struct, array_like=True):
 class View:
     """The items visible at a head, in order, with their weight."""
 
-    def __init__(self, items: list[Item] | None = None, *, at: int = ROOT, thread: bytes = START) -> None:
+    def __init__(
+        self,
+        scale: Scale,
+        read: Callable[[Item], Message],
+        items: list[Item] | None = None,
+        *,
+        at: int = ROOT,
+        thread: bytes = START,
+    ) -> None:
+        self.scale = scale
+        self.read = read
+        """Gives the message an item shows, replaced blocks included; read from the store when it is not in memory."""
         self.items = items if items is not None else []
         self.at = at
         self.thread = thread
@@ -113,8 +124,6 @@ class View:
         """Edits of the past that visible messages were said before."""
         self.restored: frozenset[tuple[int, int]] = frozenset()
         """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time."""
-        self.scale: Scale | None = None
-        self.reader: Callable[[Item], Message] | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -126,34 +135,30 @@ class View:
         return self.tokens_of(sum_weights(item.weight for item in items) if items else self.weight)
 
     def tokens_of(self, weight: Weight) -> int:
-        """A weight in tokens."""
-        if self.scale is None:
-            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        """Return a weight in tokens."""
         return self.scale.tokens(weight)
 
     def each(self, items: Sequence[Item]) -> list[int]:
-        """What each of the items weighs in tokens."""
-        if self.scale is None:
-            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        """Return what each of the items weighs in tokens."""
         return self.scale.each([item.weight for item in items])
 
     def estimates(self, weights: Iterable[Weight]) -> list[float]:
         """Return weights in tokens, not rounded."""
-        if self.scale is None:
-            raise WindowsillError("this view has no scale", remedy="take the view from a session")
         return self.scale.calibration.estimates(weights)
 
     def weigh(self, message: Message) -> Weight:
-        """What a message would weigh here."""
-        if self.scale is None:
-            raise WindowsillError("this view has no scale", remedy="take the view from a session")
+        """Return what a message would weigh here."""
         return self.scale.weigh(message)
 
-    def read(self, item: Item) -> Message:
-        """The message an item shows, replaced blocks included; read from the store when it is not in memory."""
-        if self.reader is None:
-            raise WindowsillError("this view cannot read its messages", remedy="take the view from a session")
-        return self.reader(item)
+    def weigh_with(self, scale: Scale) -> None:
+        """Weigh with this scale from now on; what was counted with another vocabulary is counted again."""
+        self.scale = scale
+        for index, item in enumerate(self.items):
+            if item.counter != scale.name:
+                self.items[index] = msgspec.structs.replace(
+                    item, weight=scale.weigh(self.read(item)), counter=scale.name
+                )
+        self.weight = sum_weights(item.weight for item in self.items)
 
     def position(self, seq: int) -> int | None:
         """Where the item that shows message `seq` stands; `None` when it is hidden."""
@@ -348,14 +353,21 @@ unfold_meta = reader(Unfold)
 marking_meta = reader(Marking)
 
 
-def build(entries: Iterable[Entry], *, first: int = ROOT, last: int | None = None) -> View:
-    """The view that the entries of a path define: the one definition of what is visible.
+def build(
+    entries: Iterable[Entry],
+    scale: Scale,
+    read: Callable[[Item], Message],
+    *,
+    first: int = ROOT,
+    last: int | None = None,
+) -> View:
+    """Build the view that the entries of a path define: the one definition of what is visible.
 
     Needs the messages, folds, unfolds and marks of the path, in order; other entries are passed over. With `first` and
     `last`, only what shows in the place of those messages.
     """
     by_kind: dict[str, list[Entry]] = {"message": [], "fold": [], "unfold": [], "mark": []}
-    view = View()
+    view = View(scale, read)
     for entry in entries:
         by_kind.setdefault(entry.kind, []).append(entry)
         view.at = entry.seq

@@ -15,6 +15,7 @@ from windowsill.history.view import Item, View, build
 from windowsill.messages import Message
 from windowsill.store import Store
 from windowsill.store.decoding import message_of
+from windowsill.tokens import Scale
 
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
@@ -34,15 +35,15 @@ class Journal:
         self._stand_ins: dict[int, tuple[Message | None, ...]] = {}
         self._loaded = (-1, 0)
 
-    def at(self, seq: int) -> History:
+    def at(self, seq: int, scale: Scale) -> History:
         """The session as it was at any entry: the nearest snapshot on its path, and what came after."""
         if seq == ROOT:
-            return History()
+            return History(View(scale, self.show))
         path = self.path(seq)
         last = self.entry(seq)
-        history, start = self._from_snapshot(path, seq)
+        history, start = self._from_snapshot(path, seq, scale)
         if history is None:
-            history = History(build(self.walk(path, kinds=VIEW_KINDS)))
+            history = History(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
             history.sent = self._sent(path)
         else:
             for entry in self.walk(within(path, start + 1, seq)):
@@ -51,7 +52,7 @@ class Journal:
         history.hash = last.hash
         return history
 
-    def _from_snapshot(self, path: Sequence[Range], seq: int) -> tuple[History | None, int]:
+    def _from_snapshot(self, path: Sequence[Range], seq: int, scale: Scale) -> tuple[History | None, int]:
         """The last snapshot on the path, unless something after it can only be understood with the past."""
         for first, last in reversed(path):
             found = self.store.snapshot(self.session, min(last, seq))
@@ -62,7 +63,7 @@ class Journal:
             if any(self.walk(later, kinds=("unfold",))):
                 return None, ROOT
             try:
-                return History.from_snapshot(data, self.entry(start)), start
+                return History.from_snapshot(data, self.entry(start), scale, self.show), start
             except (msgspec.DecodeError, msgspec.ValidationError):
                 # A snapshot is only a shortcut: the entries say the same.
                 return None, ROOT

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import TypeVar
 
-import msgspec
-
 from windowsill.errors import ConflictError
 from windowsill.history.entries import Entry
 from windowsill.history.history import Call, Draft, History
@@ -37,7 +35,7 @@ class Ledger:
         self.clock = clock
         self.journal = Journal(store, session)
         self.lock = RLock()
-        self.history = History()
+        self.history = History(View(scale, self.journal.show))
         self._pending: list[Call] = []
         self._blobs: dict[str, bytes] = {}
         self._stored: set[str] = set()
@@ -133,39 +131,31 @@ class Ledger:
         copy.sent, copy.terms = self.history.sent, self.history.terms
         return copy
 
-    def dress(self, view: View) -> View:
-        """A view that can weigh and read."""
-        view.scale = self.scale
-        view.reader = self.journal.show
-        return view
+    def at(self, seq: int) -> History:
+        """Return the session as it was at any entry."""
+        return self.journal.at(seq, self.scale)
 
     def weigh_with(self, scale: Scale) -> None:
         """Weigh everything visible with another scale from now on."""
         self.scale = scale
-        self.dress(self.view)
         self._recount(self.view.items)
 
     def _adopt(self, history: History) -> None:
         view = self.view
         view.become(history.view)
-        history.view = self.dress(view)
+        history.view = view
         self.history = history
         self.journal.keep_only(view.items)
         self._recount(view.items)
 
     def _reload(self) -> None:
         found = self.store.info(self.session)
-        self._adopt(self.journal.at(found.version if found else 0))
+        self._adopt(self.at(found.version if found else 0))
 
     def _recount(self, items: Iterable[Item]) -> None:
         """Weigh again what was counted with another vocabulary; in memory only, the journal stays as it is."""
-        stale = {item.seq for item in items if item.counter != self.scale.name}
-        if not stale:
-            return
-        view = self.view
-        self.journal.load_items([item for item in view.items if item.seq in stale])
-        for index, item in enumerate(view.items):
-            if item.seq in stale:
-                weight = self.scale.weigh(self.journal.show(item))
-                view.items[index] = msgspec.structs.replace(item, weight=weight, counter=self.scale.name)
-        view.weight = View(view.items).weight
+        stale = [item for item in items if item.counter != self.scale.name]
+        if stale:
+            self.journal.load_items(stale)
+        if stale or self.view.scale is not self.scale:
+            self.view.weigh_with(self.scale)

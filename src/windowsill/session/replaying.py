@@ -19,7 +19,7 @@ def request_of(ledger: Ledger, call: Call) -> bytes:
     format = formats.get(call.format, call.demands)
     system, tools = parts_of(ledger, call)
     rest = _part(ledger, call, "rest")
-    view = ledger.dress(ledger.journal.at(call.at).view)
+    view = ledger.at(call.at).view
     return build_body(
         format,
         Rendering(format, call.demands, refs=shows_refs(tools)).render(view, call.terms),

@@ -130,7 +130,7 @@ def explain(ledger: Ledger, message_id: str, call_id: str | None = None) -> Expl
     view = ledger.view
     if call_id is not None:
         head = call_meta(journal.find(call_id, "call").meta).at
-        view = ledger.dress(journal.at(head).view)
+        view = ledger.at(head).view
     path = journal.path(head)
     if not on_path(path, message.seq):
         why = "it was added later" if message.seq > head else "it is on a branch that was left by a rewind"

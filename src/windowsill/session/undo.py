@@ -91,7 +91,7 @@ def _show(ledger: Ledger, view: View, fold: Entry, span: Run | Part, unfolding: 
     path = ledger.journal.path(ledger.history.version)
     messages = ledger.journal.walk(within(path, first, last), kinds=("message",))
     shapers = ledger.journal.walk(within(path, first, ledger.history.version), kinds=("fold", "unfold", "mark"))
-    shown = build([*messages, *shapers, unfolding], first=first, last=last)
+    shown = build([*messages, *shapers, unfolding], view.scale, view.read, first=first, last=last)
     view.splice(first, last, shown)
 
 
@@ -140,8 +140,7 @@ def move(ledger: Ledger, to: int, reason: str = "", *, carry: bool = False) -> s
     folds = _made_since(ledger, to) if carry else []
 
     def reshape(entries: list[Entry]) -> History:
-        after = ledger.journal.at(to)
-        ledger.dress(after.view)
+        after = ledger.at(to)
         for written in entries:
             after.apply(written)
         return after

@@ -5,7 +5,6 @@ A plan runs in the thread that asked for it: one that never comes to an end hold
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -53,7 +52,7 @@ class Guarded(Strategy):
     def plan(self, view: View, budget: Budget) -> Plan:
         """Return what the strategy plans, or what the default does when it fails."""
         notes = [self.fault] if self.fault else []
-        plan = None if self.fault else self._answer(lambda: _checked(self.strategy.plan(_copy(view), budget)), notes)
+        plan = None if self.fault else self._answer(lambda: _checked(self.strategy.plan(view.copy(), budget)), notes)
         if plan is not None:
             return plan
         default = SlidingWindow().plan(view, budget)
@@ -61,11 +60,11 @@ class Guarded(Strategy):
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether the strategy wants to plan now; it does not when it fails."""
-        return not self.fault and self._answer(lambda: self.strategy.due(_copy(view), budget)) is True
+        return not self.fault and self._answer(lambda: self.strategy.due(view.copy(), budget)) is True
 
     def instead(self, view: View, budget: Budget) -> Plan:
         """Return what the strategy folds where a summary could not be written; nothing when it fails."""
-        return self._answer(lambda: _checked(self.strategy.instead(_copy(view), budget))) or Plan()
+        return self._answer(lambda: _checked(self.strategy.instead(view.copy(), budget))) or Plan()
 
     def ask(self, format: str, budget: Budget) -> Asking | None:
         """Return what the strategy says to the provider; nothing when it fails."""
@@ -95,13 +94,6 @@ class Guarded(Strategy):
         sentence = f"strategy {self.name!r}{source} {what}; {SlidingWindow.name} takes over"
         log.warning("%s", sentence)
         return sentence
-
-
-def _copy(view: View) -> View:
-    """Return a view of its own for a plug-in to change."""
-    own = copy.copy(view)
-    own.items = list(view.items)
-    return own
 
 
 def _checked(plan: object) -> Plan:
