@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from windowsill import shell
-from windowsill.state.policies.arguments import mentions, part_of
+from windowsill.errors import InputError
+from windowsill.messages import Tool
+from windowsill.state.policies.arguments import arguments_of, kind_of
+from windowsill.state.tools import Offered
 
 pytestmark = pytest.mark.unit
 
@@ -18,8 +21,13 @@ def urls(command):
     return shell.hosts_in(list(shell.words_of(command)))
 
 
-def found(arguments, schema=None):
-    return [(each.parameter, each.kind, each.text) for each in mentions(arguments, schema)]
+def mentions(arguments, schema=None, **declared):
+    offered = Offered(Tool(name="do", schema=schema or {}), **declared)
+    return [mention for argument in arguments_of(offered, arguments) for mention in argument.mentions()]
+
+
+def found(arguments, schema=None, **declared):
+    return [(each.parameter, each.kind, each.text) for each in mentions(arguments, schema, **declared)]
 
 
 @pytest.mark.parametrize(
@@ -96,12 +104,13 @@ def test_arguments_inside_others_are_found():
 )
 def test_a_schema_gives_hints(hint, part):
     """Where the name says nothing."""
-    assert part_of("thing", hint) == part
+    assert kind_of("thing", hint) == part
 
 
 def test_a_pattern_for_paths_is_expanded():
     """Other patterns are for texts."""
-    assert [(each.text, each.wild) for each in mentions({"glob": "/et*/x", "pattern": "/etc/x"})] == [("/et*/x", True)]
+    named = mentions({"glob": "/et*/x", "pattern": "/etc/x"})
+    assert [(each.text, each.expands) for each in named] == [("/et*/x", True)]
 
 
 def test_hints_are_found_inside_schemas():
@@ -199,3 +208,26 @@ def test_commands_are_looked_into():
     assert ("command", "path", "/etc/x") in found({"command": "cat /etc/x"})
     assert ("args", "path", "/etc/x") in found({"args": ["cat", "/etc/x"]})
     assert ("cmd", "url", "https://evil.com") in found({"cmd": "curl https://evil.com"})
+
+
+def test_declared_parameters_are_what_counts():
+    """Whatever they are called; others are texts then, and a pattern in a command is still expanded."""
+    declared = {"paths": ["where"], "urls": ["to"], "commands": ["do"]}
+    given = {"where": ["a"], "to": "evil.com", "do": "cat /etc/x", "path": "/etc/y", "note": "https://evil.com"}
+    assert found(given, **declared) == [
+        ("where[0]", "path", "a"),
+        ("to", "url", "evil.com"),
+        ("do", "path", "cat"),
+        ("do", "path", "/etc/x"),
+    ]
+    assert found({"path": "a"}, urls=["to"]) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [({"paths": ["pth"]}, "paths: it has no parameter 'pth'; it has path"), ({"urls": "url"}, "give a list")],
+)
+def test_a_wrong_declaration_is_told(declared, text):
+    """It would leave the parameter that was meant unguarded."""
+    with pytest.raises(InputError, match=text):
+        Offered(Tool(name="do", schema={"properties": {"path": {}}}), **declared)

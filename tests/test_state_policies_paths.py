@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.state.policies import Fence, forbidden
-from windowsill.state.policies.paths import _spelled
+from windowsill.state.policies import ForbiddenPaths
+from windowsill.state.policies.paths import _same_letters
 
 pytestmark = [pytest.mark.unit, pytest.mark.skipif(sys.platform == "win32", reason="POSIX paths")]
 
@@ -31,6 +31,10 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "work/out").symlink_to("/tmp")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path
+
+
+def forbidden(path, forbidden_paths, *, base):
+    return ForbiddenPaths(forbidden_paths, base=base).crossing(path)
 
 
 def refused(place, path, *paths):
@@ -193,39 +197,42 @@ def test_the_whole_tree_may_be_forbidden(place):
 @pytest.mark.parametrize("pattern", ["/et?/passwd", "/e*", "/*", "/[e]tc/x", "/**/passwd", "../sec*/deep", "~/.s*/id"])
 def test_a_pattern_that_can_mean_a_forbidden_path_is_refused(place, pattern):
     """As a shell would expand it."""
-    assert Fence((str(place / "secret"), *DEFAULT), base=place / "work").crossing(pattern, wild=True) is not None
+    assert (
+        ForbiddenPaths((str(place / "secret"), *DEFAULT), base=place / "work").crossing(pattern, expands=True)
+        is not None
+    )
 
 
 @pytest.mark.parametrize("pattern", ["lin*", "[l]ink", "src/u?"])
 def test_a_pattern_that_means_a_link_is_refused(place, pattern):
     """Where the link leads to a forbidden folder."""
-    assert Fence([str(place / "secret")], base=place / "work").crossing(pattern, wild=True) is not None
+    assert ForbiddenPaths([str(place / "secret")], base=place / "work").crossing(pattern, expands=True) is not None
 
 
 @pytest.mark.parametrize("pattern", ["*.py", "src/*", "src/**/x", "/tmp/*.none", "/e", "/tm?/x", "/none/*", "link[2]"])
 def test_other_patterns_are_allowed(place, pattern):
     """Also those that look similar."""
-    assert Fence(DEFAULT, base=place / "work").crossing(pattern, wild=True) is None
+    assert ForbiddenPaths(DEFAULT, base=place / "work").crossing(pattern, expands=True) is None
 
 
 def test_a_name_may_look_like_a_pattern(place):
     """A shell takes it as it is when nothing fits, so it is looked at both ways."""
     (place / "work/a[b]").symlink_to(place / "secret")
-    assert Fence([str(place / "secret")], base=place / "work").crossing("a[b]/key", wild=True) is not None
+    assert ForbiddenPaths([str(place / "secret")], base=place / "work").crossing("a[b]/key", expands=True) is not None
 
 
 def test_many_folders_below_the_base_are_no_forbidden_ones(place):
     """A forbidden path elsewhere is not below them, however long it is."""
-    fence = Fence(["/home/somebody/very/deep/secret"], base=place / "work")
-    assert fence.crossing("**/secret", wild=True) is None
-    assert fence.crossing("/home/**/x", wild=True) is not None
+    paths = ForbiddenPaths(["/home/somebody/very/deep/secret"], base=place / "work")
+    assert paths.crossing("**/secret", expands=True) is None
+    assert paths.crossing("/home/**/x", expands=True) is not None
 
 
 def test_case_is_told_apart_where_the_system_does(monkeypatch):
     """On a Mac two spellings are one file; here they are two."""
-    assert _spelled("/ETC") != _spelled("/etc")
+    assert _same_letters("/ETC") != _same_letters("/etc")
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert _spelled("/ETC/Cafe\u0301") == _spelled("/etc/caf\u00e9")
+    assert _same_letters("/ETC/Cafe\u0301") == _same_letters("/etc/caf\u00e9")
 
 
 STEPS = st.lists(

@@ -31,8 +31,7 @@ from windowsill.errors import InputError, LockedError, SettingError, StoreError
 from windowsill.logs import log
 from windowsill.session.session import Session
 from windowsill.state.policies import Approve
-from windowsill.state.policies.approval import WAIT
-from windowsill.state.policies.guard import Check
+from windowsill.state.policies.guard import WAIT, Check
 from windowsill.state.runtime import Phase
 from windowsill.state.task import Criterion
 from windowsill.state.tools import Narrow

@@ -11,7 +11,7 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.messages import Tool
-from windowsill.state.runtime import Environment, Permission
+from windowsill.state.runtime import Environment, Permission, listed
 from windowsill.state.tools import Offered
 from windowsill.state.tools.projection import PRIORITY
 
@@ -32,6 +32,12 @@ class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
     permissions: tuple[Permission, ...] = ()
     environments: tuple[Environment, ...] | None = None
     priority: int = PRIORITY
+    paths: tuple[str, ...] = ()
+    """Parameters that name files or folders,"""
+    urls: tuple[str, ...] = ()
+    """addresses or hosts,"""
+    commands: tuple[str, ...] = ()
+    """or hold shell commands. Where any are declared, policies look at these and at no others."""
     parallel: bool = False
     """Whether it may run at the same time as others of the same answer."""
     repeatable: bool = False
@@ -53,7 +59,16 @@ class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def offered(self) -> Offered:
         """The facts by which the state decides whether the tool is shown."""
-        return Offered(self.definition, self.category, self.permissions, self.environments, self.priority)
+        return Offered(
+            self.definition,
+            self.category,
+            self.permissions,
+            self.environments,
+            self.priority,
+            self.paths,
+            self.urls,
+            self.commands,
+        )
 
 
 AnyTool: TypeAlias = EngineTool | Callable[..., Any] | tuple[Tool, Callable[..., Any]]
@@ -72,13 +87,16 @@ def tool(
     permissions: Iterable[Permission] = ...,
     environments: Iterable[Environment] | None = ...,
     priority: int = ...,
+    paths: Iterable[str] = ...,
+    urls: Iterable[str] = ...,
+    commands: Iterable[str] = ...,
     parallel: bool = ...,
     repeatable: bool = ...,
     seconds: float = ...,
 ) -> Callable[[Callable[..., Any]], EngineTool]: ...
 
 
-def tool(
+def tool(  # noqa: PLR0913 - settings are read by name, and most are left alone
     function: Callable[..., Any] | None = None,
     /,
     *,
@@ -88,6 +106,9 @@ def tool(
     permissions: Iterable[Permission] = (),
     environments: Iterable[Environment] | None = None,
     priority: int = PRIORITY,
+    paths: Iterable[str] = (),
+    urls: Iterable[str] = (),
+    commands: Iterable[str] = (),
     parallel: bool = False,
     repeatable: bool = False,
     seconds: float = SECONDS,
@@ -113,6 +134,9 @@ def tool(
             permissions=tuple(permissions),
             environments=None if environments is None else tuple(environments),
             priority=priority,
+            paths=listed(paths, f"tool {tool_name!r}, paths"),
+            urls=listed(urls, f"tool {tool_name!r}, urls"),
+            commands=listed(commands, f"tool {tool_name!r}, commands"),
             parallel=parallel,
             repeatable=repeatable,
             seconds=seconds,

@@ -1,122 +1,119 @@
-"""Finds what a call is about: paths, addresses and commands among its arguments."""
+"""Find the paths and addresses that a call names among its arguments and in its commands.
+
+A tool may declare which of its parameters are paths, URLs and commands; then these are what counts. For other tools the
+format and the name of a parameter, its description, the name of the tool and the looks of a value tell.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias
-
-import msgspec
+from typing import Any, Literal, NamedTuple
 
 from windowsill import shell
 from windowsill.state.tools.arguments import resolve
+from windowsill.state.tools.projection import Offered
 from windowsill.tool_arguments import KIND_OF_WORD
 
-Schema: TypeAlias = dict[str, Any]
-Part: TypeAlias = Literal["path", "glob", "url", "command", "text"]
-
-_FORMATS: dict[str, Part] = {
+_FORMATS = {
     **dict.fromkeys(("path", "file-path", "directory-path"), "path"),
     **dict.fromkeys(("uri", "url", "uri-reference", "iri", "hostname"), "url"),
 }
-_SAID: tuple[tuple[re.Pattern[str], Part], ...] = (
+_DESCRIBED = (
     (re.compile(r"\b(url|uri|web address)\b", re.IGNORECASE), "url"),
     (re.compile(r"\b(path|directory|folder|file ?name)\b", re.IGNORECASE), "path"),
 )
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _ROOTED = re.compile(r"[/~]|\.\.?/|file:|[^\s:]*/\.\.(/|$)", re.IGNORECASE)
-_PATTERN = frozenset({"pattern", "patterns"})
 _GLOB = re.compile(r"\bglob", re.IGNORECASE)
+
 SHELLS = frozenset({"bash", "shell", "sh", "zsh", "terminal", "command", "cmd", "powershell"})
 """Words in the name of a tool that runs commands: what nothing else is known of is one."""
 
 
-class Mention(msgspec.Struct, frozen=True):
+class Argument(NamedTuple):
+    """A value of a call, its parameter, and its kind: `path`, `glob`, `url`, `command`, `text`, or empty."""
+
+    parameter: str
+    value: Any
+    kind: str
+
+    def mentions(self) -> Iterator[Mention]:
+        """Yield every path and address that it names."""
+        if self.kind == "command" and (isinstance(self.value, str) or _is_argv(self.value)):
+            words = list(shell.words_of(self.value))
+            yield from (Mention(self.parameter, "path", path, expands=True) for path in shell.paths_in(words))
+            yield from (Mention(self.parameter, "url", host, expands=True) for host in shell.hosts_in(words))
+        elif isinstance(self.value, str) and self.value and self.kind != "text":
+            yield from self._in_text(self.value)
+
+    def _in_text(self, value: str) -> Iterator[Mention]:
+        bare = value.strip()
+        is_path = self.kind in ("path", "glob") or _ROOTED.match(bare) is not None
+        if _ADDRESS.match(bare) and not bare.lower().startswith("file:"):
+            yield Mention(self.parameter, "url", value)
+        elif is_path:
+            yield Mention(self.parameter, "path", value, expands=self.kind == "glob")
+        if self.kind == "url" and (bare.startswith("//") or not (is_path or _ADDRESS.match(bare))):
+            yield Mention(self.parameter, "url", value)
+
+
+class Mention(NamedTuple):
     """A path or an address that a call names, and in which parameter."""
 
     parameter: str
     kind: Literal["path", "url"]
     text: str
-    wild: bool = False
+    expands: bool = False
     """It stands in a command or is a pattern: wildcards in it are expanded."""
 
 
-def mentions(arguments: Mapping[str, Any], schema: Schema | None = None, tool: str = "") -> Iterator[Mention]:
-    """Every path and address that a call names, by the names of its parameters, by its schema and by its looks."""
-    for parameter, value, part in _walk(arguments, schema or {}, tool):
-        if part == "command" and _is_argv(value):
-            yield from _in_command(parameter, value)
-        elif isinstance(value, str):
-            yield from _in_command(parameter, value) if part == "command" else _in_text(parameter, value, part)
-
-
-def texts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every text in the arguments with the parameter it stands in."""
-    return ((parameter, value) for parameter, value, _ in _walk(arguments, {}, "") if isinstance(value, str))
-
-
-def _in_command(parameter: str, command: Any) -> Iterator[Mention]:
-    words = list(shell.words_of(command))
-    for path in shell.paths_in(words):
-        yield Mention(parameter, "path", path, wild=True)
-    for url in shell.hosts_in(words):
-        yield Mention(parameter, "url", url, wild=True)
-
-
-def _in_text(parameter: str, value: str, part: str) -> Iterator[Mention]:
-    if part == "text" or not value:
-        return
-    bare = value.strip()
-    is_file = bare.lower().startswith("file:")
-    if _ADDRESS.match(bare) and not is_file:
-        yield Mention(parameter, "url", value)
-    elif part in {"path", "glob"} or _ROOTED.match(bare):
-        yield Mention(parameter, "path", value, wild=part == "glob")
-        if part == "url" and bare.startswith("//"):
-            yield Mention(parameter, "url", value)
-    elif part == "url":
-        yield Mention(parameter, "url", value)
-
-
-def _walk(arguments: Mapping[str, Any], schema: Schema, tool: str) -> Iterator[tuple[str, Any, str]]:
-    """Every value with its parameter and the part it plays; keys of a parameter for paths count as its values."""
-    waiting: list[tuple[str, Any, str, Schema]] = [("", arguments, "", schema)]
+def arguments_of(offered: Offered, arguments: Mapping[str, Any]) -> list[Argument]:
+    """Return every value of a call with its kind; keys of a parameter for paths count as its values."""
+    found: list[Argument] = []
+    root = offered.tool.schema
+    waiting: list[tuple[str, Any, str, dict[str, Any]]] = [("", arguments, "", root)]
     while waiting:
-        parameter, value, part, form = waiting.pop()
-        form = resolve(form, schema)
+        parameter, value, kind, schema = waiting.pop()
+        schema = resolve(schema, root)
         if isinstance(value, Mapping):
-            properties = form.get("properties")
+            properties = schema.get("properties")
             for key, each in reversed(list(value.items())):
-                known = properties.get(key) if isinstance(properties, dict) else None
-                inner: Schema = known if isinstance(known, dict) else {}
+                inner = properties.get(key) if isinstance(properties, dict) else None
+                inner = inner if isinstance(inner, dict) else {}
                 where = f"{parameter}.{key}".lstrip(".")
-                waiting.append((where, each, part_of(str(key), resolve(inner, schema), tool), inner))
-                if part == "path":
-                    waiting.append((where, str(key), part, {}))
-        elif isinstance(value, list | tuple):
-            if _is_argv(value):
-                yield parameter, value, part
-            if part != "command" or not _is_argv(value):
-                items = form.get("items")
-                inner = items if isinstance(items, dict) else {}
-                waiting += [(f"{parameter}[{n}]", each, part, inner) for n, each in reversed(list(enumerate(value)))]
+                waiting.append((where, each, _kind(offered, str(key), resolve(inner, root)), inner))
+                if kind == "path":
+                    waiting.append((where, str(key), kind, {}))
+        elif isinstance(value, list | tuple) and not (kind == "command" and _is_argv(value)):
+            items = schema.get("items")
+            inner = items if isinstance(items, dict) else {}
+            waiting += [(f"{parameter}[{n}]", each, kind, inner) for n, each in reversed(list(enumerate(value)))]
         else:
-            yield parameter, value, part
+            found.append(Argument(parameter, value, kind))
+    return found
 
 
-def part_of(name: str, schema: Schema, tool: str = "") -> str:
-    """The part a parameter plays: by the format of its schema, by its name, by its description, by the tool's name."""
-    if part := _FORMATS.get(str(schema.get("format"))):
-        return part
-    said = str(schema.get("description", ""))
+def _kind(offered: Offered, name: str, schema: dict[str, Any]) -> str:
+    declared = {"path": offered.paths, "url": offered.urls, "command": offered.commands}
+    if any(declared.values()):
+        return next((kind for kind, names in declared.items() if name in names), "text")
+    return kind_of(name, schema, offered.name)
+
+
+def kind_of(name: str, schema: dict[str, Any], tool: str = "") -> str:
+    """Tell the kind of a parameter by the format of its schema, its name, its description, or the tool's name."""
+    if kind := _FORMATS.get(str(schema.get("format"))):
+        return kind
+    description = str(schema.get("description", ""))
     for word in (each.lower() for each in reversed(_NAME_WORD.findall(name))):
-        if word in _PATTERN and (_GLOB.search(said) or _GLOB.search(tool)):
+        if word in ("pattern", "patterns") and (_GLOB.search(description) or _GLOB.search(tool)):
             return "glob"
-        if part := KIND_OF_WORD.get(word):
-            return part
-    if part := next((part for pattern, part in _SAID if pattern.search(said)), None):
-        return part
+        if kind := KIND_OF_WORD.get(word):
+            return kind
+    if kind := next((kind for pattern, kind in _DESCRIBED if pattern.search(description)), None):
+        return kind
     return "command" if any(word.lower() in SHELLS for word in _NAME_WORD.findall(tool)) else ""
 
 

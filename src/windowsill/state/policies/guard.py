@@ -1,26 +1,74 @@
-"""Decides whether a call may be run, after the projection let it through."""
+"""Judge a call after the projection let it through: limits, paths, hosts, sizes, policies and approvals."""
 
 from __future__ import annotations
 
 import copy
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from windowsill import user_function
 from windowsill.errors import InputError
-from windowsill.state.policies.approval import WAIT, Approval, Approve, ask
-from windowsill.state.policies.bounds import Bounds
-from windowsill.state.policies.limits import reached
-from windowsill.state.policies.verdict import Outcome, Verdict
+from windowsill.state.policies.arguments import Mention, arguments_of
+from windowsill.state.policies.hosts import Hosts
+from windowsill.state.policies.paths import LONGEST_PATH, ForbiddenPaths
 from windowsill.state.runtime import Resources
 from windowsill.state.state import State
-from windowsill.state.system import System
-from windowsill.state.tools.arguments import Refusal, list_names
+from windowsill.state.system import Constraints, System
+from windowsill.state.task import TaskLimits
+from windowsill.state.tools.arguments import Refusal, list_names, quote
 from windowsill.state.tools.projection import Offered, category_of, first_word
+
+WAIT = 300.0
+"""Seconds that somebody has to answer: five minutes."""
+
+NOT_READING = frozenset({"write", "delete", "execute", "test", "deploy"})
+"""Categories of tools that do not take in the file whose path they are given, however large it is."""
+
+Outcome: TypeAlias = Literal["allowed", "refused", "needs-approval"]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a call may be run, as a plain value that can be recorded."""
+
+    outcome: Outcome
+    refusal: Refusal | None = None
+    """Which policy or limit speaks against it, where the outcome is `refused`."""
+    warnings: tuple[str, ...] = ()
+    """Soft policies that it goes against, one line each; they are reported, and the call is run."""
+    approved: bool = False
+    """Whether somebody was asked and said yes."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may be run now."""
+        return self.outcome == "allowed"
+
+    @property
+    def why(self) -> str:
+        """One line for the model on why it is not run; empty when nothing speaks against it."""
+        return "" if self.refusal is None else str(self.refusal)
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody is asked to allow."""
+
+    tool: str
+    category: str
+    arguments: dict[str, Any]
+    """A copy: what happens to it does not change the call."""
+    why: str
+    """What demands that somebody is asked."""
+
+
+Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
+"""Says whether a call may be run. Only `True` allows it; an error, another answer or none in time does not."""
 
 Check: TypeAlias = Callable[[Offered, Mapping[str, Any]], str | None]
 """Says how a call goes against a policy; `None` when it does not."""
@@ -49,7 +97,7 @@ class Guard:
         if unknown:
             raise InputError(f"there is no policy {unknown[0]!r} to check", remedy=f"there are {list_names(policies)}")
         self._limits = system.constraints
-        self._bounds = Bounds(system.constraints, base=base)
+        self._rules = ArgumentRules(system.constraints, base=base)
         self._consent = {each.casefold() for each in system.audit.require_approval}
         self._approve, self._wait = approve, wait
         self._checks = [(policies[id], check) for id, check in (checks or {}).items()]
@@ -57,25 +105,19 @@ class Guard:
     async def check(
         self, offered: Offered, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
-        """Whether a call may be run, somebody having been asked where that is needed.
+        """Say whether a call may be run; ask somebody where that is needed.
 
         The state says what was used before this call, and the limits of its task; `used` is more recent.
         """
         verdict = self.judge(offered, arguments, state, used=used)
         if verdict.outcome != "needs-approval":
             return verdict
-        if self._approve is None:
-            return _unapproved(offered, verdict, "it needs approval, and there is nobody to give it")
-        try:
-            shown = copy.deepcopy(dict(arguments))
-        except RecursionError:
-            return _unapproved(offered, verdict, "its arguments are nested too deep to be shown to anybody")
-        why = f"{self._approval(offered)} is in require_approval"
-        asked = Approval(tool=offered.name, category=category_of(offered), arguments=shown, why=why)
-        why_not = await ask(self._approve, asked, self._wait)
-        if why_not is not None:
-            return _unapproved(offered, verdict, why_not)
-        return msgspec.structs.replace(verdict, outcome="allowed", approved=True)
+        why_not = await self._ask(offered, arguments)
+        if why_not is None:
+            return msgspec.structs.replace(verdict, outcome="allowed", approved=True)
+        remedy = "go on without it, and tell the user what you would have done"
+        refused = _refused(offered, "require_approval", why_not, remedy)
+        return msgspec.structs.replace(refused, warnings=verdict.warnings)
 
     def check_sync(
         self, offered: Offered, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
@@ -93,39 +135,115 @@ class Guard:
     def judge(
         self, offered: Offered, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
-        """The same without asking anybody: the outcome may be that approval is needed."""
-        for rule, why, remedy in reached(self._limits, state.task.limits, used or state.runtime.resources):
+        """Say the same without asking anybody: the outcome may be that approval is needed."""
+        for rule, why, remedy in _used_up(self._limits, state.task.limits, used or state.runtime.resources):
             return _refused(offered, rule, why, remedy)
-        for refusal in self._bounds.crossings(offered, arguments):
+        for refusal in self._rules.crossings(offered, arguments):
             return Verdict(outcome="refused", refusal=refusal)
         warnings: list[str] = []
         for policy, check in self._checks:
-            against = _found(check, offered, arguments)
+            try:
+                against = check(offered, arguments)
+            except Exception as error:  # noqa: BLE001 - a check that fails has not found a call to be in order
+                against = f"the check of the policy failed with {type(error).__name__}"
             if against is None:
                 continue
             if policy.enforcement == "hard":
                 return _refused(offered, policy.id, against, f"keep to the policy: {policy.rule}")
             warnings.append(" ".join(f"{policy.id} ({policy.rule}): {against}".split()))
-        outcome: Outcome = "needs-approval" if self._approval(offered) else "allowed"
+        outcome: Outcome = "needs-approval" if self._needs_approval(offered) else "allowed"
         return Verdict(outcome=outcome, warnings=tuple(warnings))
 
-    def _approval(self, offered: Offered) -> str | None:
-        """The name or category by which a call needs somebody's consent."""
+    def _needs_approval(self, offered: Offered) -> str | None:
+        """Return the name or category by which a call needs somebody's consent."""
         names = [offered.name, offered.category, first_word(offered.category or offered.name), category_of(offered)]
         return next((each for each in names if each.casefold() in self._consent), None)
 
+    async def _ask(self, offered: Offered, arguments: Mapping[str, Any]) -> str | None:
+        """Ask somebody; `None` when the answer is yes, otherwise what came instead."""
+        from anyio import move_on_after  # noqa: PLC0415 - only who asks needs it
 
-def _found(check: Check, offered: Offered, arguments: Mapping[str, Any]) -> str | None:
-    try:
-        return check(offered, arguments)
-    except Exception as error:  # noqa: BLE001 - a check that fails has not found a call to be in order
-        return f"the check of the policy failed with {type(error).__name__}"
+        if self._approve is None:
+            return "it needs approval, and there is nobody to give it"
+        try:
+            shown = copy.deepcopy(dict(arguments))
+        except RecursionError:
+            return "its arguments are nested too deep to be shown to anybody"
+        why = f"{self._needs_approval(offered)} is in require_approval"
+        approval = Approval(tool=offered.name, category=category_of(offered), arguments=shown, why=why)
+        answer: Any = None
+        with move_on_after(math.inf if self._wait is None else self._wait) as scope:
+            try:
+                answer = await user_function.call(self._approve, approval)
+            except Exception as error:  # noqa: BLE001 - whatever a user's function raises, it did not say yes
+                return f"asking for approval failed with {type(error).__name__}"
+        if scope.cancelled_caught:
+            return f"nobody answered within {self._wait:g} seconds"
+        return None if answer is True else "approval was denied"
+
+
+class ArgumentRules:
+    """The constraints on what the arguments of a call may name: paths, hosts, and how much of either."""
+
+    def __init__(self, constraints: Constraints, *, base: str | os.PathLike[str]) -> None:
+        self._base = Path(base)
+        self._forbidden = constraints.forbidden_paths
+        self._hosts = None if constraints.allowed_domains is None else Hosts(constraints.allowed_domains)
+        self._most = math.inf if constraints.max_file_bytes is None else constraints.max_file_bytes
+
+    def crossings(self, offered: Offered, arguments: Mapping[str, Any]) -> Iterator[Refusal]:
+        """Yield everything that speaks against these arguments."""
+        found = arguments_of(offered, arguments)
+        for parameter, value, _ in found:
+            for text in value if isinstance(value, list | tuple) else (value,):
+                size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
+                if size > self._most:
+                    why = f"the parameter {parameter!r} has {size:,} bytes, and {self._most:,} are allowed"
+                    remedy = "write less, or several smaller files"
+                    yield Refusal(tool=offered.name, rule="max_file_bytes", parameter=parameter, why=why, remedy=remedy)
+        reads = category_of(offered) not in NOT_READING
+        forbidden = ForbiddenPaths(self._forbidden, base=self._base)
+        for mention in (mention for argument in found for mention in argument.mentions()):
+            fault = self._address(mention) if mention.kind == "url" else self._path(mention, forbidden, reads=reads)
+            if fault is not None:
+                rule, why, remedy = fault
+                yield Refusal(tool=offered.name, rule=rule, parameter=mention.parameter, why=why, remedy=remedy)
+
+    def _address(self, mention: Mention) -> tuple[str, str, str] | None:
+        if self._hosts is None or (why := self._hosts.beyond(mention.text)) is None:
+            return None
+        return "allowed_domains", why, "use an allowed domain, or ask the user to allow this one"
+
+    def _path(self, mention: Mention, forbidden: ForbiddenPaths, *, reads: bool) -> tuple[str, str, str] | None:
+        if why := forbidden.crossing(mention.text, expands=mention.expands):
+            return "forbidden_paths", why, "work on other files, or ask the user to do it"
+        size = self._size(mention.text) if reads and not mention.expands else 0
+        if size > self._most:
+            why = f"{quote(mention.text, LONGEST_PATH)} has {size:,} bytes, and {self._most:,} are allowed"
+            return "max_file_bytes", why, "read a part of it with another tool, or another file"
+        return None
+
+    def _size(self, path: str) -> int:
+        try:
+            place = self._base / Path(path.strip().removeprefix("file://")).expanduser()
+            return place.stat().st_size if place.is_file() else 0
+        except (OSError, ValueError, RuntimeError):
+            return 0  # what cannot be looked at has no size; the tool will say so itself
+
+
+def _used_up(limits: Constraints, task: TaskLimits, used: Resources) -> Iterator[tuple[str, str, str]]:
+    """Yield every limit that is used up: its name, how far, and what to do. A limit of ten calls lets ten be run."""
+    for name, limit, spent, unit in (
+        ("max_tool_calls", limits.max_tool_calls, used.tool_calls, "tool calls"),
+        ("max_seconds", limits.max_seconds, used.seconds, "seconds"),
+        ("max_cost", limits.max_cost, used.cost, "dollars"),
+        ("task.max_seconds", task.max_seconds, used.seconds, "seconds of the task"),
+        ("task.max_cost", task.max_cost, used.cost, "dollars of the task"),
+    ):
+        if limit is not None and spent >= limit:
+            why = f"{spent:g} of {limit:g} {unit} are used"
+            yield name, why, "finish with what you have, and say what is left to do"
 
 
 def _refused(offered: Offered, rule: str, why: str, remedy: str) -> Verdict:
     return Verdict(outcome="refused", refusal=Refusal(tool=offered.name, rule=rule, why=why, remedy=remedy))
-
-
-def _unapproved(offered: Offered, verdict: Verdict, why: str) -> Verdict:
-    remedy = "go on without it, and tell the user what you would have done"
-    return msgspec.structs.replace(_refused(offered, "require_approval", why, remedy), warnings=verdict.warnings)

@@ -93,6 +93,12 @@ class Offered(msgspec.Struct, frozen=True):
     """`None` is every environment."""
     priority: int = PRIORITY
     """The higher, the sooner it gets room."""
+    paths: tuple[str, ...] = ()
+    """Parameters that name files or folders,"""
+    urls: tuple[str, ...] = ()
+    """addresses or hosts,"""
+    commands: tuple[str, ...] = ()
+    """or hold shell commands. Where any are declared, policies look at these and at no others."""
 
     def __post_init__(self) -> None:
         where = f"tool {self.tool.name!r}"
@@ -100,6 +106,15 @@ class Offered(msgspec.Struct, frozen=True):
         force(self, "permissions", known_permissions(self.permissions, f"{where}, permissions"))
         if self.environments is not None:
             force(self, "environments", known_environments(self.environments, f"{where}, environments"))
+        known = self.tool.schema.get("properties")
+        for kind in ("paths", "urls", "commands"):
+            declared = listed(getattr(self, kind), f"{where}, {kind}")
+            force(self, kind, declared)
+            if unknown := [name for name in declared if isinstance(known, dict) and name not in known]:
+                raise InputError(
+                    f"{where}, {kind}: it has no parameter {unknown[0]!r}",
+                    remedy=f"it has {list_names(known or (), none='no parameters')}",
+                )
 
     @property
     def name(self) -> str:
