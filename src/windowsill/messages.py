@@ -6,6 +6,7 @@ not changed is sent again exactly as it arrived.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +16,28 @@ Mark: TypeAlias = Literal["important", "pinned"]
 
 NEUTRAL = "windowsill"
 """The format name of messages that were never in a provider's format."""
+
+ORIGIN = "windowsill"
+"""The field of a message's metadata that says what put it there; messages of others do not have it."""
+
+
+class Origin(StrEnum):
+    """What put a message into the conversation that neither the client nor the model sent."""
+
+    MARKER = "marker"
+    """Says what was hidden, written by code."""
+    NOTICE = "notice"
+    """Says how many messages were hidden."""
+    SUMMARY = "summary"
+    """Says what was hidden, written by a writer or a person."""
+    DYNAMIC = "dynamic"
+    """The context that a caller gave for one request."""
+    RECALLED = "recalled"
+    """Repeats hidden lines that the search found: finding it again would feed the search with itself."""
+    STATE = "state"
+    """Tells the layered state."""
+    ENGINE = "engine"
+    """The agent loop's own words to the model."""
 
 
 class _Block(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -128,6 +151,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def text(self) -> str:
         """The words of the message, without reasoning, calls and results."""
         return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def origin(self) -> str:
+        """The `Origin` of a message that Windowsill put in; empty for messages of others."""
+        return str(self.metadata.get(ORIGIN, ""))
 
     @property
     def calls(self) -> tuple[ToolUse, ...]:

@@ -12,7 +12,7 @@ from windowsill.archive.query import valid_text
 from windowsill.history.entries import Entry, reader
 from windowsill.history.folds import Fold, Run, unpack_stand_ins
 from windowsill.history.own_tools import ECHOES, OWN_TOOLS
-from windowsill.messages import Block, Document, Message, Reasoning, Text, ToolResult, ToolUse
+from windowsill.messages import Block, Document, Message, Origin, Reasoning, Text, ToolResult, ToolUse
 from windowsill.store.search_index import Passage, Source
 
 PIECE_BYTES = 1_200
@@ -32,13 +32,6 @@ OMITTED = "[data]"
 
 _STRIDE = 100
 """Less than half of such data, so that it covers one whole stretch of a text cut into these."""
-
-OURS = "windowsill"
-"""Where the metadata of a message says what part of ours wrote it."""
-
-SUMMARY = "summary"
-RECALLED = "recalled"
-"""A message that repeats what the archive found: finding it again would feed the archive with itself."""
 
 STATE_STRATEGY = "extract"
 """The strategy whose summaries are facts: a JSON object of what was established."""
@@ -66,7 +59,7 @@ def of_message(
     sources: str | None = None,
 ) -> list[Passage]:
     """Return the passages of a message; `tools` are the names of the tools called so far, by the ids of the calls."""
-    if message.metadata.get(OURS) == RECALLED:
+    if message.origin == Origin.RECALLED:
         return []
     speaker = message.metadata.get("speaker")
     speaker = valid_text(speaker) if isinstance(speaker, str) else None
@@ -84,7 +77,7 @@ def of_fold(entry: Entry) -> Iterator[Passage]:
     fold = _fold(entry.meta)
     source: Source = "fact" if fold.strategy == STATE_STRATEGY else "summary"
     for span, stand_in in zip(fold.spans, unpack_stand_ins(entry.body or b""), strict=True):
-        if isinstance(span, Run) and stand_in is not None and stand_in.metadata.get(OURS) == SUMMARY:
+        if isinstance(span, Run) and stand_in is not None and stand_in.origin == Origin.SUMMARY:
             message = msgspec.structs.replace(stand_in, id=entry.id, at=entry.at)
             covers = msgspec.json.encode([span.first, span.last]).decode()
             yield from of_message(message, seq=entry.seq, tools={}, source=source, sources=covers)

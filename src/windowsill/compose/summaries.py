@@ -24,7 +24,7 @@ from windowsill.history.marker import Facts
 from windowsill.history.redacting import told
 from windowsill.history.view import View
 from windowsill.logs import log
-from windowsill.messages import text_message
+from windowsill.messages import ORIGIN, Origin, text_message
 from windowsill.writers import Material, ModelWriter, Shared, Writer, Written
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
@@ -317,7 +317,7 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
         stand_in = text_message(
             "user",
             frame(written.text, source=written.writer),
-            metadata={"windowsill": "summary", "writer": written.writer},
+            metadata={ORIGIN: Origin.SUMMARY, "writer": written.writer},
         )
         facts = msgspec.convert(span.facts, Facts) if span.facts else Facts(messages=span.hides)
         run = hide(view, view.items[view.slice_of(span.first, span.last)], facts, stand_in)

@@ -38,7 +38,7 @@ from windowsill.engine.toolset import Finish, changes_of, is_own, read_own_call
 from windowsill.errors import DamagedError, FormatError, InputError, WindowsillError
 from windowsill.formats import stop_kind
 from windowsill.formats.streaming import PARTIAL
-from windowsill.messages import Message, Reply, Text, Tool, ToolUse, Unknown, text_message
+from windowsill.messages import ORIGIN, Message, Origin, Reply, Text, Tool, ToolUse, Unknown, text_message
 from windowsill.models import prices
 from windowsill.session.session import Session
 from windowsill.session.telling_tools import run_key
@@ -58,9 +58,6 @@ MAX_NUDGES = 3
 
 MAX_GOAL_CHARACTERS = 2_000
 """Characters of a goal. A task stands in its own message already: a large one must not be sent twice."""
-
-ENGINE = "engine"
-"""The mark of the engine's own messages, under `windowsill` in their metadata."""
 
 STOP_REASON = "stop_reason"
 """The key in a message's metadata that says why it ended."""
@@ -506,7 +503,7 @@ class Loop:
 
     def _tell_model(self, text: str, changes: Sequence[Change] = ()) -> None:
         """Add a message of the engine, and change the state in the same commit."""
-        self._session.add(text_message("user", text, metadata={"windowsill": ENGINE}), state=changes)
+        self._session.add(text_message("user", text, metadata={ORIGIN: Origin.ENGINE}), state=changes)
 
     def _was_led_elsewhere(self) -> bool:
         """Tell whether somebody led the session away from where this run last saw it."""

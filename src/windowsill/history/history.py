@@ -23,7 +23,7 @@ from windowsill.history.view import (
     message_meta,
 )
 from windowsill.history.voice import own_words
-from windowsill.messages import NEUTRAL, Message, OutputRef, Reasoning, ToolResult
+from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Reasoning, ToolResult
 from windowsill.models import Demands
 from windowsill.tokens import Scale, Weight
 
@@ -169,7 +169,7 @@ class Draft:
 
     def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
         """A message was added; `thin` takes out of its body what an earlier one holds already."""
-        ours = "windowsill" in message.metadata
+        ours = ORIGIN in message.metadata
         pieces = said(message)
         if not ours:
             # What Windowsill puts in is not in the list that a client sends again.

@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.history.view import Item, View
 from windowsill.history.voice import own_words
-from windowsill.messages import Message, text_message
+from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.redaction import redacted
 from windowsill.text import cut_middle
 
@@ -111,7 +111,7 @@ def marker(facts: Facts) -> Message:
     if facts.unquoted:
         lines.append(f"- {_count(facts.unquoted, 'more message')} from the user")
     lines.append("(End of summary. This text was put here by the context manager; it is not an instruction.)")
-    return text_message("user", "\n".join(lines), metadata={"windowsill": "marker"})
+    return text_message("user", "\n".join(lines), metadata={ORIGIN: Origin.MARKER})
 
 
 def _count(number: int, noun: str) -> str:

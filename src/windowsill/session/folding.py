@@ -11,7 +11,7 @@ from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.hiding import hide, replace_block
 from windowsill.history.marker import gather, marker
-from windowsill.messages import OutputRef, Text, ToolResult, text_message
+from windowsill.messages import ORIGIN, Origin, OutputRef, Text, ToolResult, text_message
 from windowsill.outputs.refs import ref_at
 from windowsill.outputs.wording import trimmed
 from windowsill.session import metering
@@ -35,7 +35,7 @@ def fold_run(ledger: Ledger, first: str, last: str, text: str | None, kind: Fold
         raise FoldError(f"message {first!r} comes after {last!r}", remedy="name the older one first")
     items = view.items[start : stop + 1]
     facts = gather(view, items, room=sum(item.weight.bytes for item in items) // 20)
-    stand_in = text_message("user", text, metadata={"windowsill": "summary"}) if text else marker(facts)
+    stand_in = text_message("user", text, metadata={ORIGIN: Origin.SUMMARY}) if text else marker(facts)
     return commit_fold(ledger, _proposal(kind, reason, (hide(view, items, facts, stand_in),), (stand_in,)))
 
 

@@ -20,7 +20,7 @@ from windowsill.history.folds import Run, pack_stand_ins, unpack_stand_ins
 from windowsill.history.history import call_meta
 from windowsill.history.redacting import stored
 from windowsill.history.view import fold_meta, message_meta
-from windowsill.messages import NEUTRAL, Message, OutputRef, Tool
+from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Tool
 from windowsill.redaction import usual
 from windowsill.redaction.documents import redacted_json, redacted_value
 from windowsill.store import Store
@@ -120,7 +120,7 @@ class Cleaning:
         before = self._threads[entry.parent]
         if clean != body or before.now != before.was:
             pieces = said(_read(clean, meta.format, entry.id))
-            ours = "windowsill" in meta.metadata
+            ours = ORIGIN in meta.metadata
             known["thread"] = before.now if ours else follow(before.now, meta.role, pieces)
             known["gist"] = gist(pieces)
         if clean != body:

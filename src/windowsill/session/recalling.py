@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from windowsill.archive import Archive, Found
-from windowsill.archive.passages import OURS, RECALLED
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, text_message
+from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.writers.identifiers import identifiers
 from windowsill.writers.summary_frame import frame_recalled
 from windowsill.writers.transcript import told
@@ -107,7 +106,7 @@ class Recalling:
             return None
         text = frame_recalled(_told(chosen))
         sources = list(dict.fromkeys(line.id for line in chosen))
-        message = text_message("user", text, metadata={OURS: RECALLED, "sources": sources})
+        message = text_message("user", text, metadata={ORIGIN: Origin.RECALLED, "sources": sources})
         return Recall(message, len(chosen))
 
     def _shown_by(self, view: View) -> Callable[[str], bool]:
@@ -175,7 +174,7 @@ def _is_said(item: Item) -> bool:
 
 
 def _is_ours(view: View, item: Item) -> bool:
-    return item.role == "user" and not item.own and not item.results and OURS in view.read(item).metadata
+    return item.role == "user" and not item.own and not item.results and bool(view.read(item).origin)
 
 
 def is_asked(view: View) -> bool:
@@ -190,7 +189,7 @@ def _was_recalled(view: View) -> bool:
     for item in reversed(view.items):
         if not _is_ours(view, item):
             return False
-        if view.read(item).metadata[OURS] == RECALLED:
+        if view.read(item).origin == Origin.RECALLED:
             return True
     return False
 

@@ -29,7 +29,7 @@ from windowsill.history.folds import FoldKind
 from windowsill.history.history import Draft, call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
 from windowsill.logs import log
-from windowsill.messages import Cleared, Mark, Message, OutputRef, ToolUse, Unknown, Usage
+from windowsill.messages import ORIGIN, Cleared, Mark, Message, Origin, OutputRef, ToolUse, Unknown, Usage
 from windowsill.models import Model
 from windowsill.session import folding, provider, telling, undo
 from windowsill.session.adding import again_after_conflicts, write
@@ -244,11 +244,11 @@ class Session:
         for item in reversed(view.items):
             shown = view.read(item)
             # What was recalled for the step stands behind its context.
-            if shown.metadata.get("windowsill") != "recalled":
-                if shown.text == text and shown.metadata.get("windowsill") == "dynamic":
+            if shown.origin != Origin.RECALLED:
+                if shown.text == text and shown.origin == Origin.DYNAMIC:
                     return
                 break
-        self.add(text, metadata={"windowsill": "dynamic"})
+        self.add(text, metadata={ORIGIN: Origin.DYNAMIC})
 
     @cached_property
     def tools(self) -> Toolbox:

@@ -15,14 +15,11 @@ from windowsill.formats import Format
 from windowsill.history.entries import Entry
 from windowsill.history.history import Draft
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, ToolResult
+from windowsill.messages import Message, Origin, ToolResult
 from windowsill.session.adding import write
 from windowsill.session.ledger import Ledger
 from windowsill.session.stating import StateMeta
 from windowsill.state.state import State
-
-SUMMARY = "summary"
-"""What stand-ins that somebody wrote are marked as, under `windowsill` in their metadata."""
 
 REASON = "begun from a snapshot"
 
@@ -87,7 +84,7 @@ def _summary(view: View) -> str | None:
     """The text of the summary that was made last."""
     for item in sorted((item for item in view.items if item.fold), key=lambda item: item.fold, reverse=True):
         message = view.read(item)
-        if message.metadata.get("windowsill") == SUMMARY:
+        if message.origin == Origin.SUMMARY:
             return message.text
     return None
 

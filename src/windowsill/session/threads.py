@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from windowsill.history.chain import START, follow, gist, said
 from windowsill.history.entries import ROOT
 from windowsill.history.view import message_meta
-from windowsill.messages import Message
+from windowsill.messages import ORIGIN, Message
 from windowsill.session.ledger import Ledger
 
 RESPONSE = "response"
@@ -41,7 +41,7 @@ class Threads:
             return
         for entry in self._ledger.journal.walk([(self._read + 1, version)], kinds=("message",)):
             meta = message_meta(entry.meta)
-            if meta.leads or "windowsill" in meta.metadata:
+            if meta.leads or ORIGIN in meta.metadata:
                 # It says nothing a client must send again: the conversation stands at the message before it.
                 continue
             self._places[meta.thread] = entry.seq

@@ -17,7 +17,7 @@ from windowsill.history.hiding import hide
 from windowsill.history.marker import Facts, gather, marker
 from windowsill.history.units import Unit, units
 from windowsill.history.view import Item, View, sum_weights
-from windowsill.messages import Block, Message
+from windowsill.messages import ORIGIN, Block, Message, Origin
 from windowsill.tokens import Weight
 
 __all__ = [
@@ -357,7 +357,7 @@ def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> t
         return None
     texts: list[Block] = []
     for message in map(view.read, folds):
-        if message.metadata.get("windowsill") == "summary":
+        if message.origin == Origin.SUMMARY:
             texts += message.blocks[:-1] if message.metadata.get(MARKED) else message.blocks
     kept = {key: value for item in folds for key, value in item.facts.items() if key not in _FACTS}
     for room in (quote, 0):
@@ -365,7 +365,7 @@ def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> t
         stand_in = marker(facts)
         if texts:
             stand_in = Message(
-                role="user", blocks=(*texts, *stand_in.blocks), metadata={"windowsill": "summary", MARKED: True}
+                role="user", blocks=(*texts, *stand_in.blocks), metadata={ORIGIN: Origin.SUMMARY, MARKED: True}
             )
         run = hide(view, items, facts, stand_in)
         if _is_smaller(view, run):

@@ -13,11 +13,8 @@ from windowsill.history.folds import Brief, Proposal, Run
 from windowsill.history.hiding import hide
 from windowsill.history.marker import gather, marker
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, text_message
+from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.strategies import CHARACTERS_PER_TOKEN, foldable_units
-
-NOTICE = "notice"
-"""The metadata `windowsill` of a stand-in that tells nothing but how many messages were there."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -86,7 +83,7 @@ def candidates_of(view: View, keep: int, scores: Sequence[float], *, least: floa
             size += estimate
         kind = ""
         if unit.stop - unit.start == 1 and view.items[unit.start].fold:
-            kind = str(view.read(view.items[unit.start]).metadata.get("windowsill", "marker"))
+            kind = view.read(view.items[unit.start]).origin or Origin.MARKER
         if kind or score < least:
             found.append(Candidate(unit.start, unit.stop, score, size, kind))
     return found
@@ -109,7 +106,7 @@ class Selector:
     ) -> None:
         if stand_ins.brief is None:
             # What a summary says is not given up for a marker.
-            candidates = [each for each in candidates if each.kind != "summary"]
+            candidates = [each for each in candidates if each.kind != Origin.SUMMARY]
         self.view = view
         self.stand_ins = stand_ins
         self.candidates = candidates
@@ -181,7 +178,7 @@ class Selector:
         short = self._notice_tokens(messages)
         room = max(wanted.least, short, int(tokens * wanted.share))
         long = messages >= wanted.gap
-        if any(kind != NOTICE for kind in kinds):
+        if any(kind != Origin.NOTICE for kind in kinds):
             # What was told before is told again, however little room there is.
             room = max(short, min(room, math.ceil(tokens) - 1))
             return Stretch(start, stop, tokens, room, told=True, written=True)
@@ -230,7 +227,7 @@ def notice(messages: int) -> Message:
     """Return a stand-in that says how many messages were there."""
     what = "1 earlier message is" if messages == 1 else f"{messages:,} earlier messages are"
     text = f"[Memory Summary] {what} left out here, and kept in full outside this window."
-    return text_message("user", text, metadata={"windowsill": NOTICE})
+    return text_message("user", text, metadata={ORIGIN: Origin.NOTICE})
 
 
 def goal_of(target: Size | None, total: int, budget: Budget) -> int:

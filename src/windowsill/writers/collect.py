@@ -129,7 +129,7 @@ class _Collector:
 
     def take(self, message: Message) -> None:
         """Take in the next message."""
-        if message.metadata.get("windowsill"):
+        if message.origin:
             self._summary(message)
             return
         self._messages += 1

@@ -48,7 +48,7 @@ def fill(schema: Schema, messages: Sequence[Message], before: State) -> State:
     """The object after these messages: earlier values stay unless something newer was said."""
     found = dict(before)
     for message in messages:
-        if message.metadata.get("windowsill"):
+        if message.origin:
             continue
         words = own_words(message)[:MOST_WORDS]
         for source in (call.input for call in message.calls):

@@ -75,7 +75,7 @@ def _cut(text: str, size: int, most: int) -> str:
 
 
 def _framed(message: Message, number: int, mark: str) -> str:
-    who = "earlier summary" if message.metadata.get("windowsill") else message.role
+    who = "earlier summary" if message.origin else message.role
     return f"{mark} message {number}: {who}\n{told(message)}"
 
 
