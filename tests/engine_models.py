@@ -46,7 +46,7 @@ def asking(session: Session | None = None, *, format: str = "openai", max_output
 def spent(session: Session) -> list[Usage]:
     """What the session knows to have been used, call by call."""
     ledger = session.journal
-    entries = ledger.store.read(session.id, 1, ledger.history.version)
+    entries = ledger.store.read(session.id, 1, ledger.version)
     return [msgspec.msgpack.decode(entry.meta, type=Usage) for entry in entries if entry.kind == "usage"]
 
 

@@ -277,9 +277,8 @@ class Conversation(RuleBasedStateMachine):
         """Keeping it up to date gives the same as building it anew."""
         if not hasattr(self, "session"):
             return
-        ledger = self.session.journal
-        path = ledger.journal.path(ledger.history.version)
-        fresh = build(ledger.journal.walk(path, kinds=VIEW_KINDS))
+        journal = self.session.journal
+        fresh = build(journal.branch(*VIEW_KINDS), journal.scale, journal.show)
         assert [msgspec.to_builtins(item) for item in self.session.items()] == [
             msgspec.to_builtins(item) for item in fresh.items
         ]

@@ -38,7 +38,7 @@ def told(session, turns=25):
 def shown_by_folds(session):
     """Everything that folds put in the place of messages, and what they know of them."""
     ledger = session.journal
-    entries = ledger.journal.walk([(1, ledger.history.version)], kinds=("fold",), bodies=True)
+    entries = ledger.walk([(1, ledger.version)], kinds=("fold",), bodies=True)
     return b"".join(entry.meta + entry.body for entry in entries)
 
 

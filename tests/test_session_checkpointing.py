@@ -22,7 +22,7 @@ def store(request, tmp_path):
 
 
 def labels(session):
-    return session._store.read(session.id, 1, session.journal.history.version, kinds=("label",))
+    return session._store.read(session.id, 1, session.journal.version, kinds=("label",))
 
 
 def ids(found):
@@ -263,9 +263,9 @@ def test_forgetting_again_forgets_only_what_is_new(store):
     for _ in range(4):
         session.checkpoint()
     assert session.clean_up_checkpoints(2) == 2
-    version = session.journal.history.version
+    version = session.journal.version
     assert session.clean_up_checkpoints(2) == 0
-    assert session.journal.history.version == version
+    assert session.journal.version == version
     session.checkpoint()
     assert session.clean_up_checkpoints(2) == 1
     assert session.clean_up_checkpoints(0) == 2

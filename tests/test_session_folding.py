@@ -18,11 +18,11 @@ def roomy(turns=5, words=30):
 
 def refused(session, act, match):
     """The act is refused with this, and nothing changed."""
-    before, entries = shown(session), session.journal.history.version
+    before, entries = shown(session), session.journal.version
     with pytest.raises(FoldError, match=match):
         act()
     assert shown(session) == before
-    assert session.journal.history.version == entries
+    assert session.journal.version == entries
 
 
 # Folding

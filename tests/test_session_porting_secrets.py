@@ -134,7 +134,7 @@ def test_reasoning_stays_bound_to_its_system_prompt():
         session.add({"role": "assistant", "content": [thinking("So be it."), text_block("Done.")]})
     import_session(target, exported(place))
     with Session.open("s", store=target) as copy:
-        (call,) = (call_meta(copy.journal.journal.find(call.id, "call").meta) for call in copy.calls)
+        (call,) = (call_meta(copy.journal.find(call.id, "call").meta) for call in copy.calls)
         assert copy.items()[-1].terms == call.terms
         assert copy.items()[-1].terms != session.items()[-1].terms
 

@@ -246,11 +246,11 @@ def test_another_name_and_other_settings_may_be_stated(session, tmp_path):
 
 def test_a_session_that_exists_is_never_touched(session):
     """The error says to give another name."""
-    path, version, settings = session.write_snapshot(), session.journal.history.version, session.settings
+    path, version, settings = session.write_snapshot(), session.journal.version, session.settings
     with pytest.raises(InputError, match="there is a session 's' already; give another id"):
         Session.from_snapshot(path, store=session._store, budget=9)
     session.refresh()
-    assert session.journal.history.version == version
+    assert session.journal.version == version
     assert Session.open("s", store=session._store).settings == settings
 
 

@@ -281,7 +281,6 @@ class Payload:
     def report(self) -> Report:
         """What the request consists of and what was done to make it fit; put together when it is first asked for."""
         view, result, parts, scale = self._view, self._result, self._spec.parts, self._view.scale
-        assert scale is not None
         stand_ins = [item for item in view.items if item.fold]
         summaries = view.tokens(*stand_ins) if stand_ins else 0
         shares = {

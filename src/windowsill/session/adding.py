@@ -63,7 +63,7 @@ def write(
 
     entries = ledger.commit(make, steady=steady)
     for entry, message in zip(entries, messages, strict=True):
-        ledger.journal.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
+        ledger.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
     return [entry.id for entry in entries]
 
 

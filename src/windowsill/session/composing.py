@@ -399,7 +399,7 @@ class Composer:
                 # Somebody else folded the same messages first: what they left is read by now, and planned anew.
                 overtaken = error
                 continue
-            self.journal.journal.load(view)
+            self.journal.load(view)
             result.rendered = self._renderer(spec).render(view, spec.prompt_hash)
             if budget.fixed + result.rendered.extra + view.tokens() <= budget.limit:
                 result.statistics = self._statistics(result, before, emergency=emergency)
@@ -429,7 +429,7 @@ class Composer:
         if total > budget.high and (giants := cut_giants(view, budget)) is not None:
             result.folds.append(self._fold(giants))
         tighter = self._raise_marks(spec, budget.fixed + extra)
-        self.journal.journal.load(view)
+        self.journal.load(view)
         for proposal in reductions(view, tighter, spec, self.summaries, result):
             result.folds.append(self._fold(proposal))
         self._nothing_to_do = known if len(result.folds) == folds else None
@@ -456,7 +456,7 @@ class Composer:
         self._warned = above
         if not above or total > budget.high or not self.summaries.prepares or spec.stateless:
             return
-        self.journal.journal.load(view)
+        self.journal.load(view)
         tighter = msgspec.structs.replace(budget, high=total - 1, low=min(budget.low, total - 1))
         with telemetry.span("plan", session=self.journal.session, strategy=spec.strategy.name, early=True):
             for proposal in spec.strategy.plan(view, tighter).proposals:
@@ -532,7 +532,7 @@ class Composer:
             previous=common,
         )
         call = Call(
-            at=self.journal.history.version,
+            at=self.journal.version,
             format=spec.format,
             model=spec.model_name,
             blobs=parts.ids,

@@ -69,5 +69,5 @@ def _place(ledger: Ledger, message_id: str) -> int:
     for index, item in enumerate(ledger.view.items):
         if item.id == message_id:
             return index
-    ledger.journal.find(message_id, "message")
+    ledger.find(message_id, "message")
     raise FoldError(f"message {message_id!r} is not visible", remedy="fold what the view shows")

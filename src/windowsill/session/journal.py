@@ -35,7 +35,7 @@ class Journal:
         self._stand_ins: dict[int, tuple[Message | None, ...]] = {}
         self._loaded = (-1, 0)
 
-    def at(self, seq: int, scale: Scale) -> History:
+    def history_at(self, seq: int, scale: Scale) -> History:
         """The session as it was at any entry: the nearest snapshot on its path, and what came after."""
         if seq == ROOT:
             return History(View(scale, self.show))

@@ -56,7 +56,7 @@ class Layering:
     def tell(self, model: Model, room: int) -> str | None:
         """Tell what the model does not know yet, in at most `room` tokens; what was done, or `None`."""
         ledger = self._ledger
-        version = (ledger.history.version, room, model.name)
+        version = (ledger.version, room, model.name)
         if version == self._known or not is_asked(ledger.view):
             return None
         self._known = version

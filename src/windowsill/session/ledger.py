@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
 from typing import TypeVar
 
 from windowsill.errors import ConflictError
-from windowsill.history.entries import Entry
+from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.history import Call, Draft, History
 from windowsill.history.view import Item, View
 from windowsill.session.journal import Journal
@@ -25,17 +25,14 @@ RESHAPES = frozenset({"fold", "unfold", "rewind"})
 """Entries after which the view is not just longer: a snapshot is stored with them."""
 
 
-class Ledger:
-    """Where a session stands in its store, and the only way it is changed."""
+class Ledger(Journal):
+    """The entries of one session, read and written: the only way a session is changed."""
 
     def __init__(self, store: Store, session: str, scale: Scale, clock: Callable[[], float]) -> None:
-        self.store = store
-        self.session = session
-        self.scale = scale
+        super().__init__(store, session)
         self.clock = clock
-        self.journal = Journal(store, session)
         self.lock = RLock()
-        self.history = History(View(scale, self.journal.show))
+        self.history = self.history_at(ROOT, scale)
         self._pending: list[Call] = []
         self._blobs: dict[str, bytes] = {}
         self._stored: set[str] = set()
@@ -45,6 +42,20 @@ class Ledger:
     def view(self) -> View:
         """What the model sees now."""
         return self.history.view
+
+    @property
+    def scale(self) -> Scale:
+        """What counts the tokens of messages."""
+        return self.view.scale
+
+    @property
+    def version(self) -> int:
+        """The number of entries, which is that of the last one."""
+        return self.history.version
+
+    def branch(self, *kinds: Kind, bodies: bool = False) -> Iterator[Entry]:
+        """Return the entries of these kinds on the current branch, in order."""
+        return self.walk(self.path(self.version), kinds=kinds, bodies=bodies)
 
     def pend(self, call: Call, blobs: dict[str, bytes]) -> None:
         """Record a composed request with the next commit: it needs no commit of its own, and no turn waits for one."""
@@ -133,29 +144,28 @@ class Ledger:
 
     def at(self, seq: int) -> History:
         """Return the session as it was at any entry."""
-        return self.journal.at(seq, self.scale)
+        return self.history_at(seq, self.scale)
 
     def weigh_with(self, scale: Scale) -> None:
         """Weigh everything visible with another scale from now on."""
-        self.scale = scale
-        self._recount(self.view.items)
+        self.load(self.view)
+        self.view.weigh_with(scale)
 
     def _adopt(self, history: History) -> None:
         view = self.view
         view.become(history.view)
         history.view = view
         self.history = history
-        self.journal.keep_only(view.items)
+        self.keep_only(view.items)
         self._recount(view.items)
 
     def _reload(self) -> None:
         found = self.store.info(self.session)
-        self._adopt(self.at(found.version if found else 0))
+        self._adopt(self.at(found.version if found else ROOT))
 
     def _recount(self, items: Iterable[Item]) -> None:
         """Weigh again what was counted with another vocabulary; in memory only, the journal stays as it is."""
         stale = [item for item in items if item.counter != self.scale.name]
         if stale:
-            self.journal.load_items(stale)
-        if stale or self.view.scale is not self.scale:
+            self.load_items(stale)
             self.view.weigh_with(self.scale)

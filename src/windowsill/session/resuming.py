@@ -151,7 +151,7 @@ class Resumption:
                 # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
                 count, place = held, end
             if place != self._last():
-                self._left = [self._ledger.history.version, *self._left][:MOST_ENDS]
+                self._left = [self._ledger.version, *self._left][:MOST_ENDS]
                 undo.move(self._ledger, place, "a client went on from here", carry=True)
         while count < len(messages) and messages[count].role == "assistant" and not said(messages[count]):
             # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
@@ -161,7 +161,7 @@ class Resumption:
 
     def _find_end(self, messages: Sequence[Message]) -> tuple[int, int]:
         """How much of a list leads to where the session stands, or stood before a client left; and that place."""
-        for version in (self._ledger.history.version, *self._left):
+        for version in (self._ledger.version, *self._left):
             held, end = self._threads.find_end(messages, version)
             if held:
                 return held, end
@@ -195,7 +195,7 @@ class Resumption:
         return self._thread_at(base), base
 
     def _thread_at(self, seq: int) -> bytes:
-        return message_meta(self._ledger.journal.entry(seq).meta).thread
+        return message_meta(self._ledger.entry(seq).meta).thread
 
     def _add(self, messages: Sequence[Message]) -> None:
         # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.

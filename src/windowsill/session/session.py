@@ -443,13 +443,13 @@ class Session:
 
     def messages(self) -> Iterator[Message]:
         """Every message of the current branch exactly as it was added, hidden or not, oldest first."""
-        journal = self.journal.journal
-        for entry in journal.walk(journal.path(self.journal.history.version), kinds=("message",), bodies=True):
+        journal = self.journal
+        for entry in journal.walk(journal.path(self.journal.version), kinds=("message",), bodies=True):
             yield with_places(journal.decode(entry), entry.seq)
 
     def message(self, id: str) -> Message:
         """One message as it was added, on whatever branch it is."""
-        journal = self.journal.journal
+        journal = self.journal
         seq = journal.find(id, "message").seq
         return with_places(journal.message(seq), seq)
 
@@ -490,7 +490,7 @@ class Session:
         """The exact body of a past request."""
         with self.journal.lock:
             self.journal.flush()
-            entry = self.journal.journal.find(call_id, "call")
+            entry = self.journal.find(call_id, "call")
             return request_of(self.journal, call_meta(entry.meta))
 
     def explain(self, message_id: str, *, call: str | None = None) -> Explanation:
@@ -502,7 +502,7 @@ class Session:
     def verify(self) -> list[str]:
         """What is wrong with the stored history; an empty list when every entry is as it was written."""
         with self.journal.lock:
-            return [*self._store.check(self.id), *self.journal.journal.problems(self.journal.history.version)]
+            return [*self._store.check(self.id), *self.journal.problems(self.journal.version)]
 
     def open_calls(self) -> list[tuple[str, ToolUse]]:
         """The calls of the last reply that have no result yet, each with the id of its message."""
@@ -575,7 +575,7 @@ class Session:
         """
         with self.journal.lock:
             self.journal.refresh()
-            entries = self.journal.journal.walk([(1, self.journal.history.version)], kinds=("message",))
+            entries = self.journal.walk([(1, self.journal.version)], kinds=("message",))
             refs = {ref.id for entry in entries for ref in message_meta(entry.meta).refs if ref is not None}
             return self.outputs.collect(refs)
 
@@ -645,7 +645,7 @@ class Session:
                 raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
         with self.journal.lock:
             self.journal.refresh()
-            entry = self.journal.journal.find(message_id, "message")
+            entry = self.journal.find(message_id, "message")
             marking = Marking(entry.seq, message_id, tuple(add), tuple(remove))
             self.journal.commit(lambda draft: draft.mark(marking))
 
@@ -672,7 +672,7 @@ class Session:
             raise SettingError("limit", limit, "0 or more, or None")
         with self.journal.lock:
             self.journal.refresh()
-            found = known(self._store, self.id, self.journal.history.version)
+            found = known(self._store, self.id, self.journal.version)
             return [checkpoint for _, checkpoint in islice(found, limit)]
 
     def restore(self, id_or_name: str) -> Checkpoint:
@@ -682,7 +682,7 @@ class Session:
         """
         with self.journal.lock, telemetry.span("restore", session=self.id):
             self.journal.refresh()
-            seq, found = find(self._store, self.id, self.journal.history.version, id_or_name)
+            seq, found = find(self._store, self.id, self.journal.version, id_or_name)
             named = f" {found.name!r}" if found.name else ""
             # To the label and not to what it names: what comes next is counted from this checkpoint.
             undo.move(self.journal, seq, f"restored checkpoint{named} ({found.id})")
@@ -782,7 +782,7 @@ class Session:
         return self._label(draft, "", reason) if reason is not None else None
 
     def _due(self, rule: Automatic, *, force: bool) -> Reason | None:
-        view, version = self.journal.view, self.journal.history.version
+        view, version = self.journal.view, self.journal.version
         tokens = view.tokens()
         now = Seen(
             at=self.journal.clock(),
@@ -794,7 +794,7 @@ class Session:
         return "forced" if force else found
 
     def _forget(self, draft: Draft, keep: int) -> int:
-        seqs = [seq for seq, _ in known(self._store, self.id, self.journal.history.version)][keep:]
+        seqs = [seq for seq, _ in known(self._store, self.id, self.journal.version)][keep:]
         if seqs:
             draft.record("label", Label(forgets=seqs[0] + 1))
         return len(seqs)

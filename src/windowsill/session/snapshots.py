@@ -30,7 +30,7 @@ _GIVEN_HERE = re.compile(r"[a-z][0-9]+")
 def snapshot_of(ledger: Ledger, format: Format, settings: Settings, *, phase: str, state: msgspec.Raw) -> Snapshot:
     """What the model sees at the head, in a wire format, with all that is needed to go on from it."""
     view = ledger.view
-    ledger.journal.load(view)
+    ledger.load(view)
     messages: list[msgspec.Raw] = []
     about: list[About] = []
     names: dict[str, str] = {}
@@ -40,14 +40,14 @@ def snapshot_of(ledger: Ledger, format: Format, settings: Settings, *, phase: st
         chunks = format.render_message(_alone(message, names, format) if item.results else message)
         messages += map(msgspec.Raw, chunks)
         about.append(_about(item, message, len(chunks)))
-    version = ledger.history.version
+    version = ledger.version
     return Snapshot(
         timestamp=ledger.clock(),
         token_count=view.tokens(),
         messages=tuple(messages),
         summary=_summary(view),
         session=ledger.session,
-        entry=ledger.journal.entry(version).id if version else None,
+        entry=ledger.entry(version).id if version else None,
         format=format.name,
         model=settings.model,
         phase=phase,

@@ -124,8 +124,8 @@ class LiveState(Verbs):
     def history(self) -> list[StateEvent]:
         """Every change on this branch, oldest first."""
         with self._ledger.lock:
-            path = self._ledger.journal.path(self._ledger.history.version)
-            entries = self._ledger.journal.walk(path, kinds=("state",), bodies=True)
+            path = self._ledger.path(self._ledger.version)
+            entries = self._ledger.walk(path, kinds=("state",), bodies=True)
             return [event for entry in entries if (event := event_of(entry)) is not None]
 
     def patch(self, *changes: Change, reason: str = "") -> str:
@@ -186,10 +186,10 @@ class LiveState(Verbs):
 
     def _reading(self) -> Reading:
         """The state at the head, read as far as it is not known yet."""
-        now, version = self._now, self._ledger.history.version
+        now, version = self._now, self._ledger.version
         if now.at == version:
             return now
-        new = list(self._ledger.journal.walk([(now.at + 1, version)], kinds=("state", "rewind"), bodies=True))
+        new = list(self._ledger.walk([(now.at + 1, version)], kinds=("state", "rewind"), bodies=True))
         if not now.at or now.at > version or any(entry.kind == "rewind" for entry in new):
             self._now = self._read(version)
             return self._now
@@ -202,10 +202,8 @@ class LiveState(Verbs):
         """The state at any entry, from the last whole one before it."""
         reading = Reading()
         reading.at = seq
-        path = self._ledger.journal.path(seq) if seq else []
-        for entry in self._ledger.journal.walk(
-            within(path, self._last_whole(path), seq), kinds=("state",), bodies=True
-        ):
+        path = self._ledger.path(seq) if seq else []
+        for entry in self._ledger.walk(within(path, self._last_whole(path), seq), kinds=("state",), bodies=True):
             reading.take(entry)
         return reading
 

@@ -18,11 +18,11 @@ from windowsill.session.undo import removed_spans
 
 def folds(ledger: Ledger) -> list[FoldRecord]:
     """The folds of the current branch, oldest first."""
-    path = ledger.journal.path(ledger.history.version)
+    path = ledger.path(ledger.version)
     gone = removed_spans(ledger, path)
     return [
         _record(ledger, entry, fold_meta(entry.meta), gone.get(entry.seq, set()))
-        for entry in ledger.journal.walk(path, kinds=("fold",), bodies=True)
+        for entry in ledger.walk(path, kinds=("fold",), bodies=True)
     ]
 
 
@@ -49,8 +49,8 @@ def _span(ledger: Ledger, number: int, span: Run | Part, holder: Message | None,
     first, last = (span.first, span.last) if isinstance(span, Run) else (span.message, span.message)
     return SpanRecord(
         number=number,
-        first=ledger.journal.entry(first).id,
-        last=ledger.journal.entry(last).id,
+        first=ledger.entry(first).id,
+        last=ledger.entry(last).id,
         messages=span.hides if isinstance(span, Run) else 1,
         saved=ledger.scale.tokens(span.saves),
         active=active,
@@ -71,9 +71,9 @@ def _inner(block: object) -> Iterator[str]:
 
 def calls(ledger: Ledger) -> list[CallRecord]:
     """The composed requests of the current branch, oldest first."""
-    path = ledger.journal.path(ledger.history.version)
+    path = ledger.path(ledger.version)
     found = []
-    for entry in ledger.journal.walk(path, kinds=("call",)):
+    for entry in ledger.walk(path, kinds=("call",)):
         call = call_meta(entry.meta)
         found.append(
             CallRecord(
@@ -92,7 +92,7 @@ def calls(ledger: Ledger) -> list[CallRecord]:
 def audit(ledger: Ledger) -> list[Event]:
     """Every change of what the model sees or of the state, and every checkpoint, on every branch, as it happened."""
     kinds: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind", "state", "label")
-    entries = ledger.journal.walk([(1, ledger.history.version)], kinds=kinds, bodies=True)
+    entries = ledger.walk([(1, ledger.version)], kinds=kinds, bodies=True)
     return [event for entry in entries if (event := _event(entry)) is not None]
 
 
@@ -124,14 +124,13 @@ def _event(entry: Entry) -> Event | None:
 
 def explain(ledger: Ledger, message_id: str, call_id: str | None = None) -> Explanation:
     """Why a message is or is not in the window: of the current head, or of a past call."""
-    journal = ledger.journal
-    message = journal.find(message_id, "message")
-    head = ledger.history.version
+    message = ledger.find(message_id, "message")
+    head = ledger.version
     view = ledger.view
     if call_id is not None:
-        head = call_meta(journal.find(call_id, "call").meta).at
+        head = call_meta(ledger.find(call_id, "call").meta).at
         view = ledger.at(head).view
-    path = journal.path(head)
+    path = ledger.path(head)
     if not on_path(path, message.seq):
         why = "it was added later" if message.seq > head else "it is on a branch that was left by a rewind"
         return Explanation(message=message_id, visible=False, why=why, call=call_id)
@@ -165,7 +164,7 @@ def _covering(ledger: Ledger, path: list[tuple[int, int]], seq: int) -> list[Fol
     """The folds that apply to a message, the outermost first."""
     gone = removed_spans(ledger, path)
     found = []
-    for entry in ledger.journal.walk(path, kinds=("fold",), bodies=True):
+    for entry in ledger.walk(path, kinds=("fold",), bodies=True):
         fold = fold_meta(entry.meta)
         removed = gone.get(entry.seq, set())
         for number, span in enumerate(fold.spans):

@@ -15,8 +15,8 @@ _decided = reader(Decided)
 
 def decisions(ledger: Ledger) -> list[Decided]:
     """The decisions of the current branch, oldest first."""
-    path = ledger.journal.path(ledger.history.version)
-    return [_decided(entry.meta) for entry in ledger.journal.walk(path, kinds=("tools",))]
+    path = ledger.path(ledger.version)
+    return [_decided(entry.meta) for entry in ledger.walk(path, kinds=("tools",))]
 
 
 RUNS = "runtime.execution.tool_calls"
@@ -29,13 +29,12 @@ def run_key(message_id: str, call_id: str) -> str:
 
 def begun(ledger: Ledger, message_id: str) -> frozenset[str]:
     """The calls of a message that were begun or answered after it, on whatever branch."""
-    journal = ledger.journal
-    message = journal.find(message_id, "message")
+    message = ledger.find(message_id, "message")
     calls = message_meta(message.meta).calls
-    later = [(message.seq + 1, ledger.history.version)]
-    found = {id for entry in journal.walk(later, kinds=("message",)) for id in message_meta(entry.meta).results}
+    later = [(message.seq + 1, ledger.version)]
+    found = {id for entry in ledger.walk(later, kinds=("message",)) for id in message_meta(entry.meta).results}
     noted = set()
-    for entry in journal.walk(later, kinds=("state",), bodies=True):
+    for entry in ledger.walk(later, kinds=("state",), bodies=True):
         try:
             change = event_of(entry)
         except DamagedError:

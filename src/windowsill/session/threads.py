@@ -36,10 +36,10 @@ class Threads:
 
     def refresh(self) -> None:
         """Take in what was written since."""
-        version = self._ledger.history.version
+        version = self._ledger.version
         if self._read == version:
             return
-        for entry in self._ledger.journal.walk([(self._read + 1, version)], kinds=("message",)):
+        for entry in self._ledger.walk([(self._read + 1, version)], kinds=("message",)):
             meta = message_meta(entry.meta)
             if meta.leads or ORIGIN in meta.metadata:
                 # It says nothing a client must send again: the conversation stands at the message before it.
@@ -106,7 +106,7 @@ class Threads:
         return list(itertools.islice(self._backwards(version), most))
 
     def _backwards(self, version: int) -> Iterator[tuple[int, bytes]]:
-        for first, last in reversed(self._ledger.journal.path(version)):
+        for first, last in reversed(self._ledger.path(version)):
             for seq in range(last, first - 1, -1):
                 if found := self._gists.get(seq):
                     yield seq, found
@@ -116,7 +116,7 @@ class Threads:
         return next(
             (
                 found
-                for first, last in self._ledger.journal.path(version)
+                for first, last in self._ledger.path(version)
                 for seq in range(first, last + 1)
                 if (found := self._gists.get(seq))
             ),

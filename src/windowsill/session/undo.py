@@ -44,7 +44,7 @@ def _shown_again(ledger: Ledger, entry: Entry, fold: Fold, numbers: Sequence[int
 
 def _changes_with(ledger: Ledger, undone: Entry) -> tuple[Change, ...]:
     """What the folds of this branch change, once `undone` is written."""
-    shapers = list(ledger.journal.walk(ledger.journal.path(ledger.history.version), kinds=("fold", "unfold")))
+    shapers = list(ledger.branch("fold", "unfold"))
     folds = {entry.seq: fold_meta(entry.meta) for entry in shapers if entry.kind == "fold"}
     gone = {entry.seq: unfold_meta(entry.meta) for entry in (*shapers, undone) if entry.kind == "unfold"}
     return changes(folds, gone)
@@ -52,8 +52,8 @@ def _changes_with(ledger: Ledger, undone: Entry) -> tuple[Change, ...]:
 
 def _applying(ledger: Ledger, fold_id: str, span: int | None) -> tuple[Entry, Fold, list[int]]:
     """The fold's entry and the spans of it that still apply on this branch."""
-    entry = ledger.journal.find(fold_id, "fold")
-    path = ledger.journal.path(ledger.history.version)
+    entry = ledger.find(fold_id, "fold")
+    path = ledger.path(ledger.version)
     if not on_path(path, entry.seq):
         raise FoldError(
             f"fold {fold_id!r} belongs to a branch that was left", remedy="switch to that branch first", fold=fold_id
@@ -72,7 +72,7 @@ def _applying(ledger: Ledger, fold_id: str, span: int | None) -> tuple[Entry, Fo
 def removed_spans(ledger: Ledger, path: Sequence[tuple[int, int]]) -> dict[int, set[int]]:
     """For each fold on the path, the spans that no longer apply."""
     gone: dict[int, set[int]] = {}
-    for entry in ledger.journal.walk(path, kinds=("unfold",)):
+    for entry in ledger.walk(path, kinds=("unfold",)):
         value = unfold_meta(entry.meta)
         gone.setdefault(value.fold, set()).update(value.spans)
     return gone
@@ -88,9 +88,9 @@ def _show(ledger: Ledger, view: View, fold: Entry, span: Run | Part, unfolding: 
         return
     if isinstance(span, Part) and cover.fold:
         return
-    path = ledger.journal.path(ledger.history.version)
-    messages = ledger.journal.walk(within(path, first, last), kinds=("message",))
-    shapers = ledger.journal.walk(within(path, first, ledger.history.version), kinds=("fold", "unfold", "mark"))
+    path = ledger.path(ledger.version)
+    messages = ledger.walk(within(path, first, last), kinds=("message",))
+    shapers = ledger.walk(within(path, first, ledger.version), kinds=("fold", "unfold", "mark"))
     shown = build([*messages, *shapers, unfolding], view.scale, view.read, first=first, last=last)
     view.splice(first, last, shown)
 
@@ -136,7 +136,7 @@ def move(ledger: Ledger, to: int, reason: str = "", *, carry: bool = False) -> s
     it did, and prompt caches stay warm.
     """
     ledger.flush()
-    hash = ledger.journal.entry(to).hash if to != ROOT else ROOT_HASH
+    hash = ledger.entry(to).hash if to != ROOT else ROOT_HASH
     folds = _made_since(ledger, to) if carry else []
 
     def reshape(entries: list[Entry]) -> History:
@@ -146,7 +146,7 @@ def move(ledger: Ledger, to: int, reason: str = "", *, carry: bool = False) -> s
         return after
 
     def make(draft: Draft) -> Entry:
-        rewound = draft.rewind(to, hash, ledger.history.version, reason)
+        rewound = draft.rewind(to, hash, ledger.version, reason)
         for fold, proposal in folds:
             draft.fold(proposal, fold.before, fold.after)
         return rewound
@@ -156,12 +156,12 @@ def move(ledger: Ledger, to: int, reason: str = "", *, carry: bool = False) -> s
 
 def _made_since(ledger: Ledger, to: int) -> list[tuple[Fold, Proposal]]:
     """The folds of this branch that were made after an entry and hide only what stands before it."""
-    path = ledger.journal.path(ledger.history.version)
+    path = ledger.path(ledger.version)
     if not on_path(path, to):
         return []
     gone = removed_spans(ledger, path)
     found: list[tuple[Fold, Proposal]] = []
-    for entry in ledger.journal.walk(within(path, to + 1, ledger.history.version), kinds=("fold",), bodies=True):
+    for entry in ledger.walk(within(path, to + 1, ledger.version), kinds=("fold",), bodies=True):
         fold = fold_meta(entry.meta)
         last = max(span.last if isinstance(span, Run) else span.message for span in fold.spans)
         if last > to or entry.seq in gone:
@@ -194,7 +194,7 @@ def go_to(ledger: Ledger, message_id: str, reason: str) -> None:
 
 def place_of_message(ledger: Ledger, message_id: str, *, before: bool) -> int:
     """The entry a rewind to a message goes to."""
-    entry = ledger.journal.find(message_id, "message")
+    entry = ledger.find(message_id, "message")
     return entry.parent if before else entry.seq
 
 
@@ -205,8 +205,8 @@ def place_of_time(ledger: Ledger, at: float) -> int:
     recorded, after a user message that was typed meanwhile. The first user message at or after the time is then the
     boundary.
     """
-    path = ledger.journal.path(ledger.history.version)
-    messages = list(ledger.journal.walk(path, kinds=("message",)))
+    path = ledger.path(ledger.version)
+    messages = list(ledger.walk(path, kinds=("message",)))
     exact = any(entry.at == at for entry in messages)
     earlier = any(entry.at < at for entry in messages)
     boundary = at
@@ -214,21 +214,21 @@ def place_of_time(ledger: Ledger, at: float) -> int:
         users = (entry.at for entry in messages if entry.at >= at and message_meta(entry.meta).role == "user")
         boundary = next(users, at)
     first_left = next((entry for entry in messages if entry.at >= boundary), None)
-    return first_left.parent if first_left is not None else ledger.history.version
+    return first_left.parent if first_left is not None else ledger.version
 
 
 def branches(ledger: Ledger) -> list[Branch]:
     """Every end of the history, the current one first."""
-    rewinds = ledger.journal.walk([(1, ledger.history.version)], kinds=("rewind",))
+    rewinds = ledger.walk([(1, ledger.version)], kinds=("rewind",))
     left = (rewind_meta(entry.meta).left for entry in rewinds)
-    heads = [ledger.history.version, *left]
+    heads = [ledger.version, *left]
     found = []
     for head in dict.fromkeys(heads):
         if head == ROOT:
             continue
-        entry = ledger.journal.entry(head)
-        count = sum(1 for _ in ledger.journal.walk(ledger.journal.path(head), kinds=("message",)))
-        found.append(Branch(id=entry.id, at=entry.at, messages=count, current=head == ledger.history.version))
+        entry = ledger.entry(head)
+        count = sum(1 for _ in ledger.walk(ledger.path(head), kinds=("message",)))
+        found.append(Branch(id=entry.id, at=entry.at, messages=count, current=head == ledger.version))
     return found
 
 
