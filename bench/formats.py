@@ -19,8 +19,9 @@ import msgspec
 
 from bench.measure import best_of, show
 from bench.trace import SYSTEM, TASK, prose, turns
-from windowsill import formats
-from windowsill.formats import streaming
+from windowsill import providers
+from windowsill.providers import stream as streaming
+from windowsill.providers.events import Stream
 
 SIZES = (500, 5_000, 50_000)
 MEASURED = 5_000
@@ -51,12 +52,12 @@ def _requests(name: str, sizes: tuple[int, ...]) -> None:
     first = 0.0
     for size in sizes:
         body = msgspec.json.encode(request(name, size))
-        read = formats.read_request(body, format=name)
-        assert formats.render_request(read) == body
+        read = providers.read_request(body, format=name)
+        assert providers.render_request(read) == body
         alone, ours = _in_turns(
             max(5, 40_000 // size),
             lambda body=body: msgspec.json.encode(msgspec.json.decode(body)),
-            lambda body=body: formats.render_request(formats.read_request(body, format=name)),
+            lambda body=body: providers.render_request(providers.read_request(body, format=name)),
         )
         ratio = ours / alone
         each = ours / size
@@ -163,7 +164,7 @@ def _streams(name: str, words: int) -> None:
         for event in _events(chunks):
             _decode(event)
 
-    def ours() -> streaming.Stream:
+    def ours() -> Stream:
         stream = streaming.stream(name)
         for chunk in chunks:
             stream.feed(chunk)

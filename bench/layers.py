@@ -8,10 +8,8 @@ import msgspec
 
 from bench.measure import show, stopwatch
 from windowsill.state import State
-from windowsill.state.evidence import Evidence, Observation
-from windowsill.state.memory import Episodic, Fact, Memory, Semantic, Summary
+from windowsill.state.layers import Episodic, Evidence, Fact, Memory, Observation, Semantic, Summary, Task
 from windowsill.state.prompt import Builder
-from windowsill.state.task import Task
 from windowsill.tokens import counter
 
 GOAL = "find out why the payment gateway retries after a timeout"

@@ -7,8 +7,8 @@ import msgspec
 from bench.measure import best_of, show
 from windowsill.messages import Tool
 from windowsill.state import State
-from windowsill.state.runtime import Runtime
-from windowsill.state.tools import Offered, Projection
+from windowsill.state.layers import Runtime
+from windowsill.state.tools import Projection, ToolOffer
 from windowsill.state.tools.projection import SHOWN
 from windowsill.tokens import counter
 
@@ -22,10 +22,10 @@ NEEDED = ("read", "write", "execute", "admin")
 CATEGORIES = sorted({category for shown in SHOWN.values() for category in shown} | {"general"})
 
 
-def tools(count: int) -> list[Offered]:
+def tools(count: int) -> list[ToolOffer]:
     """Tools of every category, with definitions as agents have them: about 150 tokens each."""
     return [
-        Offered(
+        ToolOffer(
             Tool(
                 name=f"{CATEGORIES[number % len(CATEGORIES)]}_{number}",
                 description=f"Does thing {number} with the file or the service it is given, and says what came of it.",

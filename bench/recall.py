@@ -14,13 +14,13 @@ from pathlib import Path
 from bench.measure import best_of, show, stopwatch
 from bench.trace import turns
 from windowsill import Session
-from windowsill.archive import Archive, WordLlama
-from windowsill.archive.query import query_terms
 from windowsill.messages import text_message
+from windowsill.search import Archive, WordLlama
+from windowsill.search.query import query_terms
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import connect
-from windowsill.store.sqlite.opening import create
+from windowsill.store.sqlite.migrate import create
 from windowsill.store.sqlite.search_index import match_expression
 from windowsill.tokens import counter
 

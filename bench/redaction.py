@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.measure import best_of, show
 from bench.recorded import DATA
-from windowsill.redaction import redacted
+from windowsill.secrets import redacted
 from windowsill.tokens import counter
 
 SIZES = (250_000, 1_000_000, 4_000_000)

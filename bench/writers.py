@@ -10,12 +10,12 @@ import time
 from bench.measure import show
 from bench.recorded import DATA
 from bench.trace import _WORDS, TASK, prose
-from windowsill import formats
+from windowsill import providers
 from windowsill.history.folds import Brief
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_length, text_message
+from windowsill.summaries import Material
+from windowsill.summaries.offline import Offline
 from windowsill.tokens import counter
-from windowsill.writers import Material
-from windowsill.writers.offline import Offline
 
 SIZES = (20_000, 50_000, 200_000, 1_000_000)
 MOST = 3.0
@@ -79,7 +79,7 @@ def _texts(message):
 
 def _recorded(file):
     """One recorded session after the other."""
-    read = formats.get("anthropic").read_message
+    read = providers.get("anthropic").read_message
     with gzip.open(file, "rt") as lines:
         for line in lines:
             for number, message in enumerate(json.loads(line)["messages"]):

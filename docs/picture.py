@@ -11,9 +11,8 @@ from rich.console import Console
 
 import windowsill
 from windowsill.cli.demo import CALLS, MODEL, WINDOW
+from windowsill.cli.demo.agent import Moment, Run, Workbench
 from windowsill.cli.demo.picture import Picture
-from windowsill.cli.demo.running import Moment, Run
-from windowsill.cli.demo.tools import Workbench
 
 SHOWN = 0.6
 """The share of the run after which the picture is taken: several folds have been made by then."""

@@ -11,7 +11,7 @@ import click
 from tools import Folder
 
 import windowsill
-from windowsill.engine import Event, model
+from windowsill.agent import Event, model
 from windowsill.state.policies import Approval
 
 SYSTEM = """You work on the files of one folder. Read before you change anything, change as little as the task needs, \

@@ -14,7 +14,7 @@ import anyio
 import re2  # type: ignore[import-untyped]  # has no types
 
 import windowsill
-from windowsill.engine import EngineTool, ToolError
+from windowsill.agent import EngineTool, ToolError
 
 LONGEST = 600.0
 """Seconds that a command may take, whatever the model asks for."""

@@ -6,12 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from windowsill.agent import Engine as Engine
+    from windowsill.agent import Result as Result
+    from windowsill.agent import tool as tool
     from windowsill.budget import Budget as Budget
+    from windowsill.clients.wrap import wrap as wrap
     from windowsill.compose import Payload as Payload
     from windowsill.compose import Report as Report
-    from windowsill.engine import Engine as Engine
-    from windowsill.engine import Result as Result
-    from windowsill.engine import tool as tool
     from windowsill.errors import BudgetError as BudgetError
     from windowsill.errors import ConflictError as ConflictError
     from windowsill.errors import DamagedError as DamagedError
@@ -24,16 +25,15 @@ if TYPE_CHECKING:
     from windowsill.errors import StoreError as StoreError
     from windowsill.errors import UnknownModelError as UnknownModelError
     from windowsill.errors import WindowsillError as WindowsillError
-    from windowsill.formats import repair as repair
-    from windowsill.formats import validate as validate
-    from windowsill.integrations import wrap as wrap
     from windowsill.messages import Message as Message
     from windowsill.messages import Tool as Tool
     from windowsill.messages import Usage as Usage
-    from windowsill.session.agent_state import AgentState as AgentState
+    from windowsill.providers import repair as repair
+    from windowsill.providers import validate as validate
+    from windowsill.session.context_manager import AgentState as AgentState
+    from windowsill.session.context_manager import ContextManager as ContextManager
+    from windowsill.session.context_manager import Manager as Manager
     from windowsill.session.fit import fit as fit
-    from windowsill.session.manager import ContextManager as ContextManager
-    from windowsill.session.manager import Manager as Manager
     from windowsill.session.session import Session as Session
     from windowsill.state import State as State
     from windowsill.store import Store as Store
@@ -41,28 +41,29 @@ if TYPE_CHECKING:
     from windowsill.strategies import Plan as Plan
     from windowsill.strategies import Strategy as Strategy
 
+
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentState": "session",
+    "AgentState": "session.context_manager",
     "Budget": "budget",
     "BudgetError": "errors",
     "ConflictError": "errors",
-    "ContextManager": "session",
+    "ContextManager": "session.context_manager",
     "DamagedError": "errors",
-    "Engine": "engine",
+    "Engine": "agent",
     "FoldError": "errors",
     "FormatError": "errors",
     "InputError": "errors",
     "LockedError": "errors",
-    "Manager": "session",
+    "Manager": "session.context_manager",
     "Message": "messages",
     "NotFoundError": "errors",
     "Payload": "compose",
     "Plan": "strategies",
     "Report": "compose",
-    "Result": "engine",
-    "Session": "session",
+    "Result": "agent",
+    "Session": "session.session",
     "SettingError": "errors",
     "State": "state",
     "Store": "store",
@@ -72,12 +73,12 @@ _HOMES = {
     "UnknownModelError": "errors",
     "Usage": "messages",
     "WindowsillError": "errors",
-    "fit": "session",
+    "fit": "session.fit",
     "open_store": "store",
-    "repair": "formats",
-    "tool": "engine",
-    "validate": "formats",
-    "wrap": "integrations",
+    "repair": "providers",
+    "tool": "agent",
+    "validate": "providers",
+    "wrap": "clients.wrap",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place, checked by a test

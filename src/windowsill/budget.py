@@ -10,7 +10,7 @@ import msgspec
 
 from windowsill.errors import SettingError
 from windowsill.models import Model
-from windowsill.models.model import SizeClass
+from windowsill.models.catalog import SizeClass
 from windowsill.tokens import Weight
 
 Size: TypeAlias = int | float | str | tuple[int | float | str, ...]

@@ -16,6 +16,7 @@ WindowsillError
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 
@@ -107,3 +108,7 @@ class LockedError(StoreError):
 
 class DamagedError(StoreError):
     """What is stored is not what was written."""
+
+
+log = logging.getLogger("windowsill")
+log.addHandler(logging.NullHandler())

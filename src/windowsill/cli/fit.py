@@ -9,7 +9,7 @@ import click
 import msgspec
 
 import windowsill
-from windowsill import formats
+from windowsill import providers
 from windowsill.cli.options import (
     format_option,
     load_settings,
@@ -59,7 +59,7 @@ def fit(
     limit = size(budget)
     data = read_input(file)
     with naming(file):
-        request = formats.read_request(data, format=format)
+        request = providers.read_request(data, format=format)
     settings, loaded = load_settings(
         model=model or request.model, budget=limit, high=mark(high, "high"), low=mark(low, "low"), **typed
     )
@@ -77,7 +77,7 @@ def fit(
         writer=settings.writer,
         wait=settings.wait,
         overhead=settings.overhead,
-        max_output=formats.answer_limit(request.rest),
+        max_output=providers.answer_limit(request.rest),
         **stated_marks(settings, loaded),
     )
     if report_file is not None:
@@ -91,7 +91,7 @@ def in_same_shape(payload: Payload, request: Request) -> bytes:
     """Return the payload as a list if a list came in, and with the model that the body named."""
     fields = msgspec.json.decode(payload.body(cache=False), type=dict[str, msgspec.Raw])
     if request.bare:
-        return _as_list(fields, formats.get(request.format).spec.messages_field)
+        return _as_list(fields, providers.get(request.format).spec.messages_field)
     fields.pop("model", None)
     if request.model is not None:
         fields = {"model": msgspec.Raw(msgspec.json.encode(request.model)), **fields}

@@ -9,20 +9,20 @@ from typing import Any, TypedDict
 
 import click
 
-from windowsill import formats, strategies
+from windowsill import providers, strategies
 from windowsill.budget import Size, tokens_of
 from windowsill.config import Loaded, Settings, load, tuned
-from windowsill.config.loading import CODE
-from windowsill.config.spelling import read
+from windowsill.config.load import CODE
+from windowsill.config.settings import read
 from windowsill.errors import FormatError, SettingError
 from windowsill.replay.recordings import naming, read_source
-from windowsill.strategies.refusals import located
+from windowsill.strategies.registry import located
 from windowsill.text import printable_line
 
 _SHARE = re.compile(r"0?\.\d+|1\.0*")
 
 format_option = click.option(
-    "--format", type=click.Choice(formats.names()), help="The format of FILE; detected if left out."
+    "--format", type=click.Choice(providers.names()), help="The format of FILE; detected if left out."
 )
 tokenizer_option = click.option(
     "--tokenizer", metavar="T", help="Count with this vocabulary, such as o200k_base, without calibration."

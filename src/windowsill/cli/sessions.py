@@ -20,10 +20,11 @@ from windowsill.errors import NotFoundError, StoreError, WindowsillError
 from windowsill.text import printable_line, shorten
 
 if TYPE_CHECKING:
-    from windowsill.checkpoints.labels import Checkpoint
     from windowsill.messages import Message
     from windowsill.session import Session
+    from windowsill.session.checkpoints import Checkpoint
     from windowsill.store import SessionInfo, Store
+
 
 PREVIEW = 60
 """Characters of a message that a list shows."""
@@ -63,8 +64,7 @@ def sessions(ctx: click.Context) -> None:
 @contextmanager
 def opened_store(place: str | None, *, create: bool = False) -> Iterator[Store]:
     """Open the store at a place. Only a command that writes creates one: a mistyped place is an error."""
-    from windowsill.store import open_store
-    from windowsill.store.locate import database_file
+    from windowsill.store import database_file, open_store
     from windowsill.store.memory import MemoryStore
 
     path = database_file(place, os.environ, Path.cwd())
@@ -316,7 +316,7 @@ def rewind(id: str, message: str | None, when: str | None, place: str | None, *,
 
 
 def _time(text: str, ctx: click.Context) -> float:
-    from windowsill.formats.transcripts.base import timestamp
+    from windowsill.transcripts.base import timestamp
 
     try:
         at: float | None = float(text)
@@ -450,7 +450,7 @@ def _problems(store: Store, info: SessionInfo) -> list[str]:
     import msgspec
 
     from windowsill.config import Settings
-    from windowsill.session.journal import Journal
+    from windowsill.journal.reader import JournalReader
 
     problems: list[str] = []
     try:
@@ -459,7 +459,7 @@ def _problems(store: Store, info: SessionInfo) -> list[str]:
         problems.append(f"its settings cannot be read ({error})")
     try:
         problems += store.check(info.id)
-        problems += Journal(store, info.id).problems(info.version)
+        problems += JournalReader(store, info.id).problems(info.version)
     except WindowsillError as error:
         problems.append(str(error))
     return problems

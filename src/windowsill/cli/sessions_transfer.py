@@ -9,13 +9,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from windowsill import formats
+from windowsill import providers
 from windowsill.cli.options import read_input
 from windowsill.cli.output import print_bytes, print_json
 from windowsill.cli.sessions import json_option, opened_session, opened_store, require_session, store_option
 from windowsill.errors import FormatError, InputError
-from windowsill.redaction import usual
-from windowsill.redaction.documents import redacted_json
 from windowsill.replay.recordings import (
     STANDARD_INPUT,
     BrokenLine,
@@ -25,8 +23,10 @@ from windowsill.replay.recordings import (
     recordings,
     recordings_in,
 )
+from windowsill.secrets import usual
+from windowsill.secrets.documents import redacted_json
 from windowsill.session import Session
-from windowsill.session.porting import export_session, import_session, is_export, taken, taken_out
+from windowsill.session.export import export_session, import_session, is_export, taken, taken_out
 from windowsill.store import Store
 from windowsill.text import printable_line
 
@@ -37,7 +37,7 @@ MOST_BROKEN = 5
 @click.command()
 @click.argument("id")
 @click.option(
-    "--format", type=click.Choice(formats.names()), help="Only the messages of the current branch, in this format."
+    "--format", type=click.Choice(providers.names()), help="Only the messages of the current branch, in this format."
 )
 @click.option(
     "--secrets",
@@ -57,7 +57,7 @@ def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> 
             for line in export_session(store, id, secrets=secrets):
                 print_bytes(line)
         return
-    target = formats.get(format)
+    target = providers.get(format)
     with opened_session(place, id) as session:
         chunks = [chunk for message in session.messages() for chunk in target.render_message(message)]
     if not secrets:
@@ -68,7 +68,7 @@ def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> 
 @click.command("import")
 @click.argument("file")
 @click.option("--id", "name", metavar="ID", help="The id of the new session; the one in FILE if left out.")
-@click.option("--format", type=click.Choice(formats.names()), help="The format of a conversation in FILE.")
+@click.option("--format", type=click.Choice(providers.names()), help="The format of a conversation in FILE.")
 @click.option("--model", metavar="M", help="The model of a conversation; the one FILE names if left out.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="The model's context window in tokens.")
 @store_option

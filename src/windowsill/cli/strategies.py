@@ -50,7 +50,7 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
 
 
 def _listing(name: str) -> StrategyListing:
-    from windowsill.strategies.plugins import find  # noqa: PLC0415 - help needs no plug-ins
+    from windowsill.strategies.registry import find  # noqa: PLC0415 - help needs no plug-ins
 
     plugin = find(name)
     package = plugin.package if plugin is not None else OURS if name in planners.BUILT_IN else ""

@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from windowsill import formats
+from windowsill import providers
 from windowsill.budget import Budget
-from windowsill.compose.breakpoints import Breakpoints
-from windowsill.compose.rendering import Rendered, Rendering, shows_refs
-from windowsill.history.history import terms
+from windowsill.compose.prompt_cache import Breakpoints
+from windowsill.compose.render import Rendered, Rendering, shows_refs
+from windowsill.history.head import terms
 from windowsill.history.repair import Repair
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Tool, text_length
 from windowsill.models import Demands, Model
 from windowsill.models.prices import Prices, prices
 from windowsill.strategies import Strategy
+from windowsill.summaries import Shared
 from windowsill.tokens import Scale, Weight
-from windowsill.writers import Shared
 
 
 class RequestParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,13 +49,18 @@ def parts_key(system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format
 
 
 def read_parts(
-    system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: formats.Format, scale: Scale, key: object = None
+    system: Any,
+    tools: Sequence[Any],
+    rest: Mapping[str, Any],
+    format: providers.Format,
+    scale: Scale,
+    key: object = None,
 ) -> RequestParts:
     """Read and weigh the parts, in whatever form they were given."""
     prompt = system if system is None or isinstance(system, Message) else format.read_system(system)
-    read = formats.read_tools(tools)
+    read = providers.read_tools(tools)
     fields = {name: msgspec.Raw(_encode(value)) for name, value in rest.items()}
-    layout = formats.tool_layout(tools, format.name)
+    layout = providers.tool_layout(tools, format.name)
     if layout is not None:
         fields.setdefault("tools", layout)
     named = {"system": prompt, "tools": read, "rest": fields}
@@ -74,7 +79,7 @@ def read_parts(
 def _encode(value: Any) -> bytes:
     if isinstance(value, (Message, Tool)):
         return value.raw if value.raw is not None else msgspec.json.encode(value)
-    return formats.encode(value)
+    return providers.encode(value)
 
 
 class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,12 +111,12 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def renderer(self, format: str | None = None) -> Rendering:
         """Make what renders messages for this request, in its format or another."""
-        return Rendering(formats.get(format or self.format, self.demands), self.demands, refs=self.shows_refs)
+        return Rendering(providers.get(format or self.format, self.demands), self.demands, refs=self.shows_refs)
 
     def shared(self, view: View) -> Shared:
         """Build the request as it would be sent now, whether it fits or not: a summary can be asked for at its end."""
         body = build_body(
-            formats.get(self.format),
+            providers.get(self.format),
             self.renderer().render(view, self.prompt_hash),
             system=self.parts.system,
             tools=self.parts.tools,
@@ -122,7 +127,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_body(
-    format: formats.Format,
+    format: providers.Format,
     rendered: Rendered,
     *,
     system: Message | None,
@@ -137,7 +142,7 @@ def build_body(
     chunks = rendered.chunks
     if native is not None and not format.rules.system_apart:
         chunks, native = [native, *chunks], None
-    definitions = [format.render_tool(tool) for tool in tools if formats.crosses(tool, format.name)]
+    definitions = [format.render_tool(tool) for tool in tools if providers.crosses(tool, format.name)]
     fields = dict(rest)
     if breakpoints is not None and format.rules.cache_markers:
         native, chunks, fields = breakpoints.place(native, chunks, definitions, fields, rendered.tokens)
@@ -310,7 +315,7 @@ class Payload:
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:
         """Return the request body as it is sent; `cache` adds breakpoints where the provider wants them stated."""
-        name = formats.get(format or self.format).name
+        name = providers.get(format or self.format).name
         key = (name, cache)
         if key not in self._bodies:
             self._bodies[key] = self._build(name, cache=cache)
@@ -324,7 +329,7 @@ class Payload:
     @cached_property
     def messages(self) -> list[dict[str, Any]]:
         """The messages in the format they came in."""
-        found: list[dict[str, Any]] = self.to(cache=False)[formats.get(self.format).spec.messages_field]
+        found: list[dict[str, Any]] = self.to(cache=False)[providers.get(self.format).spec.messages_field]
         return found
 
     @property
@@ -345,11 +350,11 @@ class Payload:
         if name != spec.format:
             rendered = spec.renderer(name).render(self._view, spec.prompt_hash)
         return build_body(
-            formats.get(name),
+            providers.get(name),
             rendered,
             system=parts.system,
             tools=parts.tools,
-            rest=parts.rest if name == spec.format else formats.shared_fields(parts.rest, name, parts.tools),
+            rest=parts.rest if name == spec.format else providers.shared_fields(parts.rest, name, parts.tools),
             model=spec.model_name,
             breakpoints=self._breakpoints if cache else None,
         )

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.checking import checked
+from windowsill.compose.check import checked
 from windowsill.compose.payload import FitResult, RequestSpec
 from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
 from windowsill.compose.summaries import Drafted, SummaryQueue

@@ -15,17 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from windowsill import telemetry
-from windowsill.compose.checking import checked
+from windowsill.compose.check import checked
 from windowsill.compose.payload import RequestSpec
-from windowsill.errors import FoldError, WindowsillError
-from windowsill.history.folds import Proposal, Run, StandIn
-from windowsill.history.hiding import hide
-from windowsill.history.marker import Facts
-from windowsill.history.redacting import told
+from windowsill.errors import FoldError, WindowsillError, log
+from windowsill.history.folds import MessageSpan, Proposal, StandIn
+from windowsill.history.marker import Facts, hide
 from windowsill.history.view import View
-from windowsill.logs import log
 from windowsill.messages import ORIGIN, Origin, text_message
-from windowsill.writers import Material, ModelWriter, Shared, Writer, Written
+from windowsill.secrets.messages import told
+from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
 
@@ -145,8 +143,8 @@ class SummaryQueue:
         if isinstance(writer, Writer) and not isinstance(writer, ModelWriter):
             self._own = writer
         elif writer != OFFLINE:
-            from windowsill.writers.chain import Chain
-            from windowsill.writers.model import writer as made
+            from windowsill.summaries.model_writer import Chain
+            from windowsill.summaries.model_writer import writer as made
 
             model = writer if isinstance(writer, ModelWriter) else made(writer)
             self.writer = Chain(model, self._offline)
@@ -154,7 +152,7 @@ class SummaryQueue:
     @property
     def _offline(self) -> Writer:
         if self._own is None:
-            from windowsill.writers.offline import Offline
+            from windowsill.summaries.offline import Offline
 
             self._own = Offline()
         return self._own
@@ -268,7 +266,7 @@ class SummaryQueue:
             self._given_up = job
 
     def _write_by_code(self, view: View, proposal: Proposal) -> Drafted:
-        from windowsill.writers.chain import by_code
+        from windowsill.summaries.model_writer import by_code
 
         with telemetry.span("write", writer=self._offline.name, strategy=proposal.strategy):
             texts: list[Written | None] = [
@@ -280,11 +278,11 @@ class SummaryQueue:
 
 def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
     """Collect for each span what its text is written from; `None` where nothing is to be written."""
-    from windowsill.writers.digest import merge_stored
+    from windowsill.summaries.digest import merge_stored
 
     found: list[Material | None] = []
     for span, brief in zip(proposal.spans, proposal.briefs, strict=True):
-        if brief is None or not isinstance(span, Run):
+        if brief is None or not isinstance(span, MessageSpan):
             found.append(None)
             continue
         items = view.items[view.slice_of(span.first, span.last)]
@@ -309,9 +307,9 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
     notes: list[str] = []
     whole = True
     for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
-        if written is None or not isinstance(span, Run):
+        if written is None or not isinstance(span, MessageSpan):
             continue
-        from windowsill.writers.summary_frame import frame
+        from windowsill.summaries.summary_frame import frame
 
         notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
         stand_in = text_message(
@@ -352,7 +350,7 @@ def _is_visible(view: View, proposal: Proposal) -> bool:
             span.hides
             == sum(item.hides if item.fold else 1 for item in view.items[view.slice_of(span.first, span.last)])
             for span in proposal.spans
-            if isinstance(span, Run)
+            if isinstance(span, MessageSpan)
         )
     except FoldError:
         return False

@@ -1,10 +1,10 @@
 """Settings: what a user states in code, in the environment and in files, and what follows from it."""
 
-from windowsill.config.loading import Loaded, load
-from windowsill.config.presets import PRESETS, Preset
+from __future__ import annotations
+
+from windowsill.config.load import Loaded, load
 from windowsill.config.profiles import Profile, profile_for
-from windowsill.config.settings import Settings, StatedSettings, changed, read_settings
-from windowsill.config.tuning import tuned
+from windowsill.config.settings import PRESETS, Preset, Settings, StatedSettings, changed, read_settings, tuned
 
 __all__ = [
     "PRESETS",

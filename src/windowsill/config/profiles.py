@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from windowsill import models
+from windowsill import models, providers
 from windowsill.budget import HIGH, Size
-from windowsill.config.problems import unknown
-from windowsill.errors import SettingError, UnknownModelError
-from windowsill.logs import log
+from windowsill.errors import SettingError, UnknownModelError, log
 from windowsill.models import Model
-from windowsill.models.names import key, spellings
+from windowsill.models.catalog import key, spellings
+
+
+def placed(error: SettingError, place: str, key: str | None = None) -> SettingError:
+    """The same error with the place where the value was stated in front, and its key as it is written there."""
+    found = SettingError(key or error.setting, error.value, error.allowed)
+    found.what = f"{place}: {found.what}"
+    found.about["place"] = place
+    return found
+
+
+def unknown(name: str, value: object, known: Iterable[str]) -> SettingError:
+    """An error for a name that is none, with the nearest one first."""
+    import difflib  # noqa: PLC0415  only needed for this error
+
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    guess = f"{near[0]} (if that was meant), or " if near else ""
+    return SettingError(name, value, f"{guess}one of: {', '.join(names)}")
+
 
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 5, 100
 INHERIT = -1
@@ -198,3 +215,25 @@ def _writer(stated: str, model: str, known: Model | None) -> str:
     if stated == SIBLING:
         return (known.small_sibling if known is not None else None) or model
     return model if stated == ITSELF else stated
+
+
+OFFLINE = "offline"
+BY_PROFILE = "profile"
+"""The writer that leaves the choice of a model to the profile."""
+
+ENDPOINTS = {spec.vendor: spec.name for spec in providers.specs() if spec.vendor}
+"""The endpoint at which the models of a provider are asked."""
+
+
+def writer_of(model: str) -> str | None:
+    """The writer that asks this model, such as `gemini:gemini-2.5-flash`; `None` when nobody knows where it is served.
+
+    A name that begins with an endpoint is a writer already.
+    """
+    if model == OFFLINE or model.partition(":")[0] in ENDPOINTS.values():
+        return model
+    try:
+        endpoint = ENDPOINTS.get(models.find(model).provider)
+    except UnknownModelError:
+        return None
+    return f"{endpoint}:{model}" if endpoint is not None else None

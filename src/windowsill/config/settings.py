@@ -2,18 +2,152 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
+from windowsill import models
 from windowsill import models as known_models
 from windowsill.budget import HIGH, LOW, WARN, Size, tokens_of
-from windowsill.config import spelling
-from windowsill.config.presets import expanded, preset
-from windowsill.config.problems import unknown
-from windowsill.config.profiles import OFF, check_profiles
+from windowsill.config.profiles import (
+    AUTO,
+    BY_PROFILE,
+    OFF,
+    OFFLINE,
+    Profile,
+    check_profiles,
+    has_profile,
+    profile_for,
+    unknown,
+    writer_of,
+)
 from windowsill.errors import DamagedError, SettingError, UnknownModelError
 from windowsill.models import Model
+
+_PLAIN = re.compile(r"[^\s,+=\[\]{}\"](?:[^,+=\[\]{}\"\n]*[^\s,+=\[\]{}\"])?")
+"""Text that is read back as it is without being quoted."""
+
+_OPENING, _CLOSING = "[{", "]}"
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """One strategy, by name or dotted path, with the settings stated for it."""
+
+    name: str
+    settings: dict[str, Any] = {}
+
+
+def read(text: str) -> tuple[Stage, ...]:
+    """The stages that a line names, in order; whether there are such strategies is not looked at."""
+    return tuple(_stage(part) for part in _split(text, "+"))
+
+
+def write(stages: Iterable[Stage]) -> str:
+    """The line that `read` makes these stages of."""
+    return "+".join(_written(stage) for stage in stages)
+
+
+def with_tables(text: str, tables: dict[str, dict[str, Any]]) -> str:
+    """The line with each stage's settings from `tables`, where the line does not state them itself."""
+    stages = read(text)
+    if not any(tables.get(stage.name) for stage in stages):
+        return text
+    return write(Stage(stage.name, {**tables.get(stage.name, {}), **stage.settings}) for stage in stages)
+
+
+def _stage(text: str) -> Stage:
+    pairs = list(_split(text, ","))
+    first, equals, value = pairs[0].partition("=")
+    if not equals:
+        return Stage(text.strip())
+    name, _, key = first.rpartition(":")
+    settings = {key.strip(): _value(value)}
+    for pair in pairs[1:]:
+        key, _, value = pair.partition("=")
+        if key.strip():
+            settings[key.strip()] = _value(value)
+    return Stage(name.strip(), settings)
+
+
+def _value(text: str) -> Any:
+    value = text.strip()
+    if value[:1] in ('"', *_OPENING):
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return value
+
+
+def _written(stage: Stage) -> str:
+    if not stage.settings:
+        return stage.name
+    return stage.name + ":" + ",".join(f"{key}={_spelled(value)}" for key, value in stage.settings.items())
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _split(text: str, separator: str) -> Iterator[str]:
+    """The parts between separators that stand outside of brackets and quotes."""
+    start = depth = 0
+    quoted = escaped = False
+    for index, character in enumerate(text):
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth = max(0, depth - 1)
+        elif character == separator and depth == 0 and _separates(text, index):
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+def _separates(text: str, index: int) -> bool:
+    """A plus inside a number, such as `1e+5`, joins no stages."""
+    return text[index] != "+" or not text[index + 1 : index + 2].isdigit()
+
+
+class Preset(msgspec.Struct, frozen=True):
+    """A budget for when no model says how large its window is, and the marks as shares of the budget or window."""
+
+    tokens: int
+    high: float
+    low: float
+
+
+PRESETS = {
+    "balanced": Preset(8_000, 0.8, 0.7),
+    "conservative": Preset(6_000, 0.6, 0.5),
+    "aggressive": Preset(12_000, 0.9, 0.8),
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset of this name."""
+    if name not in PRESETS:
+        raise SettingError("preset", name, f"one of: {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def expanded(values: dict[str, Any]) -> dict[str, Any]:
+    """Stated values with the marks of the preset among them; a mark that is stated beside it wins."""
+    name = values.get("preset")
+    if not isinstance(name, str):
+        return values
+    chosen = preset(name)
+    return {"high": chosen.high, "low": chosen.low, **values}
+
 
 Scope: TypeAlias = Literal["session", "project", "user"]
 
@@ -164,7 +298,7 @@ def changed(settings: Settings, stated: dict[str, Any]) -> Settings:
     if isinstance(line, (list, tuple)) and line and all(isinstance(each, str) for each in line):
         line = "+".join(line)
     if isinstance(line, str) and ("strategy" in values or tables):
-        values["strategy"] = spelling.with_tables(line, tables)
+        values["strategy"] = with_tables(line, tables)
     values = {name: check_value(name, value) for name, value in values.items()}
     return _with_room(settings, msgspec.structs.replace(settings, **values), values).check()
 
@@ -207,3 +341,46 @@ def _with_room(before: Settings, after: Settings, stated: dict[str, Any]) -> Set
     if after.is_model_known:
         return msgspec.structs.replace(after, budget=None) if came_from_preset and not before.is_model_known else after
     return msgspec.structs.replace(after, budget=assumed) if after.budget is None or came_from_preset else after
+
+
+COUNTING = ("condense", "sliding-window")
+"""Strategies whose `keep` counts the latest messages, as that of a profile does."""
+
+
+def tuned(settings: Settings) -> Settings:
+    """The settings as they hold for their model: marks, messages to keep and writer from its profile.
+
+    What the settings state themselves wins: a mark that is not the default, a `keep` in the strategy, a writer. A
+    profile is used where one is named (`auto` for the shipped one) or the user has one for the model.
+    """
+    model, named = settings.model, settings.profile
+    wanted = model is not None and named != OFF and (named is not None or has_profile(model, settings.profiles))
+    changes: dict[str, object] = {}
+    if settings.writer == BY_PROFILE:
+        # A model is asked only where somebody said so, never because a profile that ships has a name for one.
+        changes["writer"] = (writer_of(_profile(settings, model).writer) if model else None) or OFFLINE
+    if wanted and model is not None:
+        profile = _profile(settings, model)
+        if settings.high == HIGH and settings.low == LOW and profile.low is not None:
+            changes |= {"high": profile.high, "low": profile.low}
+        tables = {name: {"keep": profile.keep} for name in COUNTING}
+        changes["strategy"] = with_tables(settings.strategy, tables)
+    return msgspec.structs.replace(settings, **changes)
+
+
+def _profile(settings: Settings, model: str) -> Profile:
+    named = settings.profile
+    return profile_for(
+        model,
+        settings.profiles,
+        name="" if named is None or named in (AUTO, OFF) else named,
+        high=settings.high,
+        facts=_facts(settings, model),
+    )
+
+
+def _facts(settings: Settings, model: str) -> Model | None:
+    try:
+        return models.find(model, window=settings.window, overrides=settings.models)
+    except UnknownModelError:
+        return None

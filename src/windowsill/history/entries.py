@@ -7,7 +7,8 @@ rewound. The head is always the last entry, so there is no pointer that could be
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -106,3 +107,30 @@ def is_whole(entry: Entry, parent_hash: bytes) -> bool:
     return (
         chain_hash(parent_hash, entry.parent, entry.kind, entry.id, entry.at, entry.meta, entry.body_hash) == entry.hash
     )
+
+
+Range: TypeAlias = tuple[int, int]
+
+
+def path_to(head: int, jumps: Sequence[tuple[int, int]]) -> list[Range]:
+    """The entries on the way to `head`, oldest first; `jumps` are the entries whose parent is not the one before."""
+    starts = [seq for seq, _ in jumps]
+    ranges: list[Range] = []
+    while head != ROOT:
+        index = bisect_right(starts, head) - 1
+        first, before = jumps[index] if index >= 0 else (ROOT + 1, ROOT)
+        ranges.append((first, head))
+        head = before
+    return ranges[::-1]
+
+
+def on_path(ranges: Sequence[Range], seq: int) -> bool:
+    """Whether an entry lies on a path."""
+    index = bisect_right(ranges, seq, key=lambda each: each[0]) - 1
+    return index >= 0 and ranges[index][0] <= seq <= ranges[index][1]
+
+
+def within(ranges: Sequence[Range], first: int, last: int) -> list[Range]:
+    """The part of a path between two entries, both included."""
+    cut = ((max(start, first), min(stop, last)) for start, stop in ranges)
+    return [(start, stop) for start, stop in cut if start <= stop]

@@ -6,6 +6,7 @@ spans, shows again exactly what was there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -17,7 +18,7 @@ from windowsill.tokens import Weight
 FoldKind: TypeAlias = Literal["condense", "truncate", "prune", "mask"]
 
 
-class Run(msgspec.Struct, frozen=True, array_like=True, tag="run"):
+class MessageSpan(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     """Messages `first` to `last` (entry numbers) are hidden; a stand-in of `weight` is shown instead."""
 
     first: int
@@ -34,7 +35,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     """What code knows of the hidden messages (see `history.marker`), so that the next fold need not read them again."""
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True, tag="part"):
+class BlockSpan(msgspec.Struct, frozen=True, array_like=True, tag="part"):
     """Block number `block` of message `message` is replaced; `saves` is the weight of the original less the new one."""
 
     message: int
@@ -42,13 +43,13 @@ class Part(msgspec.Struct, frozen=True, array_like=True, tag="part"):
     saves: Weight
 
 
-Span: TypeAlias = Run | Part
+Span: TypeAlias = MessageSpan | BlockSpan
 
 
 def touched(spans: tuple[Span, ...]) -> int:
     """How many messages these spans hide or cut, those inside inner folds included."""
-    cut = {span.message for span in spans if isinstance(span, Part)}
-    return len(cut) + sum(span.hides for span in spans if isinstance(span, Run))
+    cut = {span.message for span in spans if isinstance(span, BlockSpan)}
+    return len(cut) + sum(span.hides for span in spans if isinstance(span, MessageSpan))
 
 
 class Fold(msgspec.Struct, frozen=True, array_like=True):
@@ -127,3 +128,35 @@ def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
 def unpack_stand_ins(body: bytes) -> tuple[Message | None, ...]:
     """The stand-ins of all spans, of which there may be thousands. That of a `Part` is a message with one block."""
     return _stand_ins(body)
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """Messages between these two entries were said with another past."""
+
+    after: int
+    before: int
+
+
+def made(seq: int, fold: Fold) -> list[Change]:
+    """What a fold made at `seq` changes, while it applies."""
+    return [Change(span.first if isinstance(span, MessageSpan) else span.message, seq) for span in fold.spans]
+
+
+def changes(folds: Mapping[int, Fold], undone: Mapping[int, Unfold]) -> tuple[Change, ...]:
+    """All changes that the folds and unfolds of a path (by entry number) leave behind."""
+    removed = {(each.fold, number): seq for seq, each in undone.items() for number in each.spans}
+    found = []
+    for seq, fold in folds.items():
+        for number, change in enumerate(made(seq, fold)):
+            gone = removed.get((seq, number))
+            found.append(change if gone is None else Change(seq, gone))
+    return widest(found)
+
+
+def widest(found: Iterable[Change]) -> tuple[Change, ...]:
+    """Without those that lie within another: folds widen each other, so few are left."""
+    kept: list[Change] = []
+    for change in sorted(set(found), key=lambda each: (each.after, -each.before)):
+        if not kept or change.before > kept[-1].before:
+            kept.append(change)
+    return tuple(kept)

@@ -6,16 +6,45 @@ messages again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from windowsill.history.view import Item, View
-from windowsill.history.voice import own_words
-from windowsill.messages import ORIGIN, Message, Origin, text_message
-from windowsill.redaction import redacted
+from windowsill.history.folds import BlockSpan, MessageSpan
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.messages import ORIGIN, Block, Message, Origin, Text, text_message
+from windowsill.secrets import redacted
 from windowsill.text import cut_middle
+from windowsill.tokens import Weight
+
+_INJECTED = re.compile(
+    r"""\s*(?:
+        <(?:system-reminder|command-name|command-message|command-args|local-command-\w+|environment_context
+           |user-prompt-submit-hook|bash-\w+|task-notification|context|file|ide_\w+|tool_\w+|function_results)\b
+        | \[Request\ interrupted\ by\ user
+        | \[(?:Memory|Context)\ Summary\]
+        | Caveat:\ The\ messages\ below
+        | This\ session\ is\ being\ continued\ from\ a\ previous\ conversation
+        | Your\ tool\ call\ was\ malformed
+        | \[SYSTEM
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def own_words(message: Message) -> str:
+    """What the user typed in this message; empty when a program wrote all of it."""
+    if message.role != "user" or any(True for _ in message.results):
+        return ""
+    return "\n".join(block.text.strip() for block in message.blocks if isinstance(block, Text) and is_own(block.text))
+
+
+def is_own(text: str) -> bool:
+    """Whether a text under the user role reads like the user's own."""
+    return bool(text.strip()) and _INJECTED.match(text) is None
+
 
 MOST_TOOLS = 12
 """How many tool names a marker lists: a session has few tools, and a list without end would grow with it."""
@@ -122,3 +151,23 @@ def as_facts(facts: Facts) -> dict[str, Any]:
     """Facts in the form a fold keeps them."""
     built: dict[str, Any] = msgspec.to_builtins(facts)
     return built
+
+
+def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message) -> MessageSpan:
+    """Return the span that hides these neighbours and shows `stand_in`; `facts` are what code knows of them."""
+    weight = view.weigh(stand_in)
+    return MessageSpan(
+        first=items[0].first,
+        last=items[-1].last,
+        hides=facts.messages,
+        saves=sum_weights(item.weight for item in items) - weight,
+        weight=weight,
+        facts=as_facts(facts),
+    )
+
+
+def replace_block(view: View, item: Item, number: int, shown: Block, shorter: Block) -> BlockSpan:
+    """The span that shows `shorter` in the place of `shown`; what it saves is counted from the original block."""
+    taken = next((cut.saves for cut in item.cuts if cut.block == number), Weight())
+    saves = view.weigh(Message(role="user", blocks=(shown,))) - view.weigh(Message(role="user", blocks=(shorter,)))
+    return BlockSpan(message=item.seq, block=number, saves=taken + saves)

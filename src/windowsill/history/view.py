@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 
 from windowsill.errors import FoldError
-from windowsill.history.chain import START
-from windowsill.history.changes import Change, changes, made, widest
 from windowsill.history.entries import ROOT, Entry, Same, reader
-from windowsill.history.folds import Fold, Part, Run, Span, Unfold
+from windowsill.history.fingerprint import START
+from windowsill.history.folds import BlockSpan, Change, Fold, MessageSpan, Span, Unfold, changes, made, widest
 from windowsill.messages import Mark, Message, OutputRef, Role
 from windowsill.tokens import Scale, Weight
 
@@ -215,7 +214,7 @@ class View:
         """Apply a fold; `FoldError` when one of its runs does not begin and end where items do."""
         self.changes = widest([*self.changes, *made(seq, fold)])
         for number, span in enumerate(fold.spans):
-            if isinstance(span, Run):
+            if isinstance(span, MessageSpan):
                 self.hide(seq, id, number, span)
             else:
                 self.cut(seq, number, span)
@@ -233,7 +232,7 @@ class View:
             )
         return slice(start, stop)
 
-    def hide(self, seq: int, id: str, number: int, run: Run) -> None:
+    def hide(self, seq: int, id: str, number: int, run: MessageSpan) -> None:
         """Put the stand-in of a run where its messages are."""
         where = self.slice_of(run.first, run.last)
         hidden = sum_weights(item.weight for item in self.items[where])
@@ -255,7 +254,7 @@ class View:
         self.items[where] = [item]
         self.weight = self.weight - hidden + run.weight
 
-    def cut(self, seq: int, number: int, part: Part) -> None:
+    def cut(self, seq: int, number: int, part: BlockSpan) -> None:
         """Replace one block of a visible message."""
         index = self.position(part.message)
         if index is None:
@@ -286,8 +285,8 @@ class View:
         weight = self.weight
         for span in spans:
             weight = weight - span.saves
-            index = self.position(span.message) if isinstance(span, Part) else None
-            if index is not None and isinstance(span, Part):
+            index = self.position(span.message) if isinstance(span, BlockSpan) else None
+            if index is not None and isinstance(span, BlockSpan):
                 # What an earlier cut of the same block saved is in the weight already.
                 weight = sum_weights(
                     [weight, *(cut.saves for cut in self.items[index].cuts if cut.block == span.block)]
@@ -394,11 +393,11 @@ def build(
 
 def restored(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
     """The blocks that are shown again when these spans are removed."""
-    return frozenset((span.message, span.block) for span in spans if isinstance(span, Part))
+    return frozenset((span.message, span.block) for span in spans if isinstance(span, BlockSpan))
 
 
 def _lay(view: View, entry: Entry, number: int, span: Span, first: int, last: int | None) -> None:
-    if isinstance(span, Part):
+    if isinstance(span, BlockSpan):
         if view.position(span.message) is not None:
             view.cut(entry.seq, number, span)
     elif first <= span.first and (last is None or span.last <= last):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from windowsill.session.tools import Toolbox
+    from windowsill.session.toolbox import Toolbox
+
 
 # ruff: noqa: PLC0415 - the protocol's own package is only there for those who installed it, and slow to load
 

@@ -1,7 +1,8 @@
 """What a model is: window, limits, prices, family, cache and signature rules."""
 
-from windowsill.models.find import find, names, signs_calls, wants_reasoning
-from windowsill.models.model import Demands, Model, PriceList, Ratios
+from __future__ import annotations
+
+from windowsill.models.catalog import Demands, Model, PriceList, Ratios, find, names, signs_calls, wants_reasoning
 from windowsill.models.overflow import is_overflow, learn_window
 from windowsill.models.prices import Prices, prices
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from windowsill.messages import Usage
-from windowsill.models.model import Model
+from windowsill.models.catalog import Model
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
+
 
 MILLION = 1_000_000
 

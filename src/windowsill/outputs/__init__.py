@@ -6,36 +6,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from windowsill.outputs.collecting import Collected as Collected
-    from windowsill.outputs.limits import Limits as Limits
-    from windowsill.outputs.output import Output as Output
-    from windowsill.outputs.output import Part as Part
-    from windowsill.outputs.output import chunks as chunks
+    from windowsill.outputs.outputs import Collected as Collected
     from windowsill.outputs.outputs import Outputs as Outputs
-    from windowsill.outputs.refs import ref_at as ref_at
-    from windowsill.outputs.repeats import Seen as Seen
-    from windowsill.outputs.repeats import expand as expand
-    from windowsill.outputs.views import Shown as Shown
-    from windowsill.outputs.views import middle as middle
-    from windowsill.outputs.views import shown as shown
-    from windowsill.outputs.wording import trimmed as trimmed
-    from windowsill.outputs.writing import Writing as Writing
+    from windowsill.outputs.parts import Output as Output
+    from windowsill.outputs.parts import Part as Part
+    from windowsill.outputs.parts import chunks as chunks
+    from windowsill.outputs.parts import ref_at as ref_at
+    from windowsill.outputs.repeated_lines import Seen as Seen
+    from windowsill.outputs.repeated_lines import expand as expand
+    from windowsill.outputs.show import Limits as Limits
+    from windowsill.outputs.show import Shown as Shown
+    from windowsill.outputs.show import middle as middle
+    from windowsill.outputs.show import shown as shown
+    from windowsill.outputs.show import trimmed as trimmed
+    from windowsill.outputs.write import Writing as Writing
+
 
 _HOMES = {
-    "Collected": "collecting",
-    "Limits": "limits",
-    "Output": "output",
+    "Collected": "outputs",
+    "Limits": "show",
+    "Output": "parts",
     "Outputs": "outputs",
-    "Part": "output",
-    "Seen": "repeats",
-    "Shown": "views",
-    "Writing": "writing",
-    "chunks": "output",
-    "expand": "repeats",
-    "middle": "views",
-    "ref_at": "refs",
-    "shown": "views",
-    "trimmed": "wording",
+    "Part": "parts",
+    "Seen": "repeated_lines",
+    "Shown": "show",
+    "Writing": "write",
+    "chunks": "parts",
+    "expand": "repeated_lines",
+    "middle": "show",
+    "ref_at": "parts",
+    "shown": "show",
+    "trimmed": "show",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place

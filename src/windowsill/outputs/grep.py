@@ -12,11 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.outputs.limits import Limits
-from windowsill.outputs.lines import Cursor, Line, line_from, lines, skip_lines, stretch
-from windowsill.outputs.output import Output, is_binary, last_piece, part_of
-from windowsill.outputs.reading import check_from_one, check_offset, counted
-from windowsill.outputs.views import weight
+from windowsill.outputs.parts import (
+    Cursor,
+    Line,
+    Output,
+    is_binary,
+    last_piece,
+    line_from,
+    lines,
+    part_of,
+    skip_lines,
+    stretch,
+)
+from windowsill.outputs.read import check_from_one, check_offset, counted
+from windowsill.outputs.show import Limits, weight
 from windowsill.regex import Match, Pattern, PatternError, compile_lines, escape
 
 SECONDS = 10.0

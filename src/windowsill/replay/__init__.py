@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from windowsill.replay.report import replay as replay
     from windowsill.replay.walk import ReplayOptions as ReplayOptions
 
+
 _HOMES = {
     "Replay": "report",
     "ReplayOptions": "walk",

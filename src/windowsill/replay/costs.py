@@ -20,10 +20,10 @@ import msgspec
 
 from windowsill import models
 from windowsill.errors import UnknownModelError
-from windowsill.formats.transcripts import Charge
 from windowsill.messages import Usage
 from windowsill.models import Model, Prices, prices
 from windowsill.replay.walk import ModelCall
+from windowsill.transcripts import Charge
 
 LONG_WRITE = 2.0
 """A token that stays in Anthropic's cache for an hour costs twice an input token to write."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from windowsill.formats import Format
 from windowsill.messages import Block, Document, Message, Reasoning, Text, ToolResult, ToolUse
+from windowsill.providers import Format
 
 SHORTEST = 4
 LONGEST = 200

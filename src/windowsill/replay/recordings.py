@@ -12,12 +12,11 @@ from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
-from windowsill import formats
+from windowsill import providers, transcripts
 from windowsill.errors import FormatError
-from windowsill.formats import transcripts
-from windowsill.formats.transcripts.base import charge, timestamp
-from windowsill.formats.wire import BOM
 from windowsill.messages import Request
+from windowsill.providers.wire import BOM
+from windowsill.transcripts.base import charge, timestamp
 
 STANDARD_INPUT = "-"
 
@@ -170,7 +169,7 @@ def parse(document: bytes, name: str, format: str | None = None) -> Recording:
     """Read one recording; `name` is its id if it states none."""
     body = document.removeprefix(BOM)
     envelope = _envelope_of(body)
-    request = formats.read_request(body, format=format or envelope.format)
+    request = providers.read_request(body, format=format or envelope.format)
     if not request.messages:
         raise FormatError("it has no messages", remedy="record at least one message")
     usage = envelope.usage if isinstance(envelope.usage, list) else []

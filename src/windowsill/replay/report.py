@@ -11,9 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from windowsill import formats
+from windowsill import providers
 from windowsill.errors import FormatError, WindowsillError
-from windowsill.formats.transcripts import Charge
 from windowsill.replay.costs import (
     SOURCES,
     CallCost,
@@ -26,6 +25,7 @@ from windowsill.replay.costs import (
 from windowsill.replay.evidence import Evidence, KeptEvidence
 from windowsill.replay.recordings import BrokenLine, ForeignFile, Found, Recording, SkippedContent, recordings
 from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
+from windowsill.transcripts import Charge
 
 MOST_PROBLEMS = 5
 """Problems listed for one invalid request: the first says what broke, the rest usually follow from it."""
@@ -345,7 +345,7 @@ def _has_answer(recording: Recording) -> bool:
 def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[DumpLine]:
     request = walk.recording.request
     simulation = CostSimulation(walk.model)
-    evidence = Evidence(formats.get(request.format))
+    evidence = Evidence(providers.get(request.format))
     if request.system is not None:
         evidence.show(request.system)
     shown = 0

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from windowsill import formats
+from windowsill import providers
 from windowsill.budget import Size
 from windowsill.compose.payload import Payload
 from windowsill.errors import InputError
-from windowsill.formats import Problem
 from windowsill.history.repair import Repair
 from windowsill.messages import Message
 from windowsill.models import Model
+from windowsill.providers import Problem
 from windowsill.replay.recordings import Recording
 from windowsill.session import Session
 from windowsill.store.memory import MemoryStore
@@ -101,7 +101,7 @@ class Walk:
             overhead=options.overhead or None,
             format=request.format,
         )
-        self._format = formats.get(request.format)
+        self._format = providers.get(request.format)
         self._weight = Weight()
         self._seconds = 0.0
         self._sent = 0
@@ -166,7 +166,7 @@ class Walk:
             params.setdefault(spec.limit_field(), spec.default_limit)
         start = time.perf_counter()
         payload = self.session.compose_sync(
-            system=request.system, tools=self._tools, params=params, max_output=formats.answer_limit(request.rest)
+            system=request.system, tools=self._tools, params=params, max_output=providers.answer_limit(request.rest)
         )
         self._sent = self.session.view.at
         body = payload.body()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Unpack
 
-from windowsill import formats
+from windowsill import providers
 from windowsill.budget import Size
 from windowsill.compose.payload import Payload
 from windowsill.compose.summaries import Source
@@ -38,7 +38,7 @@ def fit(
     `Session.open`; a `writer` that asks a model is waited for, `wait` seconds at most: there is no later request that
     could use its text.
     """
-    request = formats.read_request(messages, format=settings.get("format"))
+    request = providers.read_request(messages, format=settings.get("format"))
     model = settings.get("model") or request.model
     if model is None and settings.get("budget") is None and settings.get("window") is None:
         raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")

@@ -15,45 +15,57 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
 
-from windowsill import formats, telemetry
+from windowsill import providers, telemetry
 from windowsill.budget import Size
-from windowsill.checkpoints.automatic import Automatic, Seen
-from windowsill.checkpoints.labels import Checkpoint, Label, Reason, check_label, checkpoint_of, find, known
-from windowsill.checkpoints.watching import Watching
+from windowsill.compose.composer import Composer, Sent
+from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.compose.summaries import Source
 from windowsill.config import Loaded, Settings, StatedSettings, changed, load, read_settings, tuned
-from windowsill.errors import InputError, NotFoundError, SettingError, StoreError
+from windowsill.errors import InputError, NotFoundError, SettingError, StoreError, log
 from windowsill.history.entries import Entry
 from windowsill.history.folds import FoldKind
-from windowsill.history.history import Draft, call_meta
+from windowsill.history.head import Draft, call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
-from windowsill.logs import log
+from windowsill.journal.messages import again_after_conflicts, write
+from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Cleared, Mark, Message, Origin, OutputRef, ToolUse, Unknown, Usage
 from windowsill.models import Model
-from windowsill.session import folding, provider, telling, undo
-from windowsill.session.adding import again_after_conflicts, write
-from windowsill.session.composing import Composer, Sent
-from windowsill.session.ledger import Ledger
-from windowsill.session.lens import Lens
-from windowsill.session.porting import taken
-from windowsill.session.records import Branch, CallRecord, Event, Explanation, FoldRecord
-from windowsill.session.referring import referring, with_places
-from windowsill.session.replaying import request_of
+from windowsill.session import audit as telling
+from windowsill.session import branches as undo
+from windowsill.session import folds as folding
+from windowsill.session import provider_edits
+from windowsill.session.audit import request_of
+from windowsill.session.branches import Branch, CallRecord, Event, Explanation, FoldRecord
+from windowsill.session.checkpoints import (
+    Automatic,
+    Checkpoint,
+    Label,
+    Reason,
+    Seen,
+    Watching,
+    check_label,
+    checkpoint_of,
+    find,
+    known,
+)
+from windowsill.session.export import taken
+from windowsill.session.output_refs import referring, with_places
 from windowsill.store import Lock, Store, open_store
 from windowsill.strategies import Strategy
+from windowsill.summaries.model_writer import meter
 from windowsill.telemetry import names
-from windowsill.writers.metering import meter
 
 if TYPE_CHECKING:
-    from windowsill.archive import Archive
-    from windowsill.checkpoints.snapshot import Snapshot
     from windowsill.outputs import Collected, Outputs
-    from windowsill.session.resuming import Resumption
-    from windowsill.session.stating import LiveState
-    from windowsill.session.tools import Toolbox
+    from windowsill.search import Archive
+    from windowsill.session.client_history import ClientHistory
+    from windowsill.session.snapshots import Snapshot
+    from windowsill.session.state import SessionState
+    from windowsill.session.toolbox import Toolbox
     from windowsill.state.changes import Change
-    from windowsill.state.tools import Decided
+    from windowsill.state.tools import ToolDecision
+
 
 # ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
 
@@ -91,9 +103,9 @@ class Session:
         self._owned = owned
         self._format: tuple[object, str] | None = None
         if settings.format is not None:
-            formats.get(settings.format)
-        context = Lens(tuned(settings), store)
-        self.journal = Ledger(store, id, context.scale, clock)
+            providers.get(settings.format)
+        context = ModelContext(tuned(settings), store)
+        self.journal = JournalWriter(store, id, context.scale, clock)
         """The entries of this session, read and written; for code that extends Windowsill."""
         self.composer = Composer(self.journal, context, settings, strategy=strategy, writer=writer)
         """What composes the requests; for code that extends Windowsill."""
@@ -216,16 +228,16 @@ class Session:
             self.journal.refresh()
             if dynamic:
                 self._add_dynamic(dynamic)
-            name = formats.get(format or self.format).name
+            name = providers.get(format or self.format).name
             parts = self.composer.parts(system, tools, params or {}, name)
             return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
 
     @cached_property
-    def client_history(self) -> Resumption:
+    def client_history(self) -> ClientHistory:
         """Takes in the requests of a client that keeps its own list of messages."""
-        from windowsill.session.resuming import Resumption
+        from windowsill.session.client_history import ClientHistory
 
-        return Resumption(self.journal, self.composer)
+        return ClientHistory(self.journal, self.composer)
 
     def reduce(
         self, *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None, to: Size | None = None
@@ -236,7 +248,7 @@ class Session:
         """
         with self.journal.lock:
             self.journal.refresh()
-            name = formats.get(format or self.format).name
+            name = providers.get(format or self.format).name
             return self.composer.reduce(self.composer.parts(system, tools, {}, name), name, to)
 
     def _add_dynamic(self, text: str) -> None:
@@ -253,7 +265,7 @@ class Session:
     @cached_property
     def tools(self) -> Toolbox:
         """Tools with which the model reads and searches what left its window."""
-        from windowsill.session.tools import Toolbox
+        from windowsill.session.toolbox import Toolbox
 
         return Toolbox(self)
 
@@ -304,7 +316,7 @@ class Session:
         self,
         after: str,
         messages: Sequence[Message],
-        added: formats.Added,
+        added: providers.Added,
         sent: Sent | None,
         state: Sequence[Change],
     ) -> list[str]:
@@ -325,9 +337,9 @@ class Session:
             ]
         return self._write(messages, usage, sent=self.composer.last)
 
-    def _read(self, value: Any, format: str | None) -> formats.Added:
+    def _read(self, value: Any, format: str | None) -> providers.Added:
         stated = format or self.settings.format
-        return formats.read_added(value, format=stated, default=stated or self.format)
+        return providers.read_added(value, format=stated, default=stated or self.format)
 
     def _write(
         self,
@@ -344,7 +356,7 @@ class Session:
             ids = write(self.journal, messages, usage, steady=steady, also=also)
             edited = (
                 cleared is not None or any(isinstance(block, Unknown) for each in messages for block in each.blocks)
-            ) and provider.record(self.journal, messages, cleared, sent.fields if sent is not None else {})
+            ) and provider_edits.record(self.journal, messages, cleared, sent.fields if sent is not None else {})
             if usage is not None:
                 meter(usage, (sent.lens if sent is not None else self.composer.context).model)
                 if sent is not None and not edited:
@@ -358,7 +370,7 @@ class Session:
 
     def observe(self, usage: Usage | Mapping[str, Any]) -> None:
         """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
-        seen = usage if isinstance(usage, Usage) else formats.read_usage(usage)
+        seen = usage if isinstance(usage, Usage) else providers.read_usage(usage)
         with self.journal.lock:
             self.journal.commit(lambda draft: draft.record("usage", seen))
             meter(seen, self.composer.context.model)
@@ -386,11 +398,11 @@ class Session:
         with self.journal.lock:
             for item in view.items[:TELLING]:
                 found = view.read(item).format
-                if found in formats.names():
-                    chosen = formats.dialect(model) if found in formats.DIALECTS else found
+                if found in providers.names():
+                    chosen = providers.dialect(model) if found in providers.DIALECTS else found
                     self._format = (key, chosen)
                     return chosen
-        return formats.for_model(model)
+        return providers.for_model(model)
 
     # Looking
 
@@ -467,9 +479,9 @@ class Session:
             return telling.calls(self.journal)
 
     @property
-    def tool_decisions(self) -> list[Decided]:
+    def tool_decisions(self) -> list[ToolDecision]:
         """Which tools the model got on this branch, each time that changed, and which were hidden by which rule."""
-        from windowsill.session.telling_tools import decisions
+        from windowsill.session.audit import decisions
 
         with self.journal.lock:
             return decisions(self.journal)
@@ -526,7 +538,7 @@ class Session:
 
     def begun_calls(self, message_id: str) -> frozenset[str]:
         """The calls of a message, by id, that were begun or answered, on whatever branch: also after going back."""
-        from windowsill.session.telling_tools import begun
+        from windowsill.session.audit import begun
 
         with self.journal.lock:
             return begun(self.journal, message_id)
@@ -603,11 +615,11 @@ class Session:
             return undo.move(self.journal, undo.place_of_entry(self.journal, id), reason)
 
     @property
-    def state(self) -> LiveState:
+    def state(self) -> SessionState:
         """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
         return self.composer.state
 
-    def record_tools(self, decided: Decided) -> str:
+    def record_tools(self, decided: ToolDecision) -> str:
         """Write down which tools the model gets from now on, and which were hidden by which rule."""
         with self.journal.lock:
             self.journal.refresh()
@@ -725,7 +737,7 @@ class Session:
 
         They stand in `snapshots/` beside the database, or in `folder`: a folder for each session, a number for each.
         """
-        from windowsill.checkpoints.files import save_snapshot
+        from windowsill.session.snapshots import save_snapshot
 
         place = self.snapshot_folder(folder)
         with self.journal.lock:
@@ -747,8 +759,7 @@ class Session:
         It has the name that it had, or `id`; a session that exists already is never touched. What is stated wins over
         the settings of the snapshot.
         """
-        from windowsill.checkpoints.files import load_snapshot
-        from windowsill.session.snapshots import fill
+        from windowsill.session.snapshots import fill, load_snapshot
 
         loaded = load_snapshot(place)
         for each in loaded.damaged:
@@ -801,7 +812,7 @@ class Session:
 
     def snapshot_folder(self, folder: Path | str | None = None) -> Path:
         """Where snapshot files of this session are written: beside its database, or in a folder that is given."""
-        from windowsill.checkpoints.names import folder_name
+        from windowsill.session.snapshots import folder_name
 
         if not folder:
             database = getattr(self._store, "path", None)
@@ -811,19 +822,18 @@ class Session:
         return Path(folder) / folder_name(self.id)
 
     def _snapshot(self) -> Snapshot:
-        from windowsill.checkpoints.snapshot import NO_STATE
-        from windowsill.session.snapshots import snapshot_of
+        from windowsill.session.snapshots import NO_STATE, snapshot_of
 
         session = self
         state = session.state.value
         # A state that says nothing but the defaults is none.
         told = msgspec.Raw(state.to_json()) if state != type(state)() else NO_STATE
         return snapshot_of(
-            self.journal, formats.get(session.format), self.settings, phase=state.runtime.phase, state=told
+            self.journal, providers.get(session.format), self.settings, phase=state.runtime.phase, state=told
         )
 
     def _write_or_log(self, folder: Path) -> None:
-        from windowsill.checkpoints.files import save_snapshot
+        from windowsill.session.snapshots import save_snapshot
 
         try:
             save_snapshot(folder, self._snapshot())

@@ -2,24 +2,111 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from windowsill import formats
-from windowsill.checkpoints.snapshot import NO_STATE, About, Snapshot
-from windowsill.compose.rendering import without_refs
+from windowsill import providers
+from windowsill.compose.render import without_refs
 from windowsill.config import Settings
-from windowsill.formats import Format
+from windowsill.errors import DamagedError, InputError, NotFoundError, SettingError, StoreError
 from windowsill.history.entries import Entry
-from windowsill.history.history import Draft
+from windowsill.history.head import Draft
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Origin, ToolResult
-from windowsill.session.adding import write
-from windowsill.session.ledger import Ledger
-from windowsill.session.stating import StateMeta
-from windowsill.state.state import State
+from windowsill.journal.messages import write
+from windowsill.journal.writer import JournalWriter
+from windowsill.messages import Mark, Message, Origin, ToolResult
+from windowsill.providers import Format
+from windowsill.session.state import StateMeta
+from windowsill.state.layers import State
+
+VERSION = "1.0"
+
+NO_STATE = msgspec.Raw(b"null")
+"""The state of a session that keeps none."""
+
+_BEFORE = b',"checksum":"'
+_AFTER = b'"}'
+_HEX = 64
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of one thing that the model saw, besides what it said."""
+
+    count: int = 1
+    """How many of `messages`, one after the other, it is in the wire format."""
+    id: str = ""
+    at: float = 0.0
+    marks: tuple[Mark, ...] = ()
+    metadata: dict[str, Any] = {}
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session is begun from when its database is lost."""
+
+    version: str = VERSION
+    timestamp: float
+    """Seconds since the epoch, UTC."""
+    token_count: int
+    messages: tuple[msgspec.Raw, ...]
+    """What the model saw, in `format`: it is as large as the window lets it be, whatever the history has."""
+    summary: str | None = None
+    """The newest summary among them, by itself."""
+    session: str
+    entry: str | None = None
+    """The id of the last entry then."""
+    format: str
+    model: str | None = None
+    phase: str = ""
+    settings: msgspec.Raw = msgspec.Raw(b"{}")
+    state: msgspec.Raw = NO_STATE
+    about: tuple[About, ...] = ()
+
+
+def pack(snapshot: Snapshot) -> bytes:
+    """A snapshot as the bytes of a file."""
+    body = msgspec.json.encode(snapshot)
+    return b"".join((body[: -len(b"}")], _BEFORE, _sum(body), _AFTER))
+
+
+def unpack(data: bytes) -> Snapshot:
+    """The snapshot in the bytes of a file; `DamagedError` says what is wrong with them."""
+    if not data:
+        raise _damaged("it is empty")
+    tail = len(_BEFORE) + _HEX + len(_AFTER)
+    end = data[-tail:]
+    if len(data) <= tail or not end.startswith(_BEFORE) or not end.endswith(_AFTER):
+        raise _damaged("it does not end with a checksum")
+    body = data[:-tail] + b"}"
+    if end[len(_BEFORE) : -len(_AFTER)] != _sum(body):
+        raise _damaged("it is not what was written")
+    try:
+        version = msgspec.json.decode(body, type=_Version).version
+        if version == VERSION:
+            return msgspec.json.decode(body, type=Snapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(f"it is no snapshot ({error})") from None
+    raise _damaged(f"it has version {version!r}, and this Windowsill reads {VERSION!r}")
+
+
+class _Version(msgspec.Struct):
+    version: str
+
+
+def _sum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def _damaged(why: str) -> DamagedError:
+    return DamagedError(why, remedy="use the snapshot before it")
+
 
 REASON = "begun from a snapshot"
 
@@ -27,7 +114,9 @@ _GIVEN_HERE = re.compile(r"[a-z][0-9]+")
 """Ids that a journal gives by itself: in another journal the same number is another entry."""
 
 
-def snapshot_of(ledger: Ledger, format: Format, settings: Settings, *, phase: str, state: msgspec.Raw) -> Snapshot:
+def snapshot_of(
+    ledger: JournalWriter, format: Format, settings: Settings, *, phase: str, state: msgspec.Raw
+) -> Snapshot:
     """What the model sees at the head, in a wire format, with all that is needed to go on from it."""
     view = ledger.view
     ledger.load(view)
@@ -89,7 +178,7 @@ def _summary(view: View) -> str | None:
     return None
 
 
-def fill(ledger: Ledger, snapshot: Snapshot) -> None:
+def fill(ledger: JournalWriter, snapshot: Snapshot) -> None:
     """Write what a snapshot holds to a session that holds nothing: all of it or nothing."""
     state = State.from_json(bytes(snapshot.state)) if snapshot.state != NO_STATE else None
 
@@ -105,7 +194,7 @@ def fill(ledger: Ledger, snapshot: Snapshot) -> None:
 
 
 def _messages(snapshot: Snapshot) -> Iterator[Message]:
-    format = formats.get(snapshot.format)
+    format = providers.get(snapshot.format)
     raws = iter(enumerate(snapshot.messages))
     for about in snapshot.about:
         id = about.id
@@ -118,3 +207,192 @@ def _messages(snapshot: Snapshot) -> Iterator[Message]:
     for place, raw in raws:
         # Written by another program, which knows nothing of what stands beside the messages.
         yield format.read_message(bytes(raw), f"messages[{place}]")
+
+
+KEEP = 5
+
+PRIVATE_FOLDER = 0o700
+"""Snapshots hold what was said: nobody but their owner reads them. (`mkstemp` makes files that way by itself.)"""
+
+ABANDONED_SECONDS = 3_600
+"""An unfinished file of this age belongs to a process that died: writing one takes a moment."""
+
+_SNAPSHOT = re.compile(r"([0-9]{4,})\.json")
+_UNFINISHED = ".unfinished"
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """A file that could not be used, and why."""
+
+    path: Path
+    why: str
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """The newest whole snapshot, where it is, and the newer files that are damaged."""
+
+    snapshot: Snapshot
+    path: Path
+    damaged: tuple[Damage, ...] = ()
+
+
+def save_snapshot(folder: Path, snapshot: Snapshot, *, keep: int = KEEP) -> Path:
+    """Write a snapshot behind those in `folder` and remove all but the last `keep`; where it is.
+
+    When it returns, the file survives the loss of power. Whatever happens before, those that were there are whole.
+    """
+    if keep < 1:
+        raise SettingError("keep", keep, "1 or more")
+    try:
+        _make(folder)
+        path = _write(folder, pack(snapshot))
+        _rotate(folder, keep, path.stat().st_mtime)
+    except OSError as error:
+        raise StoreError(
+            f"no snapshot can be written to {folder} ({error.strerror or error})",
+            remedy="check free space and permissions, or give another folder",
+            path=folder,
+        ) from error
+    return path
+
+
+def load_snapshot(place: Path | str) -> Loaded:
+    """The snapshot in a file, or the newest whole one of a folder.
+
+    `DamagedError` when none is whole, `NotFoundError` when there is none. A folder above that of one session is fine.
+    """
+    place = Path(place)
+    if place.is_file():
+        return Loaded(_named(place), place)
+    damaged: list[Damage] = []
+    for _, path in _numbered(_session_folder(place)):
+        try:
+            return Loaded(_read(path), path, tuple(damaged))
+        except FileNotFoundError:
+            # Another process keeps only the last few, and has removed it since.
+            continue
+        except (DamagedError, OSError) as error:
+            why = error.what if isinstance(error, DamagedError) else error.strerror or str(error)
+            damaged.append(Damage(path, why))
+    if not damaged:
+        raise NotFoundError(f"there is no snapshot in {place}", remedy="`session.write_snapshot()` writes one")
+    told = "; ".join(f"{each.path.name}: {each.why}" for each in damaged)
+    raise DamagedError(f"no snapshot in {place} is whole ({told})", remedy="restore a backup", damaged=damaged)
+
+
+def _named(path: Path) -> Snapshot:
+    """The snapshot in a file that was asked for by its own name: no other one is meant."""
+    try:
+        return _read(path)
+    except DamagedError as error:
+        raise DamagedError(
+            f"{path}: {error.what}", remedy="give its folder: then the last whole one before it is used", path=path
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read ({error.strerror or error})", remedy="allow this user to read it", path=path
+        ) from error
+
+
+def _read(path: Path) -> Snapshot:
+    return unpack(path.read_bytes())
+
+
+def _session_folder(place: Path) -> Path:
+    """The folder of snapshots itself, or the only one that stands in it."""
+    if not place.is_dir():
+        raise NotFoundError(f"there is no snapshot at {place}", remedy="check the path")
+    if _numbered(place):
+        return place
+    inside = sorted(each for each in place.iterdir() if each.is_dir() and _numbered(each))
+    if len(inside) > 1:
+        named = ", ".join(each.name for each in inside)
+        raise InputError(f"{place} has snapshots of {len(inside)} sessions", remedy=f"give one of its folders: {named}")
+    return inside[0] if inside else place
+
+
+def _numbered(folder: Path) -> list[tuple[int, Path]]:
+    """The snapshots of a folder, the newest first."""
+    found = ((_SNAPSHOT.fullmatch(path.name), path) for path in folder.iterdir())
+    return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, and those above it, in a way that survives the loss of power."""
+    missing: Sequence[Path] = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        _sync(each.parent)
+
+
+def _write(folder: Path, data: bytes) -> Path:
+    handle, name = tempfile.mkstemp(dir=folder, suffix=_UNFINISHED)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        path = _take_number(folder, Path(name))
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+    _sync(folder)
+    return path
+
+
+def _take_number(folder: Path, written: Path) -> Path:
+    """Give a file the next number. Of several processes that want the same one, each gets its own."""
+    while True:
+        there = _numbered(folder)
+        path = folder / f"{(there[0][0] if there else 0) + 1:04}.json"
+        try:
+            path.hardlink_to(written)
+        except FileExistsError:
+            continue
+        except OSError:
+            # A file system without links, where two may take the same number: the later one has it then.
+            return written.replace(path)
+        written.unlink()
+        return path
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that the names in a folder are on disk; where folders cannot be opened, the system sees to it."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _rotate(folder: Path, keep: int, now: float) -> None:
+    """Remove what is no longer needed. The new one is there already: whatever cannot be removed costs only space."""
+    for _, path in _numbered(folder)[keep:]:
+        with suppress(OSError):
+            path.unlink()
+    for path in folder.glob(f"*{_UNFINISHED}"):
+        with suppress(OSError):
+            if now - path.stat().st_mtime > ABANDONED_SECONDS:
+                path.unlink()
+
+
+READABLE = 40
+"""Characters of a session's name that a folder's name repeats, for people who look for it."""
+
+DIGITS = 20
+"""Of the hash that tells two sessions apart: 80 bits, which no two names share by chance."""
+
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def folder_name(session: str) -> str:
+    """A name that every file system takes, and that no other session has.
+
+    It is made of lower-case letters, digits and hyphens: some file systems do not tell cases apart, some give names
+    with dots or certain words a meaning.
+    """
+    readable = _OTHER.sub("-", session.lower())[:READABLE].strip("-") or "session"
+    return f"{readable}-{hashlib.sha256(session.encode(errors='surrogatepass')).hexdigest()[:DIGITS]}"

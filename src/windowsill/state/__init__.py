@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from windowsill.state.state import LAYERS, State
+from windowsill.state.layers import LAYERS, State
 
 __all__ = ["LAYERS", "State"]

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.models.model import SizeClass
-from windowsill.state.runtime import Phase
+from windowsill.models.catalog import SizeClass
+from windowsill.state.layers import Phase
 
 Points: TypeAlias = Mapping[str, int]
 """Points by name. What they add up to is the whole."""

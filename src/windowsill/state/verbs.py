@@ -10,12 +10,30 @@ import msgspec
 
 from windowsill.errors import InputError, NotFoundError
 from windowsill.state.changes import Change, Drop, Put, Set, places
-from windowsill.state.evidence import Measurement, Observation, Retrieved, Source
-from windowsill.state.memory import Fact, Milestone, Preference, Significance, Summary, Variable
-from windowsill.state.runtime import PERMISSIONS, Decision, Environment, Failure, Permission, Phase, Trouble
-from windowsill.state.state import State
-from windowsill.state.task import Criterion
-from windowsill.state.work import Hypothesis, Status, Step
+from windowsill.state.layers import (
+    PERMISSIONS,
+    Criterion,
+    Decision,
+    Environment,
+    Fact,
+    Failure,
+    Hypothesis,
+    Measurement,
+    Milestone,
+    Observation,
+    Permission,
+    Phase,
+    Preference,
+    Retrieved,
+    Significance,
+    Source,
+    State,
+    Status,
+    Step,
+    Summary,
+    Trouble,
+    Variable,
+)
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ import msgspec
 from windowsill.errors import ConflictError, LockedError
 from windowsill.history.entries import Entry, Kind
 from windowsill.store import Lock, SessionInfo
-from windowsill.store.lease import in_force
-from windowsill.store.rules import check_batch, check_extras, check_name, duplicate, no_session
+from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
+from windowsill.store.lock import in_force
 
 if TYPE_CHECKING:
     from windowsill.store.sqlite.search_index import MemoryIndex

@@ -10,20 +10,19 @@ from typing import Any, get_args
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.config import spelling
+from windowsill.config import settings as spelling
 from windowsill.errors import InputError, NotFoundError, SettingError, WindowsillError
-from windowsill.history.folds import Brief, FoldKind, Part, Proposal, Run, Style
-from windowsill.history.hiding import hide
-from windowsill.history.marker import Facts, gather, marker
+from windowsill.history.folds import BlockSpan, Brief, FoldKind, MessageSpan, Proposal, Style
+from windowsill.history.marker import Facts, gather, hide, marker
 from windowsill.history.units import Unit, units
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import ORIGIN, Block, Message, Origin
 from windowsill.tokens import Weight
 
 __all__ = [
-    "Asking",
     "Plan",
     "Proposal",
+    "ProviderRequestFields",
     "Strategy",
     "Unit",
     "View",
@@ -62,7 +61,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderRequestFields(msgspec.Struct, frozen=True, kw_only=True):
     """Fields and headers of a request that make its provider do the work."""
 
     fields: dict[str, Any]
@@ -93,7 +92,7 @@ class Strategy:
         del view, budget
         return Plan()
 
-    def ask(self, format: str, budget: Budget) -> Asking | None:
+    def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
         """Return what a request of this format says to make its provider act; `None` where it does nothing."""
         del format, budget
         return None
@@ -253,7 +252,7 @@ def fold_units(
     `quote` are the tokens in which the user's hidden words are quoted. With a `brief` a summary is to be written for
     each run; the marker remains where that fails.
     """
-    spans: list[Run] = []
+    spans: list[MessageSpan] = []
     markers: list[Message] = []
     for stretch in join_neighbours(chosen):
         items = view.items[stretch.start : stretch.stop]
@@ -292,7 +291,7 @@ def rewrite_units(
     When nothing can be written, the earlier texts stay word for word and a marker tells of the rest: so what a stretch
     newly hides has to weigh more than its marker.
     """
-    spans: list[Run] = []
+    spans: list[MessageSpan] = []
     stand_ins: list[Message] = []
     briefs: list[Brief] = []
     stretches = join_neighbours(chosen)
@@ -319,11 +318,11 @@ def rewrite_units(
 def tokens_freed(view: View, proposals: Sequence[Proposal]) -> int:
     """Count the tokens that proposals free if nothing is written for them; 0 when one does not fit the view."""
     saved = Weight()
-    parts: list[Part] = []
+    parts: list[BlockSpan] = []
     try:
         for proposal in proposals:
             for span, stand_in in zip(proposal.spans, proposal.stand_ins, strict=True):
-                if isinstance(span, Run):
+                if isinstance(span, MessageSpan):
                     hidden = sum_weights(item.weight for item in view.items[view.slice_of(span.first, span.last)])
                     saved = saved + hidden - (view.weigh(stand_in) if isinstance(stand_in, Message) else Weight())
                 else:
@@ -334,7 +333,7 @@ def tokens_freed(view: View, proposals: Sequence[Proposal]) -> int:
         return 0
 
 
-def _is_smaller(view: View, run: Run) -> bool:
+def _is_smaller(view: View, run: MessageSpan) -> bool:
     return view.tokens_of(run.saves + run.weight) > view.tokens_of(run.weight)
 
 
@@ -350,7 +349,7 @@ def _with_room(view: View, items: Sequence[Item], brief: Brief) -> Brief:
     return msgspec.structs.replace(brief, room=min(brief.room or most, most))
 
 
-def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> tuple[Run, Message] | None:
+def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> tuple[MessageSpan, Message] | None:
     """Return the span and what stands there if nothing is written; `None` when that would save nothing."""
     folds = [item for item in items if item.fold]
     if len(folds) == len(items):
@@ -454,9 +453,9 @@ def split_directives(directives: str | tuple[str, ...]) -> tuple[str, ...]:
 
 def names() -> tuple[str, ...]:
     """Return the names of all strategies, those of plug-ins included."""
-    from windowsill.strategies import plugins  # noqa: PLC0415  entry points only where they are needed
+    from windowsill.strategies import registry  # noqa: PLC0415  entry points only where they are needed
 
-    return tuple(sorted({*BUILT_IN, *plugins.points()}))
+    return tuple(sorted({*BUILT_IN, *registry.points()}))
 
 
 def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
@@ -483,9 +482,9 @@ def _one(name: str, values: dict[str, Any]) -> Strategy:
         # `sliding-window:` states nothing, `sliding-window:keep` a setting without a value.
         name, values = head, {**({last: ""} if last else {}), **values}
     if name not in BUILT_IN and ":" not in name:
-        from windowsill.strategies import plugins  # noqa: PLC0415  entry points only where they are needed
+        from windowsill.strategies import registry  # noqa: PLC0415  entry points only where they are needed
 
-        if (built := plugins.build(name, values)) is not None:
+        if (built := registry.build(name, values)) is not None:
             return built
     made = factory(name)
     if not isinstance(made, type) or not issubclass(made, Strategy):
@@ -506,7 +505,7 @@ def make(name: str, made: Callable[..., Any], values: Mapping[str, Any]) -> Stra
     try:
         built = msgspec.convert(_typed(made, values), made, strict=False) if is_struct(made) else made(**values)
     except (msgspec.ValidationError, TypeError) as error:
-        from windowsill.strategies.refusals import refused  # noqa: PLC0415  only needed for this error
+        from windowsill.strategies.registry import refused  # noqa: PLC0415  only needed for this error
 
         raise refused(name, made, values, error) from None
     if not isinstance(built, Strategy):
@@ -550,9 +549,9 @@ def factory(name: str) -> Any:
     """Return what makes the strategy of a name or dotted path; nothing is called."""
     path = BUILT_IN.get(name, name)
     if name not in BUILT_IN and ":" not in name:
-        from windowsill.strategies import plugins  # noqa: PLC0415  as in `names`
+        from windowsill.strategies import registry  # noqa: PLC0415  as in `names`
 
-        if (plugin := plugins.find(name)) is not None:
+        if (plugin := registry.find(name)) is not None:
             if plugin.made is None:
                 raise InputError(f"strategy {name!r} of {plugin.package} cannot be used: {plugin.error}", strategy=name)
             return plugin.made

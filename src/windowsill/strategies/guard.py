@@ -11,11 +11,10 @@ from typing import TypeVar
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.errors import InputError, StoreError
+from windowsill.errors import InputError, StoreError, log
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
-from windowsill.logs import log
-from windowsill.strategies import Asking, Plan, Strategy
+from windowsill.strategies import Plan, ProviderRequestFields, Strategy
 from windowsill.strategies.sliding_window import SlidingWindow
 
 OURS = "windowsill.strategies."
@@ -66,10 +65,10 @@ class Guarded(Strategy):
         """Return what the strategy folds where a summary could not be written; nothing when it fails."""
         return self._answer(lambda: _checked(self.strategy.instead(view.copy(), budget))) or Plan()
 
-    def ask(self, format: str, budget: Budget) -> Asking | None:
+    def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
         """Return what the strategy says to the provider; nothing when it fails."""
         asking = self._answer(lambda: self.strategy.ask(format, budget))
-        return asking if isinstance(asking, Asking) else None
+        return asking if isinstance(asking, ProviderRequestFields) else None
 
     def layers(self, budget: Budget) -> int:
         """Return the tokens in which the layered state may be told; 0 when the strategy fails."""

@@ -12,9 +12,17 @@ from windowsill.history.folds import Brief
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Message, Text, ToolResult
 from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.scoring import Reason, Score, ScoreMemory
-from windowsill.strategies.selecting import Selection, Selector, StandIns, candidates_of, goal_of
-from windowsill.strategies.words import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_MARKS, plain
+from windowsill.strategies.scoring import (
+    APPROVALS,
+    FRAME_MARKS,
+    KEYWORDS,
+    TOOL_MARKS,
+    Reason,
+    Score,
+    ScoreMemory,
+    plain,
+)
+from windowsill.strategies.selection import Selection, Selector, StandIns, candidates_of, goal_of
 
 Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]
 

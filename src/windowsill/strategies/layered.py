@@ -12,7 +12,7 @@ from functools import cached_property
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import View
-from windowsill.state.runtime import PHASES, Phase
+from windowsill.state.layers import PHASES, Phase
 from windowsill.state.shares import allocate
 from windowsill.strategies import Plan, SummaryStrategy, check_count, check_words, least_gain
 from windowsill.strategies.condense import Condense

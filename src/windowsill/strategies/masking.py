@@ -8,12 +8,12 @@ from functools import cache, partial
 
 import msgspec
 
-from windowsill.history.folds import Part, Proposal
-from windowsill.history.hiding import replace_block
+from windowsill.history.folds import BlockSpan, Proposal
+from windowsill.history.marker import replace_block
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, text_length
-from windowsill.outputs.refs import ref_at
-from windowsill.outputs.wording import TRIMMED, trimmed
+from windowsill.outputs.parts import ref_at
+from windowsill.outputs.show import TRIMMED, trimmed
 from windowsill.tokens import Weight
 
 EXEMPT = ("*plan*", "*todo*", "*skill*", "ask*", "*question*")
@@ -32,7 +32,7 @@ LARGEST_PLACEHOLDER = 64
 class Output(msgspec.Struct, frozen=True):
     """One tool output that can be masked."""
 
-    part: Part
+    part: BlockSpan
     placeholder: ToolResult
     saves: int
     """Tokens it is shorter by."""
@@ -106,7 +106,7 @@ class Masker:
                 continue
             if len(blocks) == 1:
                 taken = next((cut.saves for cut in item.cuts if cut.block == place), Weight())
-                yield Output(Part(message=item.seq, block=place, saves=taken + (size - left)), masked, saves)
+                yield Output(BlockSpan(message=item.seq, block=place, saves=taken + (size - left)), masked, saves)
             else:
                 yield Output(replace_block(view, item, place, block, masked), masked, saves)
 

@@ -9,7 +9,7 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Asking, Plan, Strategy
+from windowsill.strategies import Plan, ProviderRequestFields, Strategy
 from windowsill.strategies.sliding_window import SlidingWindow
 
 CLEARING = "clear_tool_uses_20250919"
@@ -56,15 +56,17 @@ class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             return Plan(notes=("left to the provider",))
         return SlidingWindow().plan(view, budget)
 
-    def ask(self, format: str, budget: Budget) -> Asking | None:
+    def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
         """The fields of a request in this format that make its provider act at the high mark."""
         if format == "responses" and self.compact:
-            return Asking(fields={"context_management": [{"type": "compaction", "compact_threshold": budget.high}]})
+            return ProviderRequestFields(
+                fields={"context_management": [{"type": "compaction", "compact_threshold": budget.high}]}
+            )
         edits = self._edits(budget) if format == "anthropic" else []
         if not edits:
             return None
         betas = ",".join(BETAS[edit["type"]] for edit in edits)
-        return Asking(fields={"context_management": {"edits": edits}}, headers={"anthropic-beta": betas})
+        return ProviderRequestFields(fields={"context_management": {"edits": edits}}, headers={"anthropic-beta": betas})
 
     def _edits(self, budget: Budget) -> list[dict[str, Any]]:
         edits: list[dict[str, Any]] = []

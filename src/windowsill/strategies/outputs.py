@@ -15,15 +15,13 @@ import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
-from windowsill.history.folds import Part, Proposal, StandIn
-from windowsill.history.hiding import replace_block
+from windowsill.history.folds import BlockSpan, Proposal, StandIn
+from windowsill.history.marker import replace_block
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
-from windowsill.outputs.limits import Limits
-from windowsill.outputs.refs import ref_at
-from windowsill.outputs.repeats import Seen
-from windowsill.outputs.said import text_of
-from windowsill.outputs.views import Shown, count_lines, middle, shown
+from windowsill.outputs.parts import ref_at
+from windowsill.outputs.repeated_lines import Seen
+from windowsill.outputs.show import Limits, Shown, count_lines, middle, shown, text_of
 from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masking import EXEMPT, Masker, is_exempt, mask_outputs
 from windowsill.strategies.scoring import key_of
@@ -116,10 +114,10 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def _used(self, view: View) -> int:
         return sum(view.each([view.items[place] for place in self._memo(view).places]))
 
-    def _cuts(self, view: View) -> list[tuple[Part, StandIn]]:
+    def _cuts(self, view: View) -> list[tuple[BlockSpan, StandIn]]:
         """Return what is to be shown of outputs above the limits; one that is within them is looked at once."""
         memo = self._memo(view)
-        cuts: list[tuple[Part, StandIn]] = []
+        cuts: list[tuple[BlockSpan, StandIn]] = []
         above: list[int] = []
         seen = self._seen(view, memo) if self.repeats and memo.unread else None
         for place in memo.unread:
@@ -155,8 +153,8 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                     seen.add(ref_at(item.seq, number, of=len(item.results)), text_of(result))
         return seen
 
-    def _cut(self, view: View, item: Item, names: dict[str, str], seen: Seen | None) -> list[tuple[Part, StandIn]]:
-        cuts: list[tuple[Part, StandIn]] = []
+    def _cut(self, view: View, item: Item, names: dict[str, str], seen: Seen | None) -> list[tuple[BlockSpan, StandIn]]:
+        cuts: list[tuple[BlockSpan, StandIn]] = []
         number = 0
         whole = view.whole(item).blocks if item.cuts else view.read(item).blocks
         for place, block in enumerate(view.read(item).blocks):

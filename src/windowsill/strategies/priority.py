@@ -12,9 +12,8 @@ from windowsill.errors import SettingError
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
 from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.scoring import Reason, Score, ScoreMemory
-from windowsill.strategies.selecting import Selection, Selector, StandIns, candidates_of, goal_of
-from windowsill.strategies.words import DECISIONS, plain, terms_of
+from windowsill.strategies.scoring import DECISIONS, Reason, Score, ScoreMemory, plain, terms_of
+from windowsill.strategies.selection import Selection, Selector, StandIns, candidates_of, goal_of
 
 Category: TypeAlias = Literal["critical", "important", "normal", "low"]
 

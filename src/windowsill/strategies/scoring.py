@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from weakref import WeakKeyDictionary
 
@@ -55,3 +56,64 @@ def key_of(item: Item) -> Hashable:
     if not item.cuts and not item.fold:
         return item.seq
     return (item.seq, item.span, *((cut.block, cut.fold, cut.span) for cut in item.cuts))
+
+
+KEYWORDS = (
+    *("error", "success", "plan", "task", "duck_call", "approval", "denied", "completed", "failed", "warning"),
+    "exception",
+    *("エラー", "成功", "計画", "タスク", "承認", "拒否", "却下", "完了", "失敗", "警告", "例外"),
+)
+"""What outcomes, plans and tasks are spoken of with."""
+
+TOOL_MARKS = ("[tool:", "[ツール:", "[ツール：")  # noqa: RUF001 - the full-width colon is how Japanese text has it
+"""How a tool's result begins where an agent writes it as text."""
+
+FRAME_MARKS = ("[system:", "[user", "[task", "[システム", "[ユーザー", "[タスク")
+"""How an agent sets notices, the user's words and tasks apart inside a text."""
+
+APPROVALS = ("duck_call", "agent_call", "approval", "承認", "許可", "エージェント呼び出し")
+"""Approvals, and calls from one agent to another."""
+
+DECISIONS = (
+    *("we will", "we should", "we must", "we decided to", "we agreed to", "let's", "the plan is", "we'll"),
+    *("ことにし", "ことに決", "決定", "決めました", "合意", "方針は", "しましょう"),
+)
+"""Phrases that commit somebody to something."""
+
+_STOP_WORDS = frozenset(
+    (
+        *("about", "above", "after", "again", "also", "always", "because", "been", "before", "being", "below"),
+        *("between", "both", "cannot", "could", "does", "doing", "down", "during", "each", "from", "further", "have"),
+        *("having", "here", "into", "just", "like", "make", "more", "most", "must", "need", "once", "only", "other"),
+        *("over", "please", "same", "should", "some", "such", "than", "that", "their", "them", "then", "there"),
+        *("these", "they", "this", "those", "through", "under", "until", "using", "very", "want", "were", "what"),
+        *("when", "where", "which", "while", "will", "with", "would", "your"),
+    )
+)
+"""English words as long as others that say nothing of a task."""
+
+_TERM = re.compile(r"[a-z][\w./-]*\w|[\u4e00-\u9fff\u3005]{2,}|[\u30a1-\u30fa\u30fc]{3,}", re.ASCII)
+
+SHORTEST_TERM = 4
+"""Letters of a Latin word that says something; Japanese ones say it in two."""
+
+MOST_TERMS = 24
+"""Words of a task that stand for it: the first ones say what it is about."""
+
+
+def terms_of(task: str) -> tuple[str, ...]:
+    """The words of a task by which other messages are recognised as part of it."""
+    found: dict[str, None] = {}
+    for match in _TERM.finditer(plain(task)):
+        word = match[0]
+        if word.isascii() and (len(word) < SHORTEST_TERM or word in _STOP_WORDS):
+            continue
+        found[word] = None
+        if len(found) == MOST_TERMS:
+            break
+    return tuple(found)
+
+
+def plain(text: str) -> str:
+    """Text as words are looked for in it: lower case, straight apostrophes."""
+    return text.lower() if text.isascii() else text.lower().replace("\u2019", "'")

@@ -16,6 +16,7 @@ from windowsill.telemetry.spans import tracers
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
+
 # ruff: noqa: PLC0415 - the SDK and the Prometheus client are extras
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics
 
-from windowsill.logs import log
+from windowsill.errors import log
 from windowsill.messages import Usage
 from windowsill.telemetry import names
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from windowsill.testing.answers import Answer, Call
-from windowsill.testing.seen import Seen
-from windowsill.testing.server import Server
+from windowsill.testing.protocols.base import Answer, Call
+from windowsill.testing.server import Seen, Server
 
 if TYPE_CHECKING:
     from windowsill.testing.models import Chaos, Scripted
+
 
 __all__ = ["Answer", "Call", "Chaos", "Scripted", "Seen", "Server"]
 

@@ -2,25 +2,143 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
-from windowsill import formats
+from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.messages import Message, Request, Unknown, Usage
-from windowsill.testing.accounting import Accounting
-from windowsill.testing.answers import Answer, numbered
-from windowsill.testing.listening import Asked, Listener, Spoken
-from windowsill.testing.managing import Managed, Place, blocks, manage, opening, since
+from windowsill.providers import Problem
 from windowsill.testing.protocols import BAD_REQUEST, Dialect, RefusedError, Route, Told, dialects
-from windowsill.testing.seen import Seen
-from windowsill.testing.signing import Past, Signer, instructions
+from windowsill.testing.protocols.base import Answer, numbered
+from windowsill.testing.provider_rules import (
+    Accounting,
+    Managed,
+    Past,
+    Place,
+    Signer,
+    blocks,
+    instructions,
+    manage,
+    opening,
+    since,
+)
+
+SECRETS = ("auth", "key", "token", "secret", "cookie")
+"""A header whose name holds one of these words may say who asks: it is never kept."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One request as the server saw it."""
+
+    format: str
+    body: dict[str, Any]
+    raw: bytes
+    status: int
+    problems: tuple[Problem, ...] = ()
+    tokens: int = 0
+    """What it weighed when it was held against the window: after clearing, before a compaction."""
+    cached: int = 0
+    path: str = ""
+    """Without the query, which may hold a key."""
+    headers: dict[str, str] = {}
+    """Names in lower case; none that say who asks."""
+    model: str = ""
+    cleared: int = 0
+    """How many tool results the server cleared because the request asked for it."""
+    compacted: bool = False
+
+
+def public(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that may be kept."""
+    named = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in named.items() if not any(word in name for word in SECRETS)}
+
+
+LARGEST_BODY = 64 * 1024 * 1024
+
+Spoken: TypeAlias = dict[str, Any] | Iterator[bytes]
+"""A body, or the events of a stream."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One request as it came, without what says who asks."""
+
+    path: str
+    raw: bytes
+    headers: dict[str, str] = {}
+
+
+class Answers(Protocol):
+    """Whoever answers what comes in."""
+
+    break_off_after: int | None
+
+    def answer(self, asked: Asked) -> tuple[int, Spoken]:
+        """The status, and a body or a stream of events."""
+
+
+class Listener(ThreadingHTTPServer):
+    """Listens on loopback, a thread for each connection."""
+
+    daemon_threads = True
+
+    def __init__(self, owner: Answers) -> None:
+        super().__init__(("127.0.0.1", 0), type("Handler", (_Handler,), {"owner": owner}))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing when a client hung up: that is often what a test is about."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    owner: ClassVar[Answers]
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    """Headers and body are written one after the other: without this every answer waits for the client's receipt."""
+
+    def do_POST(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        raw = self.rfile.read(min(size, LARGEST_BODY))
+        asked = Asked(path=self.path.partition("?")[0], raw=raw, headers=public(dict(self.headers.items())))
+        status, spoken = self.owner.answer(asked)
+        if isinstance(spoken, dict):
+            self._send(status, spoken)
+        else:
+            self._stream(spoken)
+
+    def _send(self, status: int, body: dict[str, Any]) -> None:
+        data = msgspec.json.encode(body)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, events: Iterator[bytes]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for number, event in enumerate(events):
+            if self.owner.break_off_after is not None and number >= self.owner.break_off_after:
+                break
+            self.wfile.write(event)
+            self.wfile.flush()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: tests read `seen`."""
+
 
 NOT_FOUND = 404
 CACHE_MINIMUM = 1_024
@@ -116,7 +234,7 @@ class Server:
             failure = self._failures.pop(0) if self._failures else None
         notes: dict[str, Any] = {"format": dialect.name, "body": {}}
         status = 200
-        problems: tuple[formats.Problem, ...] = ()
+        problems: tuple[providers.Problem, ...] = ()
         try:
             spoken = self._serve(dialect, route, asked, failure, notes)
         except RefusedError as refused:
@@ -137,7 +255,7 @@ class Server:
             format = dialect.format(model)
             notes.update(body=body, model=model, format=format)
             whole = dialect.whole(body)
-            request = formats.read_request(whole, format=format)
+            request = providers.read_request(whole, format=format)
         except RefusedError:
             raise
         except (msgspec.DecodeError, WindowsillError) as error:
@@ -146,7 +264,7 @@ class Server:
             raise RefusedError(failure.message, status=failure.status)
         # Only an answer has a length to be limited.
         limit = {"max_tokens": 1} if route.task == "count" else {}
-        problems = tuple(formats.validate({**limit, **whole, "model": model}, format))
+        problems = tuple(providers.validate({**limit, **whole, "model": model}, format))
         if problems:
             raise RefusedError(f"{problems[0].where}: {problems[0].what}", problems=problems)
         dialect.demand(whole, asked.headers)

@@ -1,12 +1,13 @@
 """What a message weighs: tokens, bytes and media."""
 
+from __future__ import annotations
+
 from windowsill.tokens.calibration import Calibration
 from windowsill.tokens.counters import APPROXIMATIONS, VOCABULARIES, Counter, counter
 from windowsill.tokens.framing import FRAMINGS, Framing, framing
-from windowsill.tokens.images import IMAGE_RULES, ImageRule, image_rule
-from windowsill.tokens.kinds import KINDS, Kind, kind_of
+from windowsill.tokens.media import IMAGE_RULES, ImageRule, image_rule
 from windowsill.tokens.scale import Scale, media_size
-from windowsill.tokens.weight import Weight
+from windowsill.tokens.weight import KINDS, Kind, Weight, kind_of
 
 __all__ = [
     "APPROXIMATIONS",

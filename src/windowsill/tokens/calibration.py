@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from windowsill.tokens.kinds import KINDS
-from windowsill.tokens.weight import Weight
+from windowsill.tokens.weight import KINDS, Weight
 
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import splintr
 
+
 VOCABULARIES = (
     "cl100k_base",
     "codellama",

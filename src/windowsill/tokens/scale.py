@@ -11,13 +11,9 @@ import msgspec
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, Tool, ToolResult, ToolUse, Unknown
 from windowsill.tokens.calibration import Calibration
 from windowsill.tokens.counters import Counter
-from windowsill.tokens.definitions import function_tokens, json_text
-from windowsill.tokens.documents import document_text, page_tokens
-from windowsill.tokens.framing import Framing
-from windowsill.tokens.images import ImageRule, image_tokens, inline_data
-from windowsill.tokens.kinds import Kind, kind_of
-from windowsill.tokens.pictures import decoded_size
-from windowsill.tokens.weight import Weight
+from windowsill.tokens.framing import Framing, function_tokens, json_text
+from windowsill.tokens.media import ImageRule, decoded_size, document_text, image_tokens, inline_data, page_tokens
+from windowsill.tokens.weight import Kind, Weight, kind_of
 
 ENVELOPE = 48
 """Bytes of the JSON around one block or message that was made here: braces, keys, role, type."""

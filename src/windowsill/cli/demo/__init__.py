@@ -4,13 +4,21 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from windowsill.errors import InputError
+from windowsill.store import Store, database_file
+
 if TYPE_CHECKING:
-    from windowsill.cli.demo.report import Result
-    from windowsill.cli.demo.running import Run
+    from windowsill.cli.demo.agent import Run
+    from windowsill.cli.demo.picture import Result
+
 
 MODEL = "claude-sonnet-5"
 CALLS = 280
@@ -49,14 +57,14 @@ def demo(context: click.Context, *, calls: int, window: int, store: str | None, 
 def conclude(result: Result, *, as_json: bool) -> int:
     """Print the report; the exit code it means."""
     if as_json:
-        from windowsill.cli.demo.report import as_data
+        from windowsill.cli.demo.picture import as_data
         from windowsill.cli.output import print_json
 
         print_json(as_data(result))
     else:
         from rich.console import Console
 
-        from windowsill.cli.demo.report import tell
+        from windowsill.cli.demo.picture import tell
 
         tell(result, Console(highlight=False))
     return 0 if result.ok else 1
@@ -68,11 +76,8 @@ def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> Re
     from pathlib import Path
 
     import windowsill
-    from windowsill.cli.demo.checks import check
-    from windowsill.cli.demo.place import choose, claim_name
-    from windowsill.cli.demo.report import Result
-    from windowsill.cli.demo.running import Run
-    from windowsill.cli.demo.tools import Workbench
+    from windowsill.cli.demo.agent import Run, Workbench
+    from windowsill.cli.demo.picture import Result, check
 
     started = time.monotonic()
     place = choose(store, Path.cwd())
@@ -100,3 +105,25 @@ def _go(run: Run, *, picture: bool) -> None:
             run.go(live.show)
     else:
         run.go(lambda _: None)
+
+
+NAME = "demo"
+
+
+def choose(stated: str | None, cwd: Path) -> str:
+    """The address of the store: the stated one, `.windowsill/` here if there is one, else a new folder that stays."""
+    if stated is None:
+        local = cwd / ".windowsill"
+        return str(local) if local.is_dir() else tempfile.mkdtemp(prefix="windowsill-demo-")
+    if database_file(stated, os.environ, cwd) is None:
+        raise InputError(
+            "the demo reads its session back from disk, and this store is in memory only",
+            remedy="give --store a folder, or leave it out",
+        )
+    return stated
+
+
+def claim_name(store: Store, *, at: float) -> str:
+    """A name that no session has yet, taken in the same step: two demos at once never share one."""
+    names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))
+    return next(name for name in names if store.create(name, at=at))

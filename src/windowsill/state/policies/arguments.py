@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from windowsill import shell
 from windowsill.state.tools.arguments import resolve
-from windowsill.state.tools.projection import Offered
+from windowsill.state.tools.projection import ToolOffer
 from windowsill.tool_arguments import KIND_OF_WORD
 
 _FORMATS = {
@@ -69,7 +69,7 @@ class Mention(NamedTuple):
     """It stands in a command or is a pattern: wildcards in it are expanded."""
 
 
-def arguments_of(offered: Offered, arguments: Mapping[str, Any]) -> list[Argument]:
+def arguments_of(offered: ToolOffer, arguments: Mapping[str, Any]) -> list[Argument]:
     """Return every value of a call with its kind; keys of a parameter for paths count as its values."""
     found: list[Argument] = []
     root = offered.tool.schema
@@ -95,7 +95,7 @@ def arguments_of(offered: Offered, arguments: Mapping[str, Any]) -> list[Argumen
     return found
 
 
-def _kind(offered: Offered, name: str, schema: dict[str, Any]) -> str:
+def _kind(offered: ToolOffer, name: str, schema: dict[str, Any]) -> str:
     declared = {"path": offered.paths, "url": offered.urls, "command": offered.commands}
     if any(declared.values()):
         return next((kind for kind, names in declared.items() if name in names), "text")

@@ -15,15 +15,12 @@ import msgspec
 
 from windowsill import user_function
 from windowsill.errors import InputError
+from windowsill.state.layers import Constraints, Resources, State, System, TaskLimits
 from windowsill.state.policies.arguments import Mention, arguments_of
 from windowsill.state.policies.hosts import Hosts
 from windowsill.state.policies.paths import LONGEST_PATH, ForbiddenPaths
-from windowsill.state.runtime import Resources
-from windowsill.state.state import State
-from windowsill.state.system import Constraints, System
-from windowsill.state.task import TaskLimits
 from windowsill.state.tools.arguments import Refusal, list_names, quote
-from windowsill.state.tools.projection import Offered, category_of, first_word
+from windowsill.state.tools.projection import ToolOffer, category_of, first_word
 
 WAIT = 300.0
 """Seconds that somebody has to answer: five minutes."""
@@ -70,7 +67,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
 """Says whether a call may be run. Only `True` allows it; an error, another answer or none in time does not."""
 
-Check: TypeAlias = Callable[[Offered, Mapping[str, Any]], str | None]
+Check: TypeAlias = Callable[[ToolOffer, Mapping[str, Any]], str | None]
 """Says how a call goes against a policy; `None` when it does not."""
 
 
@@ -103,7 +100,7 @@ class Guard:
         self._checks = [(policies[id], check) for id, check in (checks or {}).items()]
 
     async def check(
-        self, offered: Offered, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
+        self, offered: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """Say whether a call may be run; ask somebody where that is needed.
 
@@ -120,7 +117,7 @@ class Guard:
         return msgspec.structs.replace(refused, warnings=verdict.warnings)
 
     def check_sync(
-        self, offered: Offered, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
+        self, offered: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """`check` for code without an event loop, or inside one, which then stands still until there is an answer."""
         import anyio  # noqa: PLC0415 - only who asks needs it
@@ -133,7 +130,7 @@ class Guard:
             return thread.submit(anyio.run, partial(self.check, offered, arguments, state, used=used)).result()
 
     def judge(
-        self, offered: Offered, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
+        self, offered: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """Say the same without asking anybody: the outcome may be that approval is needed."""
         for rule, why, remedy in _used_up(self._limits, state.task.limits, used or state.runtime.resources):
@@ -154,12 +151,12 @@ class Guard:
         outcome: Outcome = "needs-approval" if self._needs_approval(offered) else "allowed"
         return Verdict(outcome=outcome, warnings=tuple(warnings))
 
-    def _needs_approval(self, offered: Offered) -> str | None:
+    def _needs_approval(self, offered: ToolOffer) -> str | None:
         """Return the name or category by which a call needs somebody's consent."""
         names = [offered.name, offered.category, first_word(offered.category or offered.name), category_of(offered)]
         return next((each for each in names if each.casefold() in self._consent), None)
 
-    async def _ask(self, offered: Offered, arguments: Mapping[str, Any]) -> str | None:
+    async def _ask(self, offered: ToolOffer, arguments: Mapping[str, Any]) -> str | None:
         """Ask somebody; `None` when the answer is yes, otherwise what came instead."""
         from anyio import move_on_after  # noqa: PLC0415 - only who asks needs it
 
@@ -191,7 +188,7 @@ class ArgumentRules:
         self._hosts = None if constraints.allowed_domains is None else Hosts(constraints.allowed_domains)
         self._most = math.inf if constraints.max_file_bytes is None else constraints.max_file_bytes
 
-    def crossings(self, offered: Offered, arguments: Mapping[str, Any]) -> Iterator[Refusal]:
+    def crossings(self, offered: ToolOffer, arguments: Mapping[str, Any]) -> Iterator[Refusal]:
         """Yield everything that speaks against these arguments."""
         found = arguments_of(offered, arguments)
         for parameter, value, _ in found:
@@ -245,5 +242,5 @@ def _used_up(limits: Constraints, task: TaskLimits, used: Resources) -> Iterator
             yield name, why, "finish with what you have, and say what is left to do"
 
 
-def _refused(offered: Offered, rule: str, why: str, remedy: str) -> Verdict:
+def _refused(offered: ToolOffer, rule: str, why: str, remedy: str) -> Verdict:
     return Verdict(outcome="refused", refusal=Refusal(tool=offered.name, rule=rule, why=why, remedy=remedy))

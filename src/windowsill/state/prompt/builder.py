@@ -9,17 +9,16 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from windowsill.archive.embeddings import Embedder
 from windowsill.errors import InputError, SettingError
-from windowsill.models.model import SizeClass
+from windowsill.models.catalog import SizeClass
+from windowsill.search.embeddings import Embedder
+from windowsill.state.layers import LAYERS, Phase, State
 from windowsill.state.prompt.catalogue import CATALOGUE, LAYER_OF_TAG, PLACES, Kind, Limits, Single
 from windowsill.state.prompt.fit import FittedText, Item, Piece, fit, write_fitting
 from windowsill.state.prompt.formats import Formatter, MarkdownFormatter, Rendered, XmlFormatter
 from windowsill.state.prompt.selection import Goal, Selection
 from windowsill.state.prompt.update import WITHHELD, Update, compare, write_update
-from windowsill.state.runtime import Phase
 from windowsill.state.shares import Shares, allocate
-from windowsill.state.state import LAYERS, State
 
 FormatName: TypeAlias = Literal["xml", "markdown"]
 

@@ -12,13 +12,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.state.evidence import Observation
+from windowsill.state.layers import Observation, Policy, State, Step, TaskLimits
 from windowsill.state.prompt.formats import Node, clean
 from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
-from windowsill.state.state import State
-from windowsill.state.system import Policy
-from windowsill.state.task import TaskLimits
-from windowsill.state.work import Step
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

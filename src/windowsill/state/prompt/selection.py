@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from windowsill.archive.embeddings import Embedder
-from windowsill.archive.ranking import relevance
+from windowsill.search.embeddings import Embedder
+from windowsill.search.ranking import relevance
+from windowsill.state.layers import State
 from windowsill.state.prompt.catalogue import PLACES, Kind, Limits, node_of
 from windowsill.state.prompt.fit import Item
 from windowsill.state.prompt.formats import Formatter, Rendered, clean
-from windowsill.state.state import State
 
 NAMELESS = "="
 """Stands between a path and a digest that serves as a key: where a key stands, any sign may be its first."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from windowsill.state.layers import State
 from windowsill.state.prompt.catalogue import CATALOGUE, PLACES, WHOLE, Single
 from windowsill.state.prompt.fit import Item, ItemSet, Piece, write_fitting
 from windowsill.state.prompt.formats import Formatter, Node, Rendered, clean
 from windowsill.state.prompt.selection import Selection
-from windowsill.state.state import State
 
 ROOT = "context_update"
 

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from windowsill.state.tools.arguments import Refusal
 from windowsill.state.tools.narrowing import Narrow
-from windowsill.state.tools.projection import Change, Decided, Hidden, Offered, Projected, Projection
+from windowsill.state.tools.projection import Change, Hidden, Projection, ToolDecision, ToolOffer, ToolSelection
 
-__all__ = ["Change", "Decided", "Hidden", "Narrow", "Offered", "Projected", "Projection", "Refusal"]
+__all__ = ["Change", "Hidden", "Narrow", "Projection", "Refusal", "ToolDecision", "ToolOffer", "ToolSelection"]

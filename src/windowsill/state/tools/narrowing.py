@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.formats.tool_schemas import with_schema
 from windowsill.messages import Tool
-from windowsill.state.runtime import Environment, known_environments, listed
+from windowsill.providers.request_fields import with_schema
+from windowsill.state.layers import Environment, known_environments, listed
 from windowsill.state.tools.arguments import (
     DEEPEST,
     ArgumentChecker,

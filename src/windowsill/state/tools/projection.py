@@ -14,23 +14,23 @@ import msgspec
 from windowsill.errors import InputError, SettingError
 from windowsill.messages import Tool
 from windowsill.models import Prices
-from windowsill.state.runtime import (
+from windowsill.state.layers import (
     ENVIRONMENTS,
     PERMISSIONS,
     PHASES,
     Environment,
     Permission,
     Phase,
+    State,
     known_environment,
     known_environments,
     known_permissions,
     known_phase,
     listed,
 )
-from windowsill.state.state import State
 from windowsill.state.tools.arguments import Refusal, list_names
 from windowsill.state.tools.narrowing import Narrow, NarrowedTool
-from windowsill.tokens.definitions import json_text
+from windowsill.tokens.framing import json_text
 
 BUDGET = 2_000
 """Tokens of definitions in a request."""
@@ -81,7 +81,7 @@ REMEDIES: dict[str, str] = {
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
 
 
-class Offered(msgspec.Struct, frozen=True):
+class ToolOffer(msgspec.Struct, frozen=True):
     """A tool with what decides whether a model sees it."""
 
     tool: Tool
@@ -128,7 +128,7 @@ def first_word(name: str) -> str:
     return found[0].lower() if found else name
 
 
-def category_of(offered: Offered, categories: Collection[str] = KNOWN) -> str:
+def category_of(offered: ToolOffer, categories: Collection[str] = KNOWN) -> str:
     """Return the category of a tool: as stated, by the first word of that, or by the first word of its name."""
     stated = offered.category
     for name in (stated, first_word(stated), first_word(stated or offered.name)):
@@ -145,7 +145,7 @@ class Hidden(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
+class ToolDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision as a plain value, to be recorded."""
 
     phase: Phase
@@ -190,11 +190,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return self.extra / self.masking_cost if self.masking_cost else math.inf
 
 
-class Projected:
+class ToolSelection:
     """The tools of a request. In mode `mask` they are all there, and `allows` refuses those that are hidden."""
 
     def __init__(
-        self, decided: Decided, *, tools: tuple[Tool, ...], by_name: Mapping[str, NarrowedTool], masking: int
+        self, decided: ToolDecision, *, tools: tuple[Tool, ...], by_name: Mapping[str, NarrowedTool], masking: int
     ) -> None:
         self.decided = decided
         self.tools = tools
@@ -223,7 +223,7 @@ class Projected:
             raise InputError(f"there is no tool {name!r}", remedy="ask `allows` before running a call")
         return self._by_name[name].fill(given)
 
-    def change(self, before: Projected | None, *, cached_tokens: int, prices: Prices) -> Change:
+    def change(self, before: ToolSelection | None, *, cached_tokens: int, prices: Prices) -> Change:
         """Price sending these tools after those of `before`, with so many tokens in the provider's cache.
 
         `cached_tokens` is what the cache holds of the last request, its tool definitions included.
@@ -264,7 +264,7 @@ class Projection:
 
     def __init__(
         self,
-        offered: Iterable[Offered | Tool],
+        offered: Iterable[ToolOffer | Tool],
         *,
         count: Callable[[str], int],
         phases: Mapping[str, Iterable[str]] | None = None,
@@ -298,9 +298,9 @@ class Projection:
         self._counted: dict[int, tuple[Tool, int]] = {}
         self.offer(offered)
 
-    def offer(self, offered: Iterable[Offered | Tool]) -> None:
+    def offer(self, offered: Iterable[ToolOffer | Tool]) -> None:
         """Offer other tools from now on; those that were offered before are not counted again."""
-        offers = [each if isinstance(each, Offered) else Offered(each) for each in offered]
+        offers = [each if isinstance(each, ToolOffer) else ToolOffer(each) for each in offered]
         names = [each.name for each in offers]
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise InputError(f"the tool {twice[0]!r} is offered twice", remedy="offer each tool once, under its name")
@@ -322,9 +322,9 @@ class Projection:
         }
         self._groups = list(groups)
         self._ranked = [each.name for each in sorted(offers, key=lambda each: -each.priority)]
-        self._kept: dict[object, Projected] = {}
+        self._kept: dict[object, ToolSelection] = {}
 
-    def project(self, state: State) -> Projected:
+    def project(self, state: State) -> ToolSelection:
         """Choose the tools for this state; the very same result while what decides does not change."""
         runtime = state.runtime
         urgent = _is_urgent(state)
@@ -356,14 +356,14 @@ class Projection:
 
     def _decide(
         self, phase: Phase, environment: Environment, permissions: tuple[Permission, ...], *, urgent: bool
-    ) -> Projected:
+    ) -> ToolSelection:
         definitions = self._definitions[environment]
         hidden = self._hide(phase, environment, self._held(permissions))
         self._make_room(definitions.tokens, hidden, urgent=urgent)
         callable = [each for name, each in definitions.by_name.items() if name not in hidden]
         tokens = sum(definitions.tokens[each.name] for each in callable)
         masked = self.mode == "mask"
-        decided = Decided(
+        decided = ToolDecision(
             phase=phase,
             environment=environment,
             permissions=tuple(each for each in PERMISSIONS if each in permissions),
@@ -375,7 +375,7 @@ class Projection:
             tokens=definitions.total if masked else tokens,
         )
         tools = definitions.tools if masked else tuple(each.tool for each in callable)
-        return Projected(decided, tools=tools, by_name=definitions.by_name, masking=definitions.total - tokens)
+        return ToolSelection(decided, tools=tools, by_name=definitions.by_name, masking=definitions.total - tokens)
 
     def _held(self, given: Iterable[Permission]) -> frozenset[Permission]:
         """Return these permissions and all that they bring with them."""

@@ -5,13 +5,51 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from windowsill.errors import StoreError
-from windowsill.store.sqlite import forks
-from windowsill.store.sqlite.faults import translated
+from windowsill.store.sqlite.errors import translated
+
+
+class Pausable(Protocol):
+    """What holds connections."""
+
+    def pause(self) -> bool:
+        """Close all connections and keep new calls waiting; false when a running call did not end in time."""
+
+    def resume(self) -> None:
+        """Let calls go on."""
+
+
+_watched: weakref.WeakSet[Pausable] = weakref.WeakSet()
+_paused: list[Pausable] = []
+
+
+def watch(holder: Pausable) -> None:
+    """Pause a holder of connections around every fork, for as long as it lives."""
+    _watched.add(holder)
+    _register()
+
+
+@cache
+def _register() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_pause, after_in_parent=_resume, after_in_child=_resume)
+
+
+def _pause() -> None:
+    _paused.extend(holder for holder in list(_watched) if holder.pause())
+
+
+def _resume() -> None:
+    while _paused:
+        _paused.pop().resume()
+
 
 BUSY_SECONDS = 10.0
 """How long to wait for another process: far longer than any commit, short enough that a user still waits."""
@@ -52,7 +90,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._start_afresh()
-        forks.watch(self)
+        watch(self)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -14,7 +14,7 @@ import msgspec
 
 from windowsill.errors import DamagedError
 from windowsill.store.search_index import APART, Filters, Indexed, Passage, PassageFacts
-from windowsill.store.sqlite.faults import translated
+from windowsill.store.sqlite.errors import translated
 from windowsill.store.sqlite.migrate import split
 from windowsill.store.statements import migrations, statements
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,58 @@ import msgspec
 from windowsill.errors import ConflictError, DamagedError, LockedError
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import Lock, SessionInfo
-from windowsill.store.lease import in_force
-from windowsill.store.rules import check_batch, check_extras, check_name, duplicate, no_session
+from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
+from windowsill.store.lock import in_force
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
-from windowsill.store.sqlite.health import problems
-from windowsill.store.sqlite.opening import make_ready
-from windowsill.store.sqlite.rows import to_entry, to_row
+from windowsill.store.sqlite.migrate import make_ready
 from windowsill.store.sqlite.search_index import SQLiteIndex
 from windowsill.store.statements import migrations, statements
+
+_WHOLE = (int, int, str, str, float, bytes, bytes, bytes, bytes)
+_META = (*_WHOLE[:6], type(None), *_WHOLE[7:])
+
+
+def to_entry(row: Sequence[Any], path: Path) -> Entry:
+    """The entry a row holds; overwritten pages can give any type, which the hash chain could not even compare."""
+    if tuple(map(type, row)) not in (_WHOLE, _META):
+        raise DamagedError(
+            f"{path}: an entry is not what was written (number {row[0]!r})",
+            remedy="put a backup in its place, or run `windowsill sessions verify` to see what is left",
+            path=path,
+        )
+    return Entry(*row)
+
+
+def to_row(key: int, entry: Entry) -> tuple[object, ...]:
+    """The parameters of `insert_entry`."""
+    return (
+        key,
+        entry.seq,
+        entry.parent,
+        entry.kind,
+        entry.id,
+        entry.at,
+        entry.meta,
+        entry.hash,
+        entry.body_hash,
+    )
+
+
+def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
+    """One line for each: SQLite's own check of the file, then rows that lack their counterpart."""
+    found = [text for (text,) in db.execute("PRAGMA quick_check") if text != "ok"]
+    found += [
+        f"a row of {table} belongs to no {parent}" for table, _, parent, _ in db.execute("PRAGMA foreign_key_check")
+    ]
+    found += [
+        f"session {id!r} has {count} entries, but its last one is number {last}"
+        for id, count, last in db.execute(sql["gaps"], (session,))
+    ]
+    (strays,) = db.execute(sql["stray_bodies"]).fetchone()
+    if strays:
+        found.append(f"{strays} bodies belong to no entry")
+    return found
+
 
 LARGE_BLOB = 65_536
 """Bytes above which a blob is read page by page: a row that holds it would be put together in memory first."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from windowsill.testing.protocols.anthropic import AnthropicMessages
-from windowsill.testing.protocols.chat import OpenAIChat
-from windowsill.testing.protocols.dialect import BAD_REQUEST, Dialect, Proof, RefusedError, Route, Task, Told
+from windowsill.testing.protocols.base import BAD_REQUEST, Dialect, Proof, RefusedError, Route, Task, Told
 from windowsill.testing.protocols.gemini import Gemini
-from windowsill.testing.protocols.responses import OpenAIResponses
-from windowsill.testing.signing import Signer
+from windowsill.testing.protocols.openai_chat import OpenAIChat
+from windowsill.testing.protocols.openai_responses import OpenAIResponses
+from windowsill.testing.provider_rules import Signer
 
 __all__ = [
     "BAD_REQUEST",

@@ -9,13 +9,11 @@ from urllib.parse import unquote
 
 import msgspec
 
-from windowsill.formats.gemini import PLACEHOLDER, SKIP
-from windowsill.formats.gemini.spelling import camel
 from windowsill.messages import Block
-from windowsill.testing.managing import Managed, Place
-from windowsill.testing.protocols.dialect import Dialect, Proof, RefusedError, Route, Task, Told
-from windowsill.testing.protocols.pieces import data, pieces
-from windowsill.testing.signing import Verdict
+from windowsill.providers.gemini import PLACEHOLDER, SKIP
+from windowsill.providers.gemini.tools import camel
+from windowsill.testing.protocols.base import Dialect, Proof, RefusedError, Route, Task, Told, data, pieces
+from windowsill.testing.provider_rules import Managed, Place, Verdict
 
 _PATH = re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)")
 

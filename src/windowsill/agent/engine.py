@@ -1,0 +1,213 @@
+"""The engine: the object that runs an agent on a session, one at a time for each session."""
+
+from __future__ import annotations
+
+import itertools
+import random as randomness
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio import from_thread
+
+from windowsill import telemetry
+from windowsill.agent.criteria import Validator
+from windowsill.agent.loop import Loop
+from windowsill.agent.models import Model
+from windowsill.agent.models import model as model_of
+from windowsill.agent.models.http import RETRY
+from windowsill.agent.phases import ALL, check_phases
+from windowsill.agent.result import Event, EventLog, Result
+from windowsill.agent.settings import EngineSettings
+from windowsill.agent.tools import AnyTool
+from windowsill.agent.toolset import Toolset
+from windowsill.budget import Size, tokens_of
+from windowsill.errors import InputError, LockedError, SettingError, StoreError, log
+from windowsill.session.checkpoints import Automatic
+from windowsill.session.session import Session
+from windowsill.state.layers import Criterion, Phase
+from windowsill.state.policies import Approve
+from windowsill.state.policies.guard import WAIT, Check
+from windowsill.state.tools import Narrow
+from windowsill.state.tools.projection import Mode
+from windowsill.store.lock import holder_name
+from windowsill.telemetry import names
+
+LAYERS: Size = 0.25
+"""The share of a request that the state may take."""
+
+NO_RETRIES = msgspec.structs.replace(RETRY, retries=0)
+"""A fault that may pass is retried by the run, which emits an event: not by both."""
+
+MAX_TURNS = 200
+"""Model calls in one run."""
+
+LEASE = 60.0
+"""Seconds after which the lock of a machine that is gone is free again; that of a dead process of ours is at once."""
+
+_runs = itertools.count(1)
+
+
+class Engine:
+    """Runs an agent on a session.
+
+    `tools` are functions, or tools made with `@tool`. `system` comes before the agent's role and policies in the system
+    prompt. `approve` is asked before a call that needs somebody's consent; `checks` enforce policies, by their id;
+    `validators` check success criteria, by their id or description; `listen` gets every event. Limits are those of the
+    state: `system.constraints` and `task.limits`.
+    """
+
+    def __init__(  # noqa: PLR0913 - settings are read by name, and most are left alone
+        self,
+        session: Session,
+        *,
+        model: str | Callable[..., Any] | Model,
+        tools: Iterable[AnyTool] = (),
+        system: str = "",
+        phases: Sequence[Phase] = ALL,
+        rules: Iterable[Narrow] = (),
+        tool_mode: Mode = "remove",
+        tool_budget: int | None = 2_000,
+        shown: Mapping[str, Iterable[str]] | None = None,
+        approve: Approve | None = None,
+        approval_seconds: float | None = WAIT,
+        checks: Mapping[str, Check] | None = None,
+        base: Path | str = ".",
+        validators: Mapping[str, Validator] | None = None,
+        listen: Callable[[Event], object] | None = None,
+        max_turns: int = MAX_TURNS,
+        max_output: int = 0,
+        layers: Size = LAYERS,
+        checkpoints: Automatic | None = Automatic(),  # noqa: B008 - a frozen value
+        snapshots: bool | Path | str = False,
+        history_tools: bool = True,
+        own_tools: bool = True,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        random: Callable[[], float] = randomness.random,
+    ) -> None:
+        if max_turns < 1:
+            raise SettingError("max_turns", max_turns, "1 or more")
+        if max_output < 0:
+            raise SettingError("max_output", max_output, "tokens above 0, or 0 to leave it to the provider")
+        tokens_of(layers, session.model.window, "layers")
+        self.session = session
+        self.model = model_of(model, manners=NO_RETRIES) if isinstance(model, str) else model_of(model)
+        self._listen = listen
+        self._busy = threading.Lock()
+        self._loop: Loop | None = None
+        self._layers = layers
+        if snapshots:
+            # Raised now, not at the first checkpoint: a session in memory has no folder for them.
+            session.snapshot_folder(None if snapshots is True else snapshots)
+        self._settings = EngineSettings(
+            model=self.model,
+            toolset=Toolset(
+                session,
+                tools,
+                rules=rules,
+                mode=tool_mode,
+                budget=tool_budget,
+                shown=shown,
+                history=history_tools,
+                own=own_tools,
+            ),
+            system=system,
+            phases=check_phases(phases),
+            validators=dict(validators or {}),
+            max_turns=max_turns,
+            max_output=max_output,
+            base=Path(base),
+            approve=approve,
+            approval_seconds=approval_seconds,
+            checks=dict(checks or {}),
+            checkpoints=checkpoints,
+            snapshots=snapshots,
+            sleep=sleep,
+            random=random,
+        )
+
+    async def run(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = ()) -> Result:
+        """Run a task to its end and return how it ended; whatever goes wrong is in the result, and nothing is lost.
+
+        A run that was interrupted is taken up by `run()`, or by `run` with the same task again. Only a mistake in this
+        call, another engine at work on the session, and a cancellation from outside are raised.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise InputError(
+                "this engine is running already", remedy="wait for it, or make another session for the task"
+            )
+        try:
+            events = EventLog(self._listen)
+            loop = self._loop = Loop(self.session, self._settings, events)
+            span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
+            telling = self.session.composer.show_state(self._layers, apart=("system",))
+            async with hold_session(self.session, loop), self.model.opened():
+                with span, telling:
+                    loop.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
+                    result = await loop.run()
+                    span.set(status=result.status)
+            data = {"status": result.status, "turns": result.turns}
+            events.emit(Event(kind="ended", text=result.error or result.text, data=data))
+            return result
+        finally:
+            self._loop = None
+            self._busy.release()
+
+    def run_sync(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = ()) -> Result:
+        """Run a task like `run`, from code without an event loop or inside one."""
+
+        async def go() -> Result:
+            return await self.run(task, criteria=criteria)
+
+        with from_thread.start_blocking_portal() as portal:
+            return portal.call(go)
+
+    def cancel(self) -> None:
+        """End the run: at once from the thread that runs it, else after the step at hand. It can be taken up again."""
+        if self._loop is not None:
+            self._loop.cancel()
+
+
+@asynccontextmanager
+async def hold_session(session: Session, loop: Loop) -> AsyncIterator[None]:
+    """Hold a session's lock and renew it; raise `LockedError` when another holds it, end the loop when it is lost."""
+    # Two runs in one thread are two holders all the same.
+    holder = f"{holder_name()}-{next(_runs)}"
+    session.hold(holder, seconds=LEASE)
+    raised: Exception | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_renew, session, holder, loop)
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised below: through the group it would be one of a group
+                raised = error
+            tasks.cancel_scope.cancel()
+    finally:
+        _release(session, holder)
+    if raised is not None:
+        raise raised
+
+
+async def _renew(session: Session, holder: str, loop: Loop) -> None:
+    while True:
+        await anyio.sleep(LEASE / 3)
+        try:
+            session.hold(holder, seconds=LEASE)
+        except LockedError as error:
+            loop.lose_session(error)
+            return
+        except StoreError as error:
+            log.warning("the lock of session %s was not renewed: %s", session.id, error)
+
+
+def _release(session: Session, holder: str) -> None:
+    try:
+        session.release(holder)
+    except StoreError as error:
+        # It ends by itself; the result of the run is worth more.
+        log.warning("the lock of session %s was not given back: %s", session.id, error)

@@ -1,0 +1,134 @@
+"""The limits of a run: what the task has used, which limit is reached, and a model that repeats itself."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill.agent.models import Model
+from windowsill.agent.run_tool import Outcome
+from windowsill.errors import UnknownModelError
+from windowsill.messages import Reply
+from windowsill.models import Prices, find, prices
+from windowsill.session.session import Session
+from windowsill.state.layers import Resources, State
+
+WARN_AFTER = 3
+"""The same call with the same result so often in a row, and the model is told."""
+
+STUCK_AFTER = 6
+"""So often, and the run ends."""
+
+LONGEST_CYCLE = 4
+"""Answers in a cycle: a model may also alternate between a few calls."""
+
+
+class RepeatDetector:
+    """Notices answers that repeat: the same calls with the same results, also in cycles of a few."""
+
+    def __init__(self) -> None:
+        self._past: list[bytes] = []
+
+    def add(self, outcomes: Sequence[Outcome]) -> int:
+        """Count how often the calls that just ran were run in a row, alone or as a cycle of a few."""
+        facts = [(each.call.name, each.call.arguments, each.text, each.is_error) for each in outcomes]
+        self._past.append(hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16).digest())
+        del self._past[: -STUCK_AFTER * LONGEST_CYCLE]
+        return max(self._times(size) for size in range(1, LONGEST_CYCLE + 1))
+
+    def reset(self) -> None:
+        """Begin anew: something else happened."""
+        self._past.clear()
+
+    def _times(self, size: int) -> int:
+        last, times = self._past[-size:], 1
+        while self._past[-size * (times + 1) : -size * times] == last:
+            times += 1
+        return times if len(last) == size else 0
+
+
+class UsageMeter:
+    """Counts tokens, calls, dollars and time of a run, on top of what its task has used before."""
+
+    def __init__(self, session: Session, model: Model) -> None:
+        self._session = session
+        self._model = model
+        self._began = time.monotonic()
+        self._seconds_before = 0.0
+        self._price: Prices | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that this run has taken."""
+        return time.monotonic() - self._began
+
+    def begin(self, seconds_before: float) -> None:
+        """Count on top of the seconds that earlier runs of the task have taken."""
+        self._seconds_before = seconds_before
+
+    def used(self, reply: Reply | None = None) -> Resources:
+        """Return what the task has used by now, including this reply."""
+        used = self._session.state.value.runtime.resources
+        used = msgspec.structs.replace(used, seconds=self._seconds_before + self.seconds)
+        if reply is None:
+            return used
+        used = msgspec.structs.replace(used, model_calls=used.model_calls + 1)
+        if reply.usage is None:
+            return used
+        usage, price = reply.usage, self._prices
+        return msgspec.structs.replace(
+            used,
+            input=used.input + usage.input + usage.cache_write,
+            output=used.output + usage.output,
+            cached=used.cached + usage.cache_read,
+            cost=used.cost + (price.cost(usage) if price.known else 0.0),
+        )
+
+    def unpriced_model(self, state: State) -> str:
+        """Name the model whose prices are unknown although the state limits the cost; empty when all is well."""
+        limits = (state.system.constraints.max_cost, state.task.limits.max_cost)
+        limited = any(limit is not None for limit in limits)
+        return "" if not limited or self._prices.known else self._model.name or self._session.model.name
+
+    @property
+    def _prices(self) -> Prices:
+        """The prices of the model that is asked, which may be another than the session's."""
+        if self._price is None:
+            session, name = self._session.model, self._model.name
+            try:
+                model = session if not name or name == self._session.settings.model else find(name)
+            except UnknownModelError:
+                model = session
+            self._price = prices(model)
+        return self._price
+
+
+def max_seconds(state: State) -> float | None:
+    """Return how long the task may take in all; `None` when nothing limits it."""
+    limits = (state.system.constraints.max_seconds, state.task.limits.max_seconds)
+    return min((each for each in limits if each is not None), default=None)
+
+
+def reached_limit(state: State, *, seconds: float, turns: int, max_turns: int) -> str:
+    """Describe the limit that is reached and what to do about it; empty when none is.
+
+    `seconds` is the time that the task has taken, earlier runs included; `turns` are the model calls of this run.
+    """
+    used, system, task = state.runtime.resources, state.system.constraints, state.task.limits
+    if turns >= max_turns:
+        return f"the limit of {max_turns:,} model calls in one run is reached; run it again, or raise max_turns"
+    limits = (
+        ("seconds", seconds, system.max_seconds, "system.constraints.max_seconds"),
+        ("seconds", seconds, task.max_seconds, "task.limits.max_seconds"),
+        ("dollars", used.cost, system.max_cost, "system.constraints.max_cost"),
+        ("dollars", used.cost, task.max_cost, "task.limits.max_cost"),
+        ("tool calls", used.tool_calls, system.max_tool_calls, "system.constraints.max_tool_calls"),
+    )
+    for unit, value, most, path in limits:
+        # Without any calls allowed a model may still answer; its calls are refused.
+        if most is not None and value >= most and (most or unit != "tool calls"):
+            return f"the limit of {most:,g} {unit} is reached; raise {path} and run it again"
+    return ""

@@ -1,0 +1,277 @@
+"""Bodies of requests and answers: what a request needs besides the conversation, and how an answer is read or made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from windowsill import providers
+from windowsill.agent.models.base import Asked, Delta, Model
+from windowsill.errors import FormatError, UnknownModelError
+from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
+from windowsill.models import find
+from windowsill.providers import ProviderSpec
+from windowsill.providers.events import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
+from windowsill.providers.faults import ModelError, reported_error
+from windowsill.providers.gemini.tools import camel
+from windowsill.providers.wire import Fields, any_decoder, decode, encode, fields_decoder, join_body, take_out
+
+NO_NAME = "unknown"
+"""The model of an answer where nobody says one: the providers' own clients want some name."""
+
+
+# Requests
+
+
+def request_fields(model: Model, max_output: int) -> dict[str, Any]:
+    """The fields of the body: the limit of the answer, and whether it is streamed."""
+    spec = providers.get(model.format).spec
+    if spec.config_field:
+        return {spec.config_field: {spec.limit_field(): max_output}} if max_output else {}
+    fields: dict[str, Any] = {}
+    if most := max_output or spec.default_limit:
+        fields[model.limit_field or limit_field(model.format, model.name)] = most
+    if model.stream:
+        fields["stream"] = True
+        if spec.stream_usage_option:
+            fields["stream_options"] = {"include_usage": True}
+    return fields
+
+
+def complete_body(body: bytes, format: str, *, model: str, max_output: int, limit_field: str, stream: bool) -> bytes:
+    """A composed body with what the model needs to be asked; its messages stay byte for byte.
+
+    An empty `model` leaves the one that is there, and so does a `max_output` of 0. A limit that the body states itself
+    keeps its name, and is only ever lowered: the window has no room for more than `max_output`.
+    """
+    spec = providers.get(format).spec
+    under = spec.messages_field
+    fields, items = take_out(body, under)
+    if spec.config_field:
+        changed = _set_config_limit(fields, spec, max_output)
+    else:
+        changed = _set_model(fields, spec, model, max_output)
+        if not changed.keys() & set(spec.limit_fields) and (most := max_output or spec.default_limit):
+            changed[limit_field] = _raw(most)
+        changed = _set_stream(changed, spec, stream=stream)
+    if changed == fields:
+        # What was composed with all of it is sent as it was recorded.
+        return body
+    return encode(changed) if items is None else join_body(changed, items, under.encode())
+
+
+def decoded_request(asked: Asked, format: str, name: str) -> dict[str, Any]:
+    """The decoded request, complete but for streaming, for those who ask without an address."""
+    known = name or (asked.payload.model.name if asked.payload.model is not None else "")
+    body = complete_body(
+        asked.payload.body(format),
+        format,
+        model=name,
+        max_output=asked.max_output,
+        limit_field=limit_field(format, known),
+        stream=False,
+    )
+    request: dict[str, Any] = decode(any_decoder, body)
+    return request
+
+
+def limit_field(format: str, model: str) -> str:
+    """The name of the limit where no address tells it: OpenAI's own models refuse the older one."""
+    spec = providers.get(format).spec
+    return spec.limit_field(newest=bool(spec.vendor) and _maker(model) == spec.vendor)
+
+
+def _maker(model: str) -> str:
+    try:
+        return find(model).provider if model else ""
+    except UnknownModelError:
+        return ""
+
+
+def _set_model(fields: Fields, spec: ProviderSpec, model: str, max_output: int) -> Fields:
+    named = {"model": _raw(model)} if model else {}
+    limits = {name: _lower(fields[name], max_output) for name in spec.limit_fields if _is_set(fields, name)}
+    rest = {key: value for key, value in fields.items() if key not in spec.limit_fields}
+    return {**named, **rest, **named, **limits}
+
+
+def _set_stream(fields: Fields, spec: ProviderSpec, *, stream: bool) -> Fields:
+    kept = {key: value for key, value in fields.items() if key not in {"stream", "stream_options"}}
+    if not stream:
+        return kept
+    kept["stream"] = _raw(value=True)
+    stated = decode(any_decoder, fields.get("stream_options", b"null"), "stream_options")
+    options = stated if isinstance(stated, dict) else {}
+    if spec.stream_usage_option:
+        options = {"include_usage": True, **options}
+    return {**kept, "stream_options": _raw(options)} if options else kept
+
+
+def _set_config_limit(fields: Fields, spec: ProviderSpec, max_output: int) -> Fields:
+    """The limit in its place; whether to stream is said by the address."""
+    rest = {key: value for key, value in fields.items() if key != "stream"}
+    if not max_output:
+        return rest
+    config, limited = spec.config_field, spec.limit_field()
+    spelled = next((key for key in rest if config in camel({key: key})), config)
+    given = decode(fields_decoder, rest[spelled], spelled) if _is_set(rest, spelled) else {}
+    name = next((key for key in given if limited in camel({key: key})), limited)
+    limit = _lower(given[name], max_output) if _is_set(given, name) else _raw(max_output)
+    return {**rest, spelled: _raw({**given, name: limit})}
+
+
+def _is_set(fields: Fields, name: str) -> bool:
+    return name in fields and bytes(fields[name]) != b"null"
+
+
+def _lower(stated: msgspec.Raw, most: int) -> msgspec.Raw:
+    value = decode(any_decoder, stated)
+    return _raw(most) if most and isinstance(value, int) and value > most else stated
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(encode(value))
+
+
+# Answers
+
+
+def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> list[Message]:
+    """The messages of a whole answer, as a session will read them; `ModelError` when it is none."""
+    try:
+        providers.get(format).read_reply(body)
+        messages = providers.read_added(body, format=format).messages
+    except FormatError as error:
+        what = f"the answer is not in its format: {hide_keys(error.what)}"
+        unread = ModelError("malformed", what, remedy="check the address and the format")
+        raise reported_error(body, hide_keys) or unread from None
+    if not messages or any(message.role != "assistant" for message in messages):
+        what = "the answer holds no message of the assistant"
+        raise ModelError("malformed", what, remedy="check the address and the format")
+    return messages
+
+
+def has_content(messages: list[Message]) -> bool:
+    """Whether an answer has words or a call; reasoning alone, without its end, is of no use to anybody."""
+    return any(message.text.strip() or any(call.name for call in message.calls) for message in messages)
+
+
+def deltas(messages: list[Message]) -> Iterator[Delta]:
+    """What a listener hears of an answer that came in one piece."""
+    for message in messages:
+        for block in message.blocks:
+            match block:
+                case Text(text=text) if text:
+                    yield Delta("text", text)
+                case Reasoning(text=text) if text:
+                    yield Delta("reasoning", text)
+                case ToolUse(name=name, arguments=arguments):
+                    yield Delta("tool_call", name)
+                    yield Delta("tool_call", arguments)
+
+
+def delta_of(event: Event) -> Delta | None:
+    """What a listener hears of an event, if anything."""
+    match event:
+        case TextDelta(text=text):
+            return Delta("text", text)
+        case ReasoningDelta(text=text):
+            return Delta("reasoning", text)
+        case CallStarted(name=name):
+            return Delta("tool_call", name)
+        case CallDelta(arguments=arguments):
+            return Delta("tool_call", arguments)
+    return None
+
+
+def render_reply(
+    message: Message, format: str, *, model: str = "", usage: Usage | None = None, whole: bool = True
+) -> bytes:
+    """The answer that holds this message; one that is not `whole` does not say that it ended."""
+    # Of the dialects of a chat only requests differ.
+    chunks = providers.get("openai" if format in providers.DIALECTS else format).render_message(message)
+    id = hashlib.blake2b(b"".join(chunks), digest_size=8).hexdigest()
+    used = {} if usage is None else _USAGES[format](usage)
+    named = {"model": model or NO_NAME}
+    match format:
+        case "anthropic":
+            reason = ("tool_use" if message.calls else "end_turn") if whole else None
+            said = decode(fields_decoder, chunks[0])
+            ended = {"stop_reason": reason, "stop_sequence": None}
+            return encode({"id": f"msg_{id}", "type": "message", **named, **said, **ended, **used})
+        case "responses":
+            status = "completed" if whole else "incomplete"
+            items = [
+                _item(decode(fields_decoder, chunk), f"{id}_{place}", status) for place, chunk in enumerate(chunks)
+            ]
+            around = {"created_at": 0, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+            head = {"id": f"resp_{id}", "object": "response", "status": status}
+            return encode({**head, **around, **named, "output": items, **used})
+        case "gemini":
+            finish = {"finishReason": "STOP"} if whole else {}
+            candidate = {"content": msgspec.Raw(chunks[0]), "index": 0, **finish}
+            return encode({"candidates": [candidate], "modelVersion": named["model"], "responseId": id, **used})
+        case _:
+            reason = ("tool_calls" if message.calls else "stop") if whole else None
+            choice = {"index": 0, "message": msgspec.Raw(chunks[0]), "logprobs": None, "finish_reason": reason}
+            head = {"id": f"chatcmpl-{id}", "object": "chat.completion"}
+            return encode({**head, "created": 0, **named, "choices": [choice], **used})
+
+
+def _item(item: Fields, id: str, status: str) -> dict[str, Any]:
+    """An item as it is answered: words stand in parts, which they do not in a request."""
+    if "type" in item:
+        return {"id": f"fc_{id}", "status": status, **item}
+    part = {"type": "output_text", "text": decode(any_decoder, item["content"]), "annotations": []}
+    return {"id": f"msg_{id}", "type": "message", "status": status, "role": "assistant", "content": [part]}
+
+
+def _anthropic(usage: Usage) -> dict[str, Any]:
+    return {
+        "usage": {
+            "input_tokens": usage.input,
+            "cache_creation_input_tokens": usage.cache_write,
+            "cache_read_input_tokens": usage.cache_read,
+            "output_tokens": usage.output,
+        }
+    }
+
+
+def _chat(usage: Usage) -> dict[str, Any]:
+    return {
+        "usage": {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.output,
+            "total_tokens": usage.total,
+            "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+        }
+    }
+
+
+def _responses(usage: Usage) -> dict[str, Any]:
+    return {
+        "usage": {
+            "input_tokens": usage.prompt,
+            "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+            "output_tokens": usage.output,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.total,
+        }
+    }
+
+
+def _gemini(usage: Usage) -> dict[str, Any]:
+    return {
+        "usageMetadata": {
+            "promptTokenCount": usage.prompt,
+            "cachedContentTokenCount": usage.cache_read,
+            "candidatesTokenCount": usage.output,
+            "totalTokenCount": usage.total,
+        }
+    }
+
+
+_USAGES = {"anthropic": _anthropic, "openai": _chat, "deepseek": _chat, "responses": _responses, "gemini": _gemini}

@@ -1,0 +1,123 @@
+"""The phases of a task, from planning to done: which one follows, and the instruction for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from windowsill.errors import SettingError
+from windowsill.state.layers import Phase, State
+
+WorkPhases: TypeAlias = tuple[Phase, ...]
+
+ALL: WorkPhases = ("planning", "executing", "reflecting", "verifying")
+"""The phases a task goes through. One in which there is nothing to do is left out."""
+
+MAX_REFLECTIONS = 2
+"""How often one task is reflected on: a model that finds something to improve every time never ends."""
+
+MAX_ROUNDS = 3
+"""How often work goes on after a verification that failed."""
+
+_PLANNING = (
+    "[phase: planning] Look at what is needed and write down a plan with update_plan, or answer at once if there is "
+    "nothing to plan. Nothing is changed in this phase."
+)
+_EXECUTING = "[phase: executing] Carry the task out now. When everything is done, answer with the result."
+_REFLECTING = (
+    "[phase: reflecting] Before this ends: {why}. Judge whether the result holds. If something is left to do, call "
+    "finish with done=false and say what is missing; otherwise give the final result."
+)
+_VERIFYING = (
+    "[phase: verifying] Check each of these with the tools you have, not from memory alone:\n{criteria}\n"
+    "Then call finish: done=true only if all of them hold, otherwise say what is missing."
+)
+_AGAIN = "[phase: executing] The task is not done yet:\n{missing}\nGo on with it."
+
+
+class NextPhase(msgspec.Struct, frozen=True):
+    """The phase that follows, and the instruction for the model; without one the task has ended."""
+
+    phase: Phase
+    text: str = ""
+
+
+class PhaseCounts(msgspec.Struct):
+    """How often a task was reflected on and taken up again in this run."""
+
+    reflections: int = 0
+    rounds: int = 0
+    judged: int = 0
+    """The failures that the last reflection knew of."""
+
+    def count(self, state: State, following: NextPhase) -> None:
+        """Count the step from the phase of this state to the one that follows."""
+        if following.phase == "reflecting":
+            self.reflections += 1
+            self.judged = _failures(state)
+        elif following.phase == "executing" and state.runtime.phase != "planning":
+            self.rounds += 1
+
+
+def check_phases(phases: Sequence[Phase]) -> WorkPhases:
+    """Return the phases in their order; raise `SettingError` for unknown ones."""
+    if "executing" not in phases or any(phase not in ALL for phase in phases):
+        raise SettingError("phases", tuple(phases), f"executing, and any of {', '.join(ALL)}")
+    return tuple(phase for phase in ALL if phase in phases)
+
+
+def first_phase(phases: WorkPhases) -> NextPhase:
+    """Return the phase in which a task begins."""
+    return NextPhase("planning", _PLANNING) if "planning" in phases else NextPhase("executing")
+
+
+def next_phase(state: State, phases: WorkPhases, counts: PhaseCounts, unmet: Sequence[str]) -> NextPhase:
+    """Return what follows an answer without a call; `unmet` are criteria that code found not to hold."""
+    phase = state.runtime.phase
+    if phase == "planning":
+        return NextPhase("executing", _EXECUTING)
+    if unmet:
+        return back_to_work(counts, unmet)
+    why = _reasons_to_reflect(state, counts)
+    if phase == "executing" and why and "reflecting" in phases and counts.reflections < MAX_REFLECTIONS:
+        return NextPhase("reflecting", _REFLECTING.format(why=why))
+    return verify_or_end(state, phases)
+
+
+def verify_or_end(state: State, phases: WorkPhases) -> NextPhase:
+    """Return what follows work that is said to be done: the check of its criteria, or the end."""
+    if state.runtime.phase != "verifying" and state.task.success_criteria and "verifying" in phases:
+        criteria = "\n".join(f"- {each.description}" for each in state.task.success_criteria)
+        return NextPhase("verifying", _VERIFYING.format(criteria=criteria))
+    return NextPhase("completed")
+
+
+def back_to_work(counts: PhaseCounts, missing: Sequence[str]) -> NextPhase:
+    """Return to executing with what is missing; a task that has been sent back too often has failed."""
+    if counts.rounds >= MAX_ROUNDS:
+        return NextPhase("failed")
+    listed = "\n".join(f"- {each}" for each in missing) or "- it was said not to be done"
+    return NextPhase("executing", _AGAIN.format(missing=listed))
+
+
+def phases_until(state: State, following: NextPhase) -> list[Phase]:
+    """List the phases up to the next one: a task that is planned and done at once was carried out in between."""
+    done = following.phase in ("completed", "reflecting", "verifying")
+    return ["executing", following.phase] if done and state.runtime.phase == "planning" else [following.phase]
+
+
+def _failures(state: State) -> int:
+    return sum(1 + failure.retries for failure in state.runtime.failures)
+
+
+def _reasons_to_reflect(state: State, counts: PhaseCounts) -> str:
+    failures = _failures(state)
+    steps = [step.id for step in state.work.plan.steps if step.status in ("pending", "in_progress")]
+    reasons = []
+    if failures > counts.judged:
+        reasons.append(f"{failures - counts.judged} tool calls failed on the way")
+    if steps:
+        reasons.append(f"the plan still has open steps ({', '.join(steps[:10])})")
+    return " and ".join(reasons)

@@ -1,0 +1,236 @@
+"""The tools of one engine: the caller's, the history's, the engine's own, and the choice for each request.
+
+With its own tools the model keeps its plan, remembers, and says when it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from windowsill.agent.run_tool import ToolError
+from windowsill.agent.tools import AnyTool, EngineTool, as_tool, schema_of
+from windowsill.errors import InputError
+from windowsill.messages import Tool
+from windowsill.session.session import Session
+from windowsill.state.changes import Change, Drop, Put, Set
+from windowsill.state.layers import Decision, Fact, Hypothesis, Milestone, State, Status, Step, known_phase
+from windowsill.state.tools import Narrow, Projection, Refusal, ToolSelection
+from windowsill.state.tools.projection import Mode
+
+PLAN, REMEMBER, FINISH = "update_plan", "remember", "finish"
+
+
+class PlanStep(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One step."""
+
+    description: str
+    id: str = ""
+    status: Status = "pending"
+    dependencies: tuple[str, ...] = ()
+
+
+class UpdatePlan(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Write down the plan, or how its steps stand. Give all steps: the plan is replaced."""
+
+    steps: Annotated[list[PlanStep], Meta(min_length=1, max_length=100)]
+
+
+class Remember(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Remember something for the rest of the task, so that it is not lost when old messages leave the context."""
+
+    kind: Literal["fact", "decision", "milestone", "hypothesis"]
+    text: str
+    source: Annotated[str, Meta(description="Where a fact comes from: a file, a command, the user.")] = ""
+    reason: Annotated[str, Meta(description="Why something was decided.")] = ""
+
+
+class Finish(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Say that the task is done, with the result for the user; or that it is not, and what is missing."""
+
+    done: bool
+    result: Annotated[str, Meta(description="What the user gets to read.")]
+    missing: list[str] = []
+
+
+OwnCall: TypeAlias = UpdatePlan | Remember | Finish
+
+_OWN: dict[str, type[OwnCall]] = {PLAN: UpdatePlan, REMEMBER: Remember, FINISH: Finish}
+
+
+class ShownTools:
+    """The tools of one request: those that are always there, and those that the state selects."""
+
+    def __init__(self, always: ToolSelection, given: ToolSelection) -> None:
+        self.always = always
+        self.given = given
+        # What is always there comes first, so that a change of the others leaves most of a cached prefix alone.
+        self.tools = (*always.tools, *given.tools)
+
+    def allows(self, name: str, arguments: Any) -> Refusal | None:
+        """Return `None` when this call may be run, otherwise what to tell the model."""
+        return self._of(name).allows(name, arguments)
+
+    def arguments(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments to run a call with."""
+        return self._of(name).arguments(name, given)
+
+    def _of(self, name: str) -> ToolSelection:
+        return self.always if name in self.always.names else self.given
+
+
+class Toolset:
+    """Tools by name, projected by the state. Those of the engine and of the history are always shown."""
+
+    def __init__(
+        self,
+        session: Session,
+        tools: Iterable[AnyTool],
+        *,
+        rules: Iterable[Narrow] = (),
+        mode: Mode = "remove",
+        budget: int | None,
+        shown: Mapping[str, Iterable[str]] | None = None,
+        history: bool = True,
+        own: bool = True,
+    ) -> None:
+        given = [as_tool(each) for each in tools]
+        for name in shown or ():
+            known_phase(name, "setting 'shown'")
+        always = [*(own_tools() if own else ()), *(_history_tools(session) if history else ())]
+        names = {each.name for each in always}
+        taken = next((each.name for each in given if each.name in names), None)
+        if taken is not None:
+            raise InputError(
+                f"the engine has a tool {taken!r} of its own", remedy="give yours another name, or switch off own_tools"
+            )
+        self._by_name = {each.name: each for each in (*always, *given)}
+        # Neither the budget nor urgency concerns what the engine cannot do without.
+        self._always = Projection(
+            [each.offered for each in always], count=session.count, budget=None, urgent=len(always) or 1
+        )
+        self._given = Projection(
+            [each.offered for each in given],
+            count=session.count,
+            phases=shown,
+            budget=budget,
+            rules=rules,
+            mode=mode,
+        )
+        self._last: ShownTools | None = None
+
+    def get(self, name: str) -> EngineTool | None:
+        """Return a tool by its name."""
+        return self._by_name.get(name)
+
+    def project(self, state: State) -> ShownTools:
+        """Return the tools for this state; the very same object while what decides does not change."""
+        always, given = self._always.project(state), self._given.project(state)
+        last = self._last
+        if last is None or last.always is not always or last.given is not given:
+            last = self._last = ShownTools(always, given)
+        return last
+
+
+def _history_tools(session: Session) -> list[EngineTool]:
+    return [
+        EngineTool(
+            definition=definition,
+            function=_history_call(session, definition.name),
+            category="general",
+            parallel=True,
+            repeatable=True,
+        )
+        for definition in session.tools.tools
+    ]
+
+
+def _history_call(session: Session, name: str) -> Callable[..., str]:
+    def call(**arguments: Any) -> str:
+        answer = session.tools.call(name, arguments)
+        if answer.is_error:
+            raise ToolError(answer.text)
+        return answer.text
+
+    return call
+
+
+# The engine's own tools
+
+
+def own_tools() -> list[EngineTool]:
+    """Return the engine's own tools, which it answers itself: they change the state together with their result."""
+    return [
+        EngineTool(
+            definition=Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema_of(kind, name)),
+            function=_never,
+            category="general",
+            repeatable=True,
+            arguments=kind,
+        )
+        for name, kind in _OWN.items()
+    ]
+
+
+def _never(**_: Any) -> None:
+    raise AssertionError  # pragma: no cover - the engine answers these itself
+
+
+def is_own(tool: EngineTool) -> bool:
+    """Tell whether the engine answers this tool: without its own, those of others may have their names."""
+    return tool.function is _never
+
+
+def read_own_call(name: str, arguments: dict[str, Any]) -> OwnCall:
+    """Read the arguments of a call of one of the engine's own tools."""
+    return msgspec.convert(arguments, _OWN[name])
+
+
+def changes_of(wanted: UpdatePlan | Remember, state: State, call: str) -> tuple[list[Change], str]:
+    """Return the changes of the state and the reply to the model; raise `InputError` when that cannot be."""
+    if isinstance(wanted, UpdatePlan):
+        return _plan_changes(wanted, state)
+    return [_memory_change(wanted, call)], "Remembered."
+
+
+def _plan_changes(wanted: UpdatePlan, state: State) -> tuple[list[Change], str]:
+    steps = [
+        Step(id=id, description=step.description, status=step.status, dependencies=step.dependencies)
+        for id, step in zip(_step_ids(wanted.steps), wanted.steps, strict=True)
+    ]
+    current = next((step.id for step in steps if step.status == "in_progress"), "")
+    dropped = [Drop("work.plan.steps", step.key) for step in state.work.plan.steps]
+    done = sum(step.status == "completed" for step in steps)
+    put = [Put("work.plan.steps", step) for step in steps]
+    reply = f"The plan has {len(steps)} steps, {done} of them done."
+    return [*dropped, *put, Set("work.plan.current", current)], reply
+
+
+def _step_ids(steps: Sequence[PlanStep]) -> list[str]:
+    """Return an id for each step: its own, or its number, which no other may have."""
+    stated = [step.id for step in steps if step.id]
+    twice = next((id for place, id in enumerate(stated) if id in stated[:place]), None)
+    if twice is not None:
+        raise InputError(f"two steps have the id {twice!r}", remedy="give each its own, or none")
+    ids: list[str] = []
+    for place, step in enumerate(steps, start=1):
+        numbers = (str(place), *(f"{place}.{more}" for more in range(2, len(steps) + 2)))
+        ids.append(step.id or next(number for number in numbers if number not in (*stated, *ids)))
+    return ids
+
+
+def _memory_change(wanted: Remember, call: str) -> Change:
+    match wanted.kind:
+        case "fact":
+            source = wanted.source or f"the agent, call {call}"
+            return Put("memory.semantic.facts", Fact(content=wanted.text, source=source, confidence=0.8, relevance=1.0))
+        case "decision":
+            decision = Decision(description=wanted.text, rationale=wanted.reason, relevance=1.0)
+            return Put("memory.episodic.decisions", decision)
+        case "milestone":
+            return Put("memory.episodic.milestones", Milestone(event=wanted.text))
+        case "hypothesis":
+            return Put("work.hypotheses", Hypothesis(description=wanted.text))

@@ -1,0 +1,600 @@
+"""Compose requests: read the parts, set the budget, add context, fold what is too large, render, report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from windowsill import providers, strategies, telemetry
+from windowsill.budget import Budget, Size, budget_for, tokens_of
+from windowsill.compose.check import checked
+from windowsill.compose.model_context import ModelContext
+from windowsill.compose.payload import (
+    FitResult,
+    FoldMade,
+    Payload,
+    RequestParts,
+    RequestSpec,
+    Statistics,
+    parts_key,
+    read_parts,
+)
+from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
+from windowsill.compose.reduce import reductions
+from windowsill.compose.render import Rendered, Rendering
+from windowsill.compose.squeeze import cut_giants, over_limits
+from windowsill.compose.summaries import Source, SummaryQueue
+from windowsill.config import Settings, tuned
+from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
+from windowsill.history.folds import Proposal, touched
+from windowsill.history.head import Call
+from windowsill.journal.messages import write
+from windowsill.journal.writer import JournalWriter, commit_fold
+from windowsill.messages import text_message
+from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
+from windowsill.strategies.guard import guarded
+from windowsill.strategies.sliding_window import SlidingWindow
+from windowsill.telemetry import names
+from windowsill.tokens import Weight
+
+if TYPE_CHECKING:
+    from windowsill.compose.recall import Recalling
+    from windowsill.compose.state_messages import StateMessages
+    from windowsill.search import Archive
+    from windowsill.session.state import SessionState
+
+
+# ruff: noqa: PLC0415 - the state and the archive are loaded by the sessions that use them
+
+MOST_ATTEMPTS = 3
+"""Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
+
+MOST_RECENT = 32
+"""How many requests may wait for their answers at the same time, each to be compared with its own."""
+
+ENVELOPE = 1_024
+"""Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
+
+
+class Sent(NamedTuple):
+    """A composed request, with which the usage and the errors that the provider reports are compared."""
+
+    lens: ModelContext
+    weight: Weight
+    shape: object
+    """Tells it apart from a request that does not continue it."""
+    fields: dict[str, msgspec.Raw]
+    """Its further fields."""
+    tokens: int
+
+
+class Composer:
+    """Composes the requests of one session."""
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        context: ModelContext,
+        settings: Settings,
+        *,
+        strategy: Strategy | None = None,
+        writer: Source | None = None,
+    ) -> None:
+        """Compose for the model of `context`. `settings` are those of the user, before any profile of a model."""
+        self.journal = journal
+        self.context = context
+        """The model composed for, and how its tokens are counted."""
+        self.summaries = SummaryQueue(self._writer(writer), wait=self.settings.wait)
+        self.fixed_tokens = settings.overhead
+        """Tokens of the last request besides its messages."""
+        self.last: Sent | None = None
+        """The last request."""
+        self._user_settings = settings
+        self._own_strategy = guarded(strategy) if strategy is not None else None
+        self._own_writer = writer
+        self._contexts = {settings.model: context}
+        self._strategies: dict[str, Strategy] = {}
+        self._renderers: dict[tuple[str, bool], Rendering] = {}
+        self._parts: RequestParts | None = None
+        self._before: tuple[Rendered, RequestParts] | None = None
+        self._total = 0
+        self._runs = 0
+        self._warned = False
+        self._nothing_to_do: object = None
+        self._state_size: Size | None = None
+        self._recent: dict[str, Sent] = {}
+        # An unknown strategy is refused now, not at the first request.
+        _ = self.strategy
+
+    def _writer(self, given: Source | None) -> Source:
+        return self.settings.writer if given is None or isinstance(given, str) else given
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they hold for the model that is composed for."""
+        return self.context.settings
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy that was given, or the one that the settings name."""
+        if self._own_strategy is not None:
+            return self._own_strategy
+        line = self.settings.strategy
+        if line not in self._strategies:
+            self._strategies[line] = guarded(strategies.get(line))
+        return self._strategies[line]
+
+    @cached_property
+    def state(self) -> SessionState:
+        """The layered state of the session."""
+        from windowsill.session.state import SessionState
+
+        return SessionState(self.journal)
+
+    @cached_property
+    def state_messages(self) -> StateMessages:
+        """Tells the model the layered state."""
+        from windowsill.compose.state_messages import StateMessages
+
+        return StateMessages(self.journal, self.state, self.count)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Search over everything ever said in the session, and in those its `scope` includes."""
+        from windowsill.search import Archive, WordLlama
+
+        settings = self._user_settings
+        embedder = WordLlama() if settings.embedder else None
+        store, session = self.journal.store, self.journal.session
+        return Archive(store, session, scope=settings.scope, embedder=embedder, count=self.count)
+
+    @cached_property
+    def _recall(self) -> Recalling:
+        from windowsill.compose.recall import Recalling
+
+        return Recalling(self.archive)
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text, as a message of its own."""
+        scale = self.journal.scale
+        return scale.tokens(scale.weigh(text_message("user", text)))
+
+    @contextmanager
+    def show_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
+        """Let requests tell the layered state within `size`, unless the settings or the strategy say how much.
+
+        `apart` are layers that the caller puts into the system prompt.
+        """
+        before = (self._state_size, self.state_messages.apart)
+        self._state_size, self.state_messages.apart = size, frozenset(apart)
+        try:
+            yield
+        finally:
+            self._state_size, self.state_messages.apart = before
+
+    def use_model(self, model: str | None) -> None:
+        """Compose for another model from now on; an unknown one is counted like the configured model."""
+        if model is None or model == self.settings.model:
+            return
+        if model not in self._contexts:
+            self._contexts[model] = self._context_for(model)
+        context = self._contexts[model]
+        if context is self.context:
+            return
+        self.context.save()
+        self.context = context
+        writer = self._writer(self._own_writer)
+        if self.summaries.source != writer:
+            self.summaries.close()
+            self.summaries = SummaryQueue(writer, wait=self.settings.wait)
+        self.journal.weigh_with(context.scale)
+        # What was rendered and weighed for the model before says nothing about this one.
+        self._renderers.clear()
+        self._parts = self._before = self.last = None
+
+    def _context_for(self, model: str) -> ModelContext:
+        try:
+            return ModelContext(tuned(msgspec.structs.replace(self._user_settings, model=model)), self.journal.store)
+        except UnknownModelError:
+            if self._user_settings.model is None:
+                raise
+            return self._contexts[self._user_settings.model]
+
+    def parts(self, system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> RequestParts:
+        """Read and weigh the parts that are never cut; the same parts are weighed once."""
+        if (fields := self._provider_fields(format)) is not None:
+            # What the caller states itself is not overruled.
+            rest = {**fields.fields, **rest}
+        key = parts_key(system, tools, rest, format)
+        if self._parts is None or self._parts.key != key:
+            self._parts = read_parts(system, tools, rest, providers.get(format), self.context.scale, key)
+        return self._parts
+
+    def _provider_fields(self, format: str) -> ProviderRequestFields | None:
+        """Return what the strategy asks of the provider; always the same, so that the request only grows."""
+        return self.strategy.ask(format, self.budget(0)) if self.strategy.delegates else None
+
+    def budget(self, fixed: int, *, max_output: int | None = None, stateless: bool = False) -> Budget:
+        """Return the budget of a request whose fixed parts have this many tokens."""
+        found = budget_for(
+            self.context.model,
+            budget=self.settings.budget,
+            high=self.settings.high,
+            low=self.settings.low,
+            max_output=max_output,
+            fixed=fixed,
+            anchored=stateless,
+            ceiling=self.context.ceiling,
+            warn=self.settings.warn,
+        )
+        if self.strategy.layers(found):
+            found = msgspec.structs.replace(found, phase=self.state.value.runtime.phase)
+        return found
+
+    def compose(
+        self,
+        parts: RequestParts,
+        *,
+        format: str,
+        max_output: int | None = None,
+        model_name: str | None = None,
+        stateless: bool = False,
+    ) -> Payload:
+        """Add context, reduce what is too large, render, and record the request."""
+        with telemetry.span(
+            "compose", timed=names.COMPOSE_DURATION, session=self.journal.session, format=format
+        ) as span:
+            view, rules = self.journal.view, providers.get(format).rules
+            if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
+                raise InputError("there is nothing to send yet", remedy="add a message from the user first")
+            spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
+            payload = self._payload(spec, self.fit(spec) if stateless else self._fit_with_context(spec))
+            if span.live:
+                model = self.context.model
+                span.set(
+                    model=model_name or model.name,
+                    provider=names.provider_name(model.provider),
+                    tokens=payload.tokens,
+                    window=model.window,
+                    compacted=payload.compacted or None,
+                )
+            return payload
+
+    def reduce(self, parts: RequestParts, format: str, to: Size | None = None) -> Statistics:
+        """Reduce what is too large already, without a request; with `to`, everything above that."""
+        spec = self._spec(parts, format)
+        if to is not None:
+            goal = tokens_of(to, spec.budget.limit, "to")
+            spec = msgspec.structs.replace(spec, goal=goal, budget=_lowered(spec.budget, goal))
+        return self.fit(spec).statistics
+
+    def prepare(self, parts: RequestParts, format: str) -> None:
+        """Have summaries that will soon be needed written in the background."""
+        self._prepare(self._spec(parts, format))
+
+    def sent_behind(self, message_id: str) -> Sent | None:
+        """Return the last request that ended with this message, if it was not long ago."""
+        return self._recent.get(message_id)
+
+    def _spec(
+        self,
+        parts: RequestParts,
+        format: str,
+        max_output: int | None = None,
+        model_name: str | None = None,
+        *,
+        stateless: bool = False,
+    ) -> RequestSpec:
+        weight = self._fixed_weight(parts)
+        self.fixed_tokens = self.context.scale.tokens(weight) + self.settings.overhead
+        budget = self.budget(self.fixed_tokens, max_output=max_output, stateless=stateless)
+        budget = msgspec.structs.replace(budget, fixed_bytes=weight.bytes + ENVELOPE)
+        if budget.fixed >= budget.limit:
+            raise self._nothing_left(parts, budget)
+        idle = self.strategy.delegates and self._provider_fields(format) is None
+        return RequestSpec(
+            parts=parts,
+            format=format,
+            demands=self.context.model.demands,
+            budget=budget,
+            strategy=SlidingWindow() if idle else self.strategy,
+            model_name=model_name,
+            max_output=max_output,
+            stateless=stateless,
+        )
+
+    def _fixed_weight(self, parts: RequestParts) -> Weight:
+        return parts.system_weight + parts.tools_weight + self.context.scale.frame
+
+    def _nothing_left(self, parts: RequestParts, budget: Budget) -> BudgetError:
+        scale = self.context.scale
+        sizes = {
+            "system prompt": scale.tokens(parts.system_weight),
+            "tool definitions": scale.tokens(parts.tools_weight),
+        }
+        if self.settings.overhead:
+            sizes["stated overhead"] = self.settings.overhead
+        return BudgetError(
+            "what is never cut does not fit: "
+            + ", ".join(f"{name} {size:,} tokens" for name, size in sizes.items())
+            + f", and a request may have {budget.limit:,}",
+            wanted=budget.fixed,
+            available=budget.limit,
+            parts=sizes,
+            remedy="raise the budget or the window, or shorten them",
+        )
+
+    # Context
+
+    def _fit_with_context(self, spec: RequestSpec) -> FitResult:
+        """Add the state and recalled text, recorded like messages, and fit the request.
+
+        Where the folds hid what was told of the state, it is told again, and the request fitted again. What stands last
+        always stays, so a second time is enough.
+        """
+        room = self._state_tokens(spec)
+        notes = [*self._tell_state(room), *self._add_recalled(spec)]
+        result = self.fit(spec)
+        if again := self._tell_state(room):
+            notes += again
+            result = _together(result, self.fit(spec))
+        result.notes.extend(notes)
+        return result
+
+    def _state_tokens(self, spec: RequestSpec) -> int:
+        """Return the tokens in which the layered state may be told; 0 when it is not."""
+        wanted = spec.strategy.layers(spec.budget)
+        size = self.settings.layers if self.settings.layers is not None else None if wanted else self._state_size
+        return wanted if size is None else tokens_of(size, spec.budget.limit, "layers")
+
+    def _tell_state(self, room: int) -> list[str]:
+        note = self.state_messages.tell(self.context.model, room) if room else None
+        return [] if note is None else [note]
+
+    def _add_recalled(self, spec: RequestSpec) -> list[str]:
+        """Bring back what the step at hand needs of what is hidden; return notes about it."""
+        size, view = self.settings.recall, self.journal.view
+        if size is None:
+            return []
+        try:
+            found = self._recall.recall(view, tokens_of(size, spec.budget.limit, "recall"))
+        except WindowsillError as error:
+            # The archive can be made again; a turn that fails cannot be had back.
+            return [f"recall failed: {error}"]
+        if found is None:
+            return []
+        write(self.journal, [found.message], None, steady=view.thread)
+        return [f"recall: {found.lines} hidden lines brought back"]
+
+    # Fitting
+
+    def fit(self, spec: RequestSpec) -> FitResult:
+        """Fold until the rendered request, repairs included, is within its budget."""
+        view, budget = self.journal.view, spec.budget
+        before = (len(view.items), view.tokens())
+        result = FitResult(folds=[], notes=[])
+        emergency = budget.fixed + view.tokens() > budget.limit
+        if budget.fixed + view.tokens() > budget.high or spec.strategy.due(view, budget):
+            # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
+            self._fold_prepared(result)
+        if self.summaries.notes:
+            result.note(*self.summaries.take_notes())
+        self._prepare(spec)
+        overtaken: FoldError | None = None
+        extra = 0
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                self._reduce(spec, result, extra)
+            except BudgetError:
+                # What the repairs took was counted before the folds: with less to repair it may fit all the same.
+                if not extra:
+                    raise
+            except FoldError as error:
+                # Somebody else folded the same messages first: what they left is read by now, and planned anew.
+                overtaken = error
+                continue
+            self.journal.load(view)
+            result.rendered = self._renderer(spec).render(view, spec.prompt_hash)
+            if budget.fixed + result.rendered.extra + view.tokens() <= budget.limit:
+                result.statistics = self._statistics(result, before, emergency=emergency)
+                return result
+            extra = max(extra, result.rendered.extra) + 1
+        raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
+
+    def _renderer(self, spec: RequestSpec) -> Rendering:
+        key = (spec.format, spec.shows_refs)
+        if key not in self._renderers:
+            self._renderers[key] = spec.renderer()
+        return self._renderers[key]
+
+    def _reduce(self, spec: RequestSpec, result: FitResult, extra: int) -> None:
+        view, budget, strategy = self.journal.view, spec.budget, spec.strategy
+        total = budget.fixed + extra + view.tokens()
+        known = (view.edits, len(view.items), budget, id(strategy))
+        if known == self._nothing_to_do and total <= budget.limit:
+            # A session to which nothing was added is not planned for again.
+            return
+        due = strategy.due(view, budget)
+        over = budget.is_exceeded(view.weight) and over_limits(view, budget)
+        if total <= budget.high and not due and not over:
+            return
+        folds = len(result.folds)
+        # Giants first: what always stays is smaller then, and the marks follow from what always stays.
+        if total > budget.high and (giants := cut_giants(view, budget)) is not None:
+            result.folds.append(self._fold(giants))
+        tighter = self._raise_marks(spec, budget.fixed + extra)
+        self.journal.load(view)
+        for proposal in reductions(view, tighter, spec, self.summaries, result):
+            result.folds.append(self._fold(proposal))
+        self._nothing_to_do = known if len(result.folds) == folds else None
+
+    def _fold_prepared(self, result: FitResult) -> None:
+        """Fold what was written in the background."""
+        drafted = self.summaries.take_prepared(self.journal.view)
+        if drafted is None:
+            return
+        try:
+            result.folds.append(self._fold(checked(self.journal.view, drafted.proposal)))
+        except FoldError as error:
+            result.note(f"a summary that was prepared no longer fits: {error}")
+        result.note(*drafted.notes)
+
+    def _prepare(self, spec: RequestSpec) -> None:
+        """Warn above the warning mark, and have summaries written before they are needed."""
+        view, budget = self.journal.view, spec.budget
+        total = budget.fixed + view.tokens()
+        above = bool(budget.warn) and total > budget.warn
+        if above and not self._warned:
+            share = 100 * total // budget.limit
+            log.warning("session %s: %s tokens, %d%% of what fits", self.journal.session, f"{total:,}", share)
+        self._warned = above
+        if not above or total > budget.high or not self.summaries.prepares or spec.stateless:
+            return
+        self.journal.load(view)
+        tighter = msgspec.structs.replace(budget, high=total - 1, low=min(budget.low, total - 1))
+        with telemetry.span("plan", session=self.journal.session, strategy=spec.strategy.name, early=True):
+            for proposal in spec.strategy.plan(view, tighter).proposals:
+                self.summaries.prepare(view, proposal, spec)
+
+    def _raise_marks(self, spec: RequestSpec, fixed: int) -> Budget:
+        """Raise the marks above what can never be folded: around a large task every turn would fold otherwise."""
+        view, budget = self.journal.view, spec.budget
+        free = {index for unit in foldable_units(view, keep=0) for index in range(unit.start, unit.stop)}
+        held = [item for index, item in enumerate(view.items[:-1]) if index not in free]
+        floor = min(fixed + (view.tokens(*held) if held else 0), budget.limit)
+        marks = self.budget(floor, max_output=spec.max_output, stateless=spec.stateless)
+        if spec.goal:
+            marks = _lowered(marks, spec.goal)
+        return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
+
+    def _fold(self, proposal: Proposal) -> FoldMade:
+        view = self.journal.view
+        before = view.tokens()
+        after = view.tokens_of(view.after(proposal.spans))
+        entry = commit_fold(self.journal, proposal, before, after)
+        return FoldMade(
+            id=entry.id,
+            kind=proposal.kind,
+            strategy=proposal.strategy,
+            reason=proposal.reason,
+            messages=touched(proposal.spans),
+            before=before,
+            after=after,
+        )
+
+    def _statistics(self, result: FitResult, before: tuple[int, int], *, emergency: bool) -> Statistics:
+        view = self.journal.view
+        self._runs += bool(result.folds)
+        return Statistics(
+            pruned=bool(result.folds),
+            messages_before=before[0],
+            messages_after=len(view.items),
+            tokens_before=before[1],
+            tokens_after=view.tokens(),
+            emergency=emergency,
+            runs=self._runs,
+        )
+
+    def _repairs_too_large(self, budget: Budget, result: FitResult) -> BudgetError:
+        messages, repairs = self.journal.view.tokens(), result.rendered.extra
+        sizes = {"system, tools and framing": budget.fixed, "messages": messages, "repairs": repairs}
+        return BudgetError(
+            f"repairs need {repairs:,} tokens more than the {budget.limit:,} there are",
+            wanted=sum(sizes.values()),
+            available=budget.limit,
+            parts=sizes,
+            remedy="raise the budget",
+        )
+
+    # The payload
+
+    def _payload(self, spec: RequestSpec, result: FitResult) -> Payload:
+        """Record a request that fits, and return it."""
+        view, parts, rendered, model = self.journal.view, spec.parts, result.rendered, self.context.model
+        total = spec.budget.fixed + rendered.extra + view.tokens()
+        common, stable = self._same_as_before(spec, rendered)
+        self._before, self._total = (rendered, parts), total
+        self._remember(
+            Sent(self.context, self._fixed_weight(parts) + view.weight, (view.edits, parts.ids), parts.rest, total)
+        )
+        task = view.task()
+        breakpoints = Breakpoints(
+            minimum=model.cache_minimum,
+            system=self.context.scale.tokens(parts.system_weight + parts.tools_weight),
+            head=max(0, task + 1 - len(rendered.systems)) if task is not None else 0,
+            head_blocks=len(view.read(view.items[task]).blocks) if task is not None else 0,
+            previous=common,
+        )
+        call = Call(
+            at=self.journal.version,
+            format=spec.format,
+            model=spec.model_name,
+            blobs=parts.ids,
+            tokens=total,
+            cached=stable,
+            folds=tuple(fold.id for fold in result.folds),
+            breakpoints=msgspec.structs.asdict(breakpoints),
+            demands=spec.demands,
+        )
+        self.journal.pend(call, dict(parts.blobs.values()))
+        fields = self._provider_fields(spec.format)
+        return Payload(
+            spec,
+            result,
+            view.copy(),
+            tokens=total,
+            stable=stable,
+            model=model,
+            exact=self.context.exact,
+            breakpoints=breakpoints,
+            headers=fields.headers if fields is not None else {},
+        )
+
+    def _remember(self, sent: Sent) -> None:
+        self.last = sent
+        end = self.journal.view.items[-1].id
+        self._recent.pop(end, None)
+        self._recent[end] = sent
+        if len(self._recent) > MOST_RECENT:
+            del self._recent[next(iter(self._recent))]
+
+    def _same_as_before(self, spec: RequestSpec, rendered: Rendered) -> tuple[int, int]:
+        """Count the messages, and the tokens, at the start that equal the request before."""
+        if self._before is None or self._before[1].ids != spec.parts.ids:
+            # The system prompt and the tools stand at the start: after other ones nothing is the same.
+            return 0, 0
+        before = self._before[0]
+        known = before.settled if before.edits == rendered.edits else 0
+        common = same_start(before.chunks, rendered.chunks, known)
+        stable = spec.budget.fixed + sum(rendered.tokens[:common])
+        if common < min(len(before.chunks), len(rendered.chunks)):
+            # Of the first message that differs, the same blocks.
+            stable += int(rendered.tokens[common] * same_blocks(before.chunks[common], rendered.chunks[common]))
+        return common, min(stable, self._total)
+
+
+def _lowered(budget: Budget, goal: int) -> Budget:
+    return msgspec.structs.replace(budget, high=min(budget.high, goal), low=min(budget.low, goal))
+
+
+def _together(first: FitResult, second: FitResult) -> FitResult:
+    """Join the results of fitting a request twice."""
+    before, after = first.statistics, second.statistics
+    statistics = msgspec.structs.replace(
+        after,
+        pruned=before.pruned or after.pruned,
+        messages_before=before.messages_before,
+        tokens_before=before.tokens_before,
+        emergency=before.emergency or after.emergency,
+    )
+    return msgspec.structs.replace(
+        second,
+        folds=[*first.folds, *second.folds],
+        notes=[*first.notes, *second.notes],
+        middle=second.middle or first.middle,
+        statistics=statistics,
+    )

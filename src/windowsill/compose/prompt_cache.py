@@ -1,0 +1,139 @@
+"""Places cache breakpoints for providers that want them stated, where they pay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+MARK = {"type": "ephemeral"}
+_MARKED = b'"cache_control":'
+
+MOST = 4
+"""More breakpoints than these are refused."""
+
+LOOK_BACK = 20
+"""A provider looks for an earlier entry at most this many blocks before a breakpoint."""
+
+
+class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides where breakpoints pay: the smallest prefix a cache takes, and where the request before ended."""
+
+    minimum: int = 1_024
+    system: int = 0
+    """Tokens of the system prompt and the tools."""
+    head: int = 0
+    """How many messages at the start survive the next fold: up to the task."""
+    head_blocks: int = 0
+    """How many blocks of the last of them: what a marker joined to the task says changes with the next fold."""
+    previous: int = 0
+    """How many messages the request before had in common with this one."""
+
+    def place(
+        self,
+        system: bytes | None,
+        chunks: list[bytes],
+        tools: Sequence[bytes],
+        rest: dict[str, msgspec.Raw],
+        tokens: Sequence[int],
+    ) -> tuple[bytes | None, list[bytes], dict[str, msgspec.Raw]]:
+        """The parts with breakpoints. Whoever states their own keeps the latest of them: then none are added."""
+        fixed = sum(part.count(_MARKED) for part in (system or b"", *tools)) + ("cache_control" in rest)
+        if fixed or any(_MARKED in chunk for chunk in chunks):
+            return system, _latest_marks(chunks, MOST - fixed), rest
+        chunks = list(chunks)
+        if system is not None and self.system >= self.minimum:
+            system = _mark_system(system)
+        if 0 < self.head < len(chunks) and self.system + sum(tokens[: self.head]) >= self.minimum:
+            chunks[self.head - 1] = mark_message(chunks[self.head - 1], self.head_blocks)
+        if self.head < self.previous < len(chunks) and _blocks(chunks[self.previous :]) > LOOK_BACK:
+            chunks[self.previous - 1] = mark_message(chunks[self.previous - 1])
+        if self.system + sum(tokens) >= self.minimum:
+            # Automatic: the provider moves this one along with the last block, so no message has to change for it.
+            rest = {**rest, "cache_control": msgspec.Raw(msgspec.json.encode(MARK))}
+        return system, chunks, rest
+
+
+def _latest_marks(chunks: list[bytes], most: int) -> list[bytes]:
+    """The messages with at most so many marks: a client that moves its mark along has set one in each of them."""
+    kept = list(chunks)
+    for index in range(len(chunks) - 1, -1, -1):
+        if marks := chunks[index].count(_MARKED):
+            most -= marks
+            if most < 0:
+                kept[index] = msgspec.json.encode(_unmarked(msgspec.json.decode(chunks[index])))
+    return kept
+
+
+def _unmarked(value: Any) -> Any:
+    """A message, or a part of it, without marks; what a tool was called with is left as it is."""
+    if isinstance(value, list):
+        return [_unmarked(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _unmarked(each) if key == "content" else each for key, each in value.items() if key != "cache_control"}
+
+
+def _mark_system(system: bytes) -> bytes:
+    value: Any = msgspec.json.decode(system)
+    if isinstance(value, str):
+        value = [{"type": "text", "text": value}]
+    if not value:
+        return system
+    return msgspec.json.encode([*value[:-1], {**value[-1], "cache_control": MARK}])
+
+
+def mark_message(chunk: bytes, blocks: int = 0) -> bytes:
+    """A message whose last block, or block number `blocks`, carries a breakpoint; one that cannot is given back."""
+    message: dict[str, Any] = msgspec.json.decode(chunk)
+    content = message["content"]
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    place = min(blocks or len(content), len(content)) - 1
+    if place < 0 or content[place].get("type") in {"thinking", "redacted_thinking"}:
+        return chunk
+    content[place] = {**content[place], "cache_control": MARK}
+    message["content"] = content
+    return msgspec.json.encode(message)
+
+
+def _blocks(chunks: Sequence[bytes]) -> int:
+    count = 0
+    for chunk in chunks:
+        content = msgspec.json.decode(chunk).get("content")
+        count += len(content) if isinstance(content, list) else 1
+    return count
+
+
+def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) -> int:
+    """How many messages at the start are the same; `known` of them need no look."""
+    count = known
+    for index in range(known, min(len(before), len(now))):
+        old, new = before[index], now[index]
+        if old is not new and old != new:
+            break
+        count += 1
+    return count
+
+
+def same_blocks(old: bytes, new: bytes) -> float:
+    """The share of a message that is the same blocks at its start: caches see blocks, not messages."""
+    before, now = msgspec.json.decode(old), msgspec.json.decode(new)
+    if before.get("role") != now.get("role"):
+        return 0.0
+    blocks = _prefix_blocks(now)
+    count = 0
+    for earlier, later in zip(_prefix_blocks(before), blocks, strict=False):
+        if earlier != later:
+            break
+        count += 1
+    same = len(msgspec.json.encode(blocks[:count])) if count else 0
+    return same / len(msgspec.json.encode(blocks)) if blocks else 0.0
+
+
+def _prefix_blocks(message: dict[str, Any]) -> list[Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else []

@@ -1,0 +1,209 @@
+"""Turns a view into a provider's messages, and remembers the part that cannot change any more.
+
+A settled part of the view (every call answered, the next message from the assistant) renders to the same bytes whatever
+comes later, so each turn renders only what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from windowsill.history.repair import Repair, repair
+from windowsill.history.view import Item, View
+from windowsill.messages import READ_TOOL, Block, Message, Reasoning, Text, Tool, ToolResult
+from windowsill.models import Demands
+from windowsill.outputs.show import unreferred
+from windowsill.providers import Format
+
+CHAT = "openai"
+"""The format in which reasoning stands unsigned beside the message, where some models refuse it."""
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """A view in a provider's format: native messages as bytes, with what each weighs in tokens."""
+
+    systems: tuple[Message, ...]
+    """Leading system messages, where the format keeps them apart."""
+    chunks: list[bytes]
+    tokens: list[int]
+    repairs: tuple[Repair, ...]
+    extra: int
+    """Tokens that repairs added to, or took from, what the view weighs."""
+    settled: int = 0
+    """How many chunks at the start will be the same until the view is edited."""
+    edits: int = -1
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """Items `start` to `stop` rendered."""
+
+    start: int
+    stop: int
+    chunks: list[bytes] = []
+    tokens: list[int] = []
+    repairs: list[Repair] = []
+    extra: int = 0
+    used: frozenset[str] = frozenset()
+
+
+class Rendering:
+    """Renders one session's view for one format."""
+
+    def __init__(
+        self,
+        format: Format,
+        demands: Demands = Demands(),  # noqa: B008 - it cannot be changed
+        *,
+        refs: bool = False,
+    ) -> None:
+        self.format = format
+        self.demands = demands
+        """What the model demands beyond the format."""
+        self.refs = refs
+        """Whether refs of outputs are shown: only where the tool that reads them is offered."""
+        self._terms = b""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._edits = -1
+        self._start = 0
+        self._done = 0
+        self._systems: tuple[Message, ...] = ()
+        self._chunks: list[bytes] = []
+        self._tokens: list[int] = []
+        self._repairs: list[Repair] = []
+        self._extra = 0
+        self._used: set[str] = set()
+        self._tail = _Part(0, 0)
+
+    def render(self, view: View, terms: bytes = b"") -> Rendered:
+        """The view as it is now, for a request with this system prompt and these tools."""
+        if self.demands.bound_reasoning and terms != self._terms:
+            self._terms, self._edits = terms, -1
+        if self._edits != view.edits or self._done == self._start:
+            self._begin(view)
+        boundaries = self._boundaries(view.items)
+        if self._done == self._start and len(boundaries) > 1:
+            # The head holds markers, which are joined to the task: alone it is mended, all after it looked through.
+            self._settle(self._part(view, self._done, boundaries[0]))
+        if boundaries:
+            self._settle(self._part(view, self._done, boundaries[-1]))
+        tail = self._tail = self._part(view, self._done, len(view.items))
+        return Rendered(
+            systems=self._systems,
+            chunks=self._chunks + tail.chunks,
+            tokens=self._tokens + tail.tokens,
+            repairs=(*self._repairs, *tail.repairs),
+            extra=self._extra + tail.extra,
+            settled=len(self._chunks),
+            edits=view.edits,
+        )
+
+    def _settle(self, part: _Part) -> None:
+        self._chunks += part.chunks
+        self._tokens += part.tokens
+        self._repairs += part.repairs
+        self._extra += part.extra
+        self._used |= part.used
+        self._done = part.stop
+
+    def _begin(self, view: View) -> None:
+        self._forget()
+        self._edits = view.edits
+        if self.format.rules.system_apart and not self.format.rules.system_inside:
+            leading = view.leading()
+            self._systems = tuple(view.read(item) for item in view.items[:leading])
+            self._start = self._done = leading
+
+    def _boundaries(self, items: list[Item]) -> list[int]:
+        """Where nothing before can change any more: every call is answered and the assistant speaks next."""
+        waiting: set[str] = set()
+        found: list[int] = []
+        for index in range(self._done, len(items)):
+            item = items[index]
+            before = items[index - 1] if index > self._done else None
+            if item.role == "assistant" and not waiting and before is not None and before.role != "assistant":
+                found.append(index)
+            waiting.difference_update(item.results)
+            waiting.update(item.calls)
+        return found
+
+    def _rooted(self, view: View, item: Item, message: Message) -> Message:
+        """The message without reasoning that its provider would refuse: all of it, or what had another past."""
+        if item.role != "assistant":
+            return message
+        unwanted = self.demands.no_reasoning and self.format.name == CHAT
+        if not unwanted and not (self.demands.bound_reasoning and view.is_uprooted(item, self._terms)):
+            return message
+        kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
+        return (
+            message if len(kept) == len(message.blocks) else msgspec.structs.replace(message, blocks=kept, edited=True)
+        )
+
+    def _part(self, view: View, start: int, stop: int) -> _Part:
+        if start == self._tail.start and stop == self._tail.stop:
+            # What was last rendered as the tail of the view is now settled: the same items give the same bytes.
+            return self._tail
+        items = view.items[start:stop]
+        shown = [view.read(item) for item in items]
+        plain = shown if self.refs else [without_refs(m) if i.results else m for i, m in zip(items, shown, strict=True)]
+        messages = [self._rooted(view, item, message) for item, message in zip(items, plain, strict=True)]
+        repaired = repair(
+            messages,
+            self.format.rules,
+            sent=[index for index, item in enumerate(items) if item.sent],
+            used=self._used,
+            first=start == self._start,
+        )
+        weights = [view.tokens_of(item.weight) for item in items]
+        chunks: list[bytes] = []
+        tokens: list[int] = []
+        extra = 0
+        left_out = set(range(len(items)))
+        for message, sources in zip(repaired.messages, repaired.sources, strict=True):
+            left_out.difference_update(sources)
+            planned = sum(weights[index] for index in sources)
+            same = len(sources) == 1 and message is shown[sources[0]]
+            actual = planned if same else view.tokens_of(view.weigh(message))
+            extra += actual - planned
+            native = self.format.render_message(message)
+            chunks += native
+            tokens += [actual] + [0] * (len(native) - 1) if native else []
+        extra -= sum(weights[index] for index in left_out)
+        found = [
+            msgspec.structs.replace(each, where=each.where + start)
+            for each in repaired.repairs
+            if not (each.kind == "role_order_mended" and _is_ours(items, each.where))
+        ]
+        return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
+
+
+def shows_refs(tools: Sequence[Tool]) -> bool:
+    """Whether a request with these tools shows refs of outputs: only if the model can follow them."""
+    return any(tool.name == READ_TOOL for tool in tools)
+
+
+def without_refs(message: Message) -> Message:
+    """A message whose trimmed outputs do not say how to read them on."""
+    blocks = tuple(_without_ref(block) for block in message.blocks)
+    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+    return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
+
+
+def _without_ref(block: Block) -> Block:
+    if not isinstance(block, ToolResult) or block.ref is None:
+        return block
+    texts = {place: inner.text for place, inner in enumerate(block.content) if isinstance(inner, Text)}
+    told = {place: unreferred(text, block.ref.id) for place, text in texts.items()}
+    if told == texts:
+        # What says nothing of refs is sent as it came.
+        return block
+    content = tuple(Text(text=told[place]) if place in told else inner for place, inner in enumerate(block.content))
+    return msgspec.structs.replace(block, content=content, raw=None)
+
+
+def _is_ours(items: list[Item], where: int) -> bool:
+    """Whether two messages of one role stand together only because a marker was put between them."""
+    return any(item.fold for item in items[max(0, where - 1) : where + 1])

@@ -1,0 +1,101 @@
+"""Tells the model the layered state: whole once, then what changed, always at the end of the request.
+
+What was told stays where it was put until a fold takes it away; then the state is told whole again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windowsill.compose.recall import is_asked
+from windowsill.errors import BudgetError
+from windowsill.history.entries import Entry
+from windowsill.history.head import Draft
+from windowsill.journal.messages import write
+from windowsill.journal.writer import JournalWriter
+from windowsill.messages import ORIGIN, Origin, text_message
+from windowsill.models import Model
+from windowsill.models.catalog import SizeClass
+from windowsill.session.state import SessionState, StateShown
+from windowsill.state.layers import LAYERS, State
+from windowsill.state.prompt import Builder, Built
+
+UNLIMITED = 1_000_000
+"""Tokens: no role with its policies has so many."""
+
+WHOLE = (
+    "The program that runs you keeps this state of the task. What stands in it is data; its policies, its limits and "
+    "its goal hold for you."
+)
+UNTOUCHED = State()
+CHANGED = "Changed in the state of the task since you were last told:"
+
+
+class StateMessages:
+    """Keeps what the model knows of one session's state up to date."""
+
+    def __init__(self, ledger: JournalWriter, state: SessionState, count: Callable[[str], int]) -> None:
+        self._ledger = ledger
+        self._state = state
+        self._count = count
+        self._builders: dict[SizeClass, Builder] = {}
+        self._known: object = None
+        self.apart: frozenset[str] = frozenset()
+        """Layers that the caller tells in the system prompt."""
+
+    def builder(self, size: SizeClass) -> Builder:
+        """The one that writes the state for models of this size."""
+        if size not in self._builders:
+            self._builders[size] = Builder(self._count, size=size)
+        return self._builders[size]
+
+    def system_text(self, state: State) -> str:
+        """What the first layer says, for callers who tell it in the system prompt; never cut."""
+        return self.builder("balanced").build(state, UNLIMITED, now=0.0, layers=("system",)).text
+
+    def tell(self, model: Model, room: int) -> str | None:
+        """Tell what the model does not know yet, in at most `room` tokens; what was done, or `None`."""
+        ledger = self._ledger
+        version = (ledger.version, room, model.name)
+        if version == self._known or not is_asked(ledger.view):
+            return None
+        self._known = version
+        state, told, now = self._state.value, self._state.told, ledger.clock()
+        if told is None and state == UNTOUCHED:
+            # A session that keeps no state has nothing to tell.
+            return None
+        layers = tuple(layer for layer in LAYERS if layer not in self.apart)
+        builder = self.builder(model.size)
+        try:
+            update = None if told is None else builder.update(told, state, room, now=now, layers=layers)
+        except BudgetError:
+            # The role or the task has grown beyond its share: then everything is told anew.
+            told = update = None
+        if told is None:
+            built = _built(builder, state, room, now, layers)
+            self._write(f"{WHOLE}\n{built.text}", lambda seq: StateShown((seq,), True, built.digests))  # noqa: FBT003 - a whole telling
+            return f"layers: the state told in {built.tokens:,} tokens"
+        if update is None:
+            return None
+        self._write(
+            f"{CHANGED}\n{update.text}",
+            lambda seq: StateShown((seq,), False, update.digests, update.removed),  # noqa: FBT003 - an addition
+        )
+        return f"layers: {len(update.digests) + len(update.removed)} changes of the state told"
+
+    def _write(self, text: str, told: Callable[[int], StateShown]) -> None:
+        message = text_message("user", text, metadata={ORIGIN: Origin.STATE})
+
+        def note(draft: Draft, entries: list[Entry]) -> None:
+            self._state.tell(draft, told(entries[0].seq))
+
+        write(self._ledger, [message], None, steady=self._ledger.view.thread, also=note)
+        self._known = None
+
+
+def _built(builder: Builder, state: State, room: int, now: float, layers: tuple[str, ...]) -> Built:
+    """The state as it is told. Role and task are never cut: where they need more than there is, they get it."""
+    try:
+        return builder.build(state, room, now=now, layers=layers)
+    except BudgetError as error:
+        return builder.build(state, error.wanted, now=now, layers=layers)

@@ -1,0 +1,266 @@
+"""The head of a session: drafts the entries that change it, and applies entries that were written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
+from windowsill.history.fingerprint import follow, gist, said
+from windowsill.history.folds import Change, Fold, Proposal, Unfold, pack_stand_ins
+from windowsill.history.marker import own_words
+from windowsill.history.view import Item, Marking, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
+from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Reasoning, ToolResult
+from windowsill.models import Demands
+from windowsill.tokens import Scale, Weight
+
+_pack = msgspec.msgpack.Encoder().encode
+
+LETTERS: dict[Kind, str] = {
+    "message": "m",
+    "fold": "f",
+    "unfold": "u",
+    "mark": "k",
+    "call": "c",
+    "usage": "t",
+    "rewind": "r",
+    "label": "l",
+    "state": "s",
+    "tools": "p",
+}
+"""Ids are a letter and the entry's number: short, unique in their session, the same for the same input."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request that was composed: enough to build the same bytes again."""
+
+    at: int
+    """The head it was composed at."""
+    format: str
+    model: str | None = None
+    blobs: dict[str, str] = {}
+    """Blob ids of the system prompt, the tools, the dynamic context and the other fields."""
+    tokens: int = 0
+    cached: int = 0
+    """Tokens at its start that equal the request before it."""
+    folds: tuple[str, ...] = ()
+    breakpoints: dict[str, int] = {}
+    demands: Demands = Demands()
+    """What its model demanded of the messages."""
+
+    @property
+    def terms(self) -> bytes:
+        """The fingerprint of its system prompt and tools."""
+        return terms(self.blobs)
+
+
+def terms(blobs: Mapping[str, str]) -> bytes:
+    """The fingerprint of the system prompt and the tools among the parts of a request."""
+    named = "/".join(blobs.get(name, "") for name in ("system", "tools"))
+    return hashlib.blake2b(named.encode(), digest_size=8).digest()
+
+
+class Rewind(msgspec.Struct, frozen=True):
+    """The head was moved."""
+
+    left: int
+    to: int
+    reason: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A view as it is stored, so that a session opens without reading its past."""
+
+    items: list[Item]
+    thread: bytes
+    sent: bool = False
+    changes: tuple[Change, ...] = ()
+    terms: bytes = b""
+    restored: tuple[tuple[int, int], ...] = ()
+
+
+call_meta = reader(Call)
+rewind_meta = reader(Rewind)
+
+
+class Head:
+    """Where a session stands: how many entries it has, the hash of the last, and the view there."""
+
+    def __init__(self, view: View, *, version: int = 0, hash: bytes = ROOT_HASH) -> None:
+        self.view = view
+        self.version = version
+        self.hash = hash
+        self.sent = False
+        """A request was composed since the last message."""
+        self.terms = b""
+        """The terms of the last request."""
+
+    def draft(self, at: float) -> Draft:
+        """Begin a batch of entries that builds on this head."""
+        return Draft(self, at)
+
+    def apply(self, entry: Entry, meta: MessageMeta | None = None) -> None:
+        """Take in an entry that was written; not for `unfold` and `rewind`, which need entries from the past."""
+        view = self.view
+        if entry.kind == "message":
+            meta = meta if meta is not None else message_meta(entry.meta)
+            view.add(item_of(entry, meta))
+            view.thread = meta.thread
+            self.sent = False
+        elif entry.kind == "call":
+            self.sent = True
+            self.terms = call_meta(entry.meta).terms
+        elif entry.kind == "fold":
+            view.fold(entry.seq, entry.id, fold_meta(entry.meta))
+        elif entry.kind == "mark":
+            view.mark(marking_meta(entry.meta))
+        self.version = view.at = entry.seq
+        self.hash = entry.hash
+
+    def snapshot(self) -> bytes:
+        """The view, to be stored."""
+        view = self.view
+        restored = tuple(sorted(view.restored))
+        return _pack(Snapshot(view.items, view.thread, self.sent, view.changes, self.terms, restored))
+
+    @staticmethod
+    def from_snapshot(data: bytes, entry: Entry, scale: Scale, read: Callable[[Item], Message]) -> Head:
+        """Return the head at `entry`, from what `snapshot` gave there."""
+        shot = msgspec.msgpack.decode(data, type=Snapshot)
+        view = View(scale, read, shot.items, at=entry.seq, thread=shot.thread)
+        history = Head(view, version=entry.seq, hash=entry.hash)
+        history.sent, history.terms = shot.sent, shot.terms
+        history.view.changes, history.view.restored = shot.changes, frozenset(shot.restored)
+        return history
+
+
+Thin: TypeAlias = "Callable[[Message, bytes, Draft], tuple[bytes, tuple[Same, ...]]]"
+
+
+class Draft:
+    """Entries to be appended together, each bound to the one before."""
+
+    def __init__(self, history: Head, at: float) -> None:
+        self.entries: list[Entry] = []
+        self.metas: dict[int, MessageMeta] = {}
+        """What the messages of this draft say, by entry number, so that it need not be read again."""
+        self.blobs: dict[str, bytes] = {}
+        """What is stored together with the entries."""
+        self.at = at
+        self._seq = history.version
+        self._parent = history.version
+        self._hash = history.hash
+        self._thread = history.view.thread
+        self._sent = history.sent
+        self._terms = history.terms
+
+    def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
+        """A message was added; `thin` takes out of its body what an earlier one holds already."""
+        ours = ORIGIN in message.metadata
+        pieces = said(message)
+        if not ours:
+            # What Windowsill puts in is not in the list that a client sends again.
+            self._thread = follow(self._thread, message.role, pieces)
+        calls = message.calls
+        intact = message.raw is not None and not message.edited
+        body = message.raw if message.raw is not None and intact else pack_message(message)
+        results = message.results
+        body, same = thin(message, body, self) if thin is not None and results else (body, ())
+        meta = MessageMeta(
+            role=message.role,
+            weight=weight,
+            counter=counter,
+            format=message.format if intact else NEUTRAL,
+            thread=self._thread,
+            calls=tuple(call.id for call in calls),
+            tools=tuple(call.name for call in calls),
+            results=tuple(result.tool_use_id for result in results),
+            marks=tuple(sorted(message.marks)),
+            sent=self._sent,
+            own=not ours and bool(own_words(message)),
+            metadata=message.metadata,
+            leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
+            gist=gist(pieces),
+            terms=self._terms if any(isinstance(block, Reasoning) for block in message.blocks) else b"",
+            same=same,
+            refs=_refs(results),
+        )
+        self._sent = False
+        entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
+        self.metas[entry.seq] = meta
+        return entry
+
+    @property
+    def next(self) -> int:
+        """The number that the next entry will have."""
+        return self._seq + 1
+
+    def fold(self, proposal: Proposal, before: int, after: int) -> Entry:
+        """Messages, or parts of them, were hidden."""
+        fold = Fold(
+            kind=proposal.kind,
+            strategy=proposal.strategy,
+            reason=proposal.reason,
+            spans=proposal.spans,
+            before=before,
+            after=after,
+        )
+        return self._seal("fold", _pack(fold), pack_stand_ins(proposal.stand_ins))
+
+    def unfold(self, fold: int, fold_id: str, spans: Sequence[int], reason: str = "") -> Entry:
+        """Spans of a fold were shown again."""
+        return self._seal("unfold", _pack(Unfold(fold, fold_id, tuple(spans), reason)))
+
+    def mark(self, marking: Marking) -> Entry:
+        """A message got or lost marks."""
+        return self._seal("mark", _pack(marking))
+
+    def call(self, call: Call) -> Entry:
+        """A request was composed. The next message of this draft comes after it was sent."""
+        self._sent = True
+        self._terms = call.terms
+        return self._seal("call", _pack(call))
+
+    def record(self, kind: Kind, value: Any, body: bytes = b"") -> Entry:
+        """Something happened that changes no view."""
+        return self._seal(kind, _pack(value), body)
+
+    def rewind(self, to: int, to_hash: bytes, left: int, reason: str = "") -> Entry:
+        """The head was moved: this entry's parent is where it went."""
+        self._parent = to
+        self._hash = to_hash
+        return self._seal("rewind", _pack(Rewind(left, to, reason)))
+
+    def _seal(self, kind: Kind, meta: bytes, body: bytes = b"", *, id: str = "", at: float = 0.0) -> Entry:
+        seq = self._seq + 1
+        entry = seal(
+            seq=seq,
+            parent=self._parent,
+            parent_hash=self._hash,
+            kind=kind,
+            id=id or f"{LETTERS[kind]}{seq}",
+            at=at or self.at,
+            meta=meta,
+            body=body,
+        )
+        self._seq = self._parent = seq
+        self._hash = entry.hash
+        self.entries.append(entry)
+        return entry
+
+
+def _refs(results: Sequence[ToolResult]) -> tuple[OutputRef | None, ...]:
+    refs = tuple(result.ref for result in results)
+    return refs if any(refs) else ()
+
+
+def _only_reasons(message: Message) -> bool:
+    return all(isinstance(block, Reasoning) for block in message.blocks)
+
+
+def pack_message(message: Message) -> bytes:
+    """A message that has no bytes of its own, as a body."""
+    return msgspec.json.encode(msgspec.structs.replace(message, id="", at=0.0, marks=frozenset(), metadata={}))

@@ -1,0 +1,546 @@
+"""The mending itself: goes through the conversation once, turn by turn.
+
+A turn ends where a request must have been sent: before an assistant message that follows something else, or where the
+caller says so. What was sent stays as it was sent: open calls got a stand-in result there, and whatever arrives for
+them later is told as words at its own place. So a longer conversation always begins with what the shorter one was, and
+prompt caches stay warm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from windowsill.history.repair import rules
+from windowsill.history.repair import rules as notes
+from windowsill.history.repair.rules import Draft, Piece, Repair, Repaired, RepairKind, Rules, build, stripped
+from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
+
+ASSISTANT_BLOCKS = (Text, Reasoning, ToolUse, Unknown)
+USER_BLOCKS = (Text, Image, Document, Unknown)
+
+
+class Sorted(msgspec.Struct):
+    """A message taken apart. Calls stand with their place in `blocks`, results with the place they came at."""
+
+    blocks: list[Block] = []
+    calls: list[tuple[int, ToolUse]] = []
+    results: list[tuple[int, ToolResult]] = []
+    emptied: bool = False
+    misplaced: bool = False
+
+
+class Fitted(msgspec.Struct):
+    """A result as it may be sent, and the pictures and files that had to leave it."""
+
+    result: ToolResult
+    media: list[Block]
+    emptied: bool = False
+
+
+class Sorter(msgspec.Struct, frozen=True, kw_only=True):
+    """Sorts for one provider; see the rules of the same names."""
+
+    format: str
+    blank: bool
+    unsigned: bool
+    media: bool
+    bare_results: bool
+    silent_errors: bool
+
+    def sort(self, message: Message) -> Sorted:
+        """Take a message of the user or the assistant apart."""
+        found = Sorted(emptied=not message.blocks)
+        blocks = found.blocks
+        allowed = ASSISTANT_BLOCKS if message.role == "assistant" else USER_BLOCKS
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                found.results.append((len(blocks), block))
+            elif not isinstance(block, allowed):
+                found.misplaced = True
+                if not is_blank(words := rules.describe(block)):
+                    blocks.append(Text(text=words))
+            elif self._is_empty(block, message.format):
+                found.emptied = True
+            else:
+                if isinstance(block, ToolUse):
+                    found.calls.append((len(blocks), block))
+                blocks.append(block)
+        return found
+
+    def fit(self, result: ToolResult, id: str, format: str, name: str | None) -> Fitted:
+        """The result under the id and name of its call, with nothing in it that the provider refuses."""
+        content = result.content
+        moved: list[Block] = []
+        if not self.media and any(is_media(block) for block in content):
+            moved = [Text(text=rules.hoisted(id)), *(block for block in content if is_media(block))]
+            content = tuple(block for block in content if not is_media(block))
+        filled = self._filled(content, failed=result.is_error, own=format == self.format)
+        if id == result.tool_use_id and filled is result.content and name == result.name:
+            return Fitted(result, moved)
+        changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, name=name, raw=None)
+        # Another format's empty output is nothing broken: it is only written differently here.
+        return Fitted(changed, moved, emptied=filled is not content and format == self.format)
+
+    def _filled(self, content: tuple[Block, ...], *, failed: bool, own: bool) -> tuple[Block, ...]:
+        if not self.blank and any(isinstance(block, Text) and is_blank(block.text) for block in content):
+            content = tuple(block for block in content if not (isinstance(block, Text) and is_blank(block.text)))
+        if not content and failed and not self.silent_errors:
+            return (Text(text=rules.NO_OUTPUT),)
+        if not content and own and not self.bare_results:
+            return (Text(text=""),)
+        return content
+
+    def _is_empty(self, block: Block, format: str) -> bool:
+        if isinstance(block, Text):
+            return not self.blank and is_blank(block.text)
+        if isinstance(block, Reasoning) and not self.unsigned and format == self.format:
+            return block.signature is None and block.data is None
+        return False
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to read."""
+    return not text or text.isspace()
+
+
+def is_media(block: Block) -> bool:
+    """Whether it is a picture or a file."""
+    return isinstance(block, Image | Document)
+
+
+def same_result(one: ToolResult, other: ToolResult) -> bool:
+    """Whether two results say the same, whatever bytes they came as."""
+    return one.is_error == other.is_error and list(map(_bare, one.content)) == list(map(_bare, other.content))
+
+
+def merged_result(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
+    """Both results as one, in order."""
+    more = other.content if one_format else tuple(map(stripped, other.content))
+    return msgspec.structs.replace(
+        one,
+        content=one.content + more,
+        is_error=one.is_error or other.is_error,
+        ref=one.ref or other.ref,
+        raw=None,
+    )
+
+
+def _bare(block: Block) -> Block:
+    # Of an unknown block the bytes are all there is.
+    return block if isinstance(block, Unknown) else stripped(block)
+
+
+Outcome: TypeAlias = Literal["paired", "again", "late", "orphan"]
+
+DIGEST_CHARACTERS = 8
+"""Enough to keep two ids apart that differ only in characters a provider refuses."""
+
+MAX_ID_CHARACTERS = 64
+"""What every provider takes as the length of an id."""
+
+
+_NUMBERED = re.compile(r"(.+)#\d+", re.DOTALL)
+
+
+class Call(msgspec.Struct):
+    """A call that was not yet sent away, and the result it got so far."""
+
+    id: str
+    order: int
+    source: int
+    turn: int
+    type: str = ""
+    name: str = ""
+    result: ToolResult | None = None
+
+
+class Pairing:
+    """Pairs results with the calls of the current turn, and remembers the ids of every turn before.
+
+    A turn ends with `settle`: its calls were then sent to the model, answered or not, and what comes later for them is
+    late. Ids are unique within a message always, and across turns when `unique` is true.
+    """
+
+    def __init__(self, used: AbstractSet[str], *, unique: bool, pattern: re.Pattern[str] | None) -> None:
+        self.used: set[str] = set()
+        self._before = used
+        self.calls: list[Call] = []
+        self._unique = unique
+        self._pattern = pattern
+        self._by_id: dict[str, list[Call]] = {}
+
+    def call(self, block: ToolUse, *, source: int, turn: int, taken: Collection[str]) -> Call:
+        """Open a call, under a new id where its own cannot be used; `taken` are the ids of the same message."""
+        id = self.spelled(block.id)
+        if id in taken or (self._unique and self._is_used(id)):
+            count = 2
+            while self._is_used(renamed := f"{id}_{count}") or renamed in taken:
+                count += 1
+            id = renamed
+        self.used.add(id)
+        call = Call(id, len(self.calls), source, turn, block.type, block.name)
+        self.calls.append(call)
+        self._by_id.setdefault(block.id, []).append(call)
+        return call
+
+    def answer(self, result: ToolResult) -> tuple[Outcome, Call | None]:
+        """What a result is to the calls before it: the answer to one, another answer, a late one, or an orphan."""
+        calls = self._by_id.get(result.tool_use_id, [])
+        name = numbered_name(result.tool_use_id)
+        # An id that was made here ties less than a name does: order decides between calls of the same tool.
+        for call in calls if name is None else [*calls, *(call for call in self.calls if call.name == name)]:
+            if call.result is None:
+                return "paired", call
+        if calls:
+            return "again", calls[-1]
+        return ("late" if self._is_used(self.spelled(result.tool_use_id)) else "orphan"), None
+
+    def _is_used(self, id: str) -> bool:
+        return id in self.used or id in self._before
+
+    def settle(self) -> None:
+        """End the turn."""
+        self.calls = []
+        self._by_id = {}
+
+    def spelled(self, id: str) -> str:
+        """The id in the characters this provider allows."""
+        return id if self._pattern is None or self._pattern.fullmatch(id) else safe_id(id)
+
+
+def numbered_id(name: str, number: int) -> str:
+    """The id of a call, or of its result, that came without one: the tool's name, and which of its calls it is."""
+    return f"{name}#{number}"
+
+
+def numbered_name(id: str) -> str | None:
+    """The tool's name in such an id; `None` when the id is somebody's own."""
+    found = _NUMBERED.fullmatch(id)
+    return found.group(1) if found else None
+
+
+def safe_id(id: str) -> str:
+    """An id of letters, digits, `_` and `-` only; different ids stay different."""
+    digest = hashlib.sha256(id.encode()).hexdigest()[:DIGEST_CHARACTERS]
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", id)[: MAX_ID_CHARACTERS - DIGEST_CHARACTERS - 1]
+    return f"{plain}_{digest}" if plain else f"call_{digest}"
+
+
+class _Entry(msgspec.Struct):
+    """A result at its place after a turn."""
+
+    source: int | None
+    block: ToolResult
+    order: int
+
+
+class Mender:
+    """Collects one turn at a time, and writes it out when the turn ends."""
+
+    def __init__(self, messages: Sequence[Message], rules: Rules, used: AbstractSet[str], *, first: bool) -> None:
+        self.messages = messages
+        self.rules = rules
+        self.first = first
+        self.leading = first
+        pattern = re.compile(rules.id_pattern) if rules.id_pattern is not None else None
+        self.pairing = Pairing(used, unique=rules.unique_ids, pattern=pattern)
+        self.sorter = Sorter(
+            format=rules.format,
+            blank=rules.blank_text,
+            unsigned=not rules.signed_reasoning,
+            media=rules.result_media,
+            bare_results=rules.bare_results,
+            silent_errors=rules.silent_errors,
+        )
+        self.drafts: list[Draft] = []
+        self.repairs: list[Repair] = []
+        self.talking = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self.turns: list[tuple[Piece, list[_Entry]]] = []
+        self.slots: list[list[_Entry]] = []
+        self.rest: list[Piece] = []
+        self.heard = False
+        """Whether anything that is not from the assistant came in this turn."""
+
+    def _report(self, kind: RepairKind, where: int, what: str, id: str = "") -> None:
+        self.repairs.append(Repair(kind, where, id, what))
+
+    # Taking in
+
+    def take(self, index: int, message: Message) -> None:
+        """One more message of the current turn."""
+        if message.role == "assistant":
+            self.leading = False
+            self._take_assistant(index, message)
+        elif message.role == "system":
+            self.heard = True
+            self._take_system(index, message)
+        else:
+            self.leading = False
+            self.heard = True
+            self._take_user(index, message)
+
+    def _take_assistant(self, index: int, message: Message) -> None:
+        if not self.turns or not (self.rules.alternate or self.rules.in_items):
+            self.slots.append([])
+        found = self.sorter.sort(message)
+        self._report_sorted(index, found)
+        blocks = found.blocks
+        taken: set[str] = set()
+        for position, use in found.calls:
+            call = self.pairing.call(use, source=index, turn=len(self.slots) - 1, taken=taken)
+            taken.add(call.id)
+            if call.id != use.id:
+                blocks[position] = msgspec.structs.replace(use, id=call.id, raw=None)
+                self._report(
+                    "id_renamed", index, f"call id {use.id!r} cannot be used here: it is {call.id!r} now", call.id
+                )
+        if not blocks and found.results:
+            self._report("empty_filled", index, "nothing was left of an assistant message")
+        self.turns.append((Piece(index, "assistant", blocks), self.slots[-1]))
+        words: list[Block] = []
+        for _, result in found.results:
+            words += self._result(index, result, "the result stood in an assistant message")
+        if words:
+            self.rest.append(Piece(index, "user", words, fresh=True))
+
+    def _take_system(self, index: int, message: Message) -> None:
+        inside = self.rules.system_inside or not self.rules.system_apart
+        if self.leading or inside or message.format == self.rules.format:
+            self.rest.append(Piece(index, "system", list(message.blocks)))
+            return
+        text = "\n".join(notes.describe(block) for block in message.blocks)
+        if is_blank(text):
+            self._report("empty_filled", index, "an empty system message was left out")
+            return
+        self._report("role_order_mended", index, "a system message inside the conversation became words of the user")
+        self.rest.append(Piece(index, "user", [Text(text=notes.as_system(text))], fresh=True))
+
+    def _take_user(self, index: int, message: Message) -> None:
+        found = self.sorter.sort(message)
+        self._report_sorted(index, found)
+        blocks = found.blocks
+        fresh = False
+        added = 0
+        for position, result in found.results:
+            after = "other words stood before the result" if position or self.rest else ""
+            words = self._result(index, result, after)
+            blocks[position + added : position + added] = words
+            added += len(words)
+            fresh = fresh or bool(words)
+        if blocks or not found.results:
+            self.rest.append(Piece(index, "user", blocks, fresh=fresh))
+
+    def _report_sorted(self, index: int, found: Sorted) -> None:
+        if found.emptied:
+            self._report("empty_filled", index, "empty content was left out")
+        if found.misplaced:
+            self._report("role_order_mended", index, "a block that this role may not hold became words")
+
+    def _result(self, index: int, result: ToolResult, after: str) -> list[Block]:
+        """Put a result at its call; what cannot go there comes back as words."""
+        outcome, call = self.pairing.answer(result)
+        id = result.tool_use_id
+        if outcome == "orphan":
+            self._report("orphan_removed", index, "a result without a call was left out", id)
+            return []
+        if call is None:
+            self._report("late_moved", index, "the call was already sent without this result: it is told as words", id)
+            return _as_words(result)
+        tied, name = self._tie(result, call)
+        own = self.sorter.fit(result, tied, self.messages[index].format, name)
+        if own.emptied:
+            self._report("empty_filled", index, "empty content of a result was left out", call.id)
+        if self.rules.in_items and own.result.type != call.type:
+            own.result = msgspec.structs.replace(own.result, type=call.type, raw=None)
+            self._report("role_order_mended", index, "a result was of another kind than its call", call.id)
+        if outcome == "again":
+            return self._again(index, call, own.result, own.media)
+        call.result = own.result
+        self.slots[call.turn].append(_Entry(index, own.result, call.order))
+        if not after and call.turn < len(self.slots) - 1:
+            after = "another assistant message stood before the result"
+        if after:
+            self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
+        return own.media
+
+    def _tie(self, result: ToolResult, call: Call) -> tuple[str, str | None]:
+        """The id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
+        if not self.rules.named_results:
+            return call.id, result.name
+        return (result.tool_use_id if numbered_name(result.tool_use_id) is not None else call.id), call.name
+
+    def _again(self, index: int, call: Call, result: ToolResult, media: list[Block]) -> list[Block]:
+        earlier = call.result
+        assert earlier is not None
+        if same_result(earlier, result):
+            self._report("duplicate_merged", index, "the same result a second time was left out", call.id)
+            return []
+        self._report("duplicate_merged", index, "a second result for one call was added to the first", call.id)
+        entry = next(entry for entry in self.slots[call.turn] if entry.order == call.order)
+        one_format = entry.source is not None and self.messages[entry.source].format == self.messages[index].format
+        entry.block = call.result = merged_result(earlier, result, one_format=one_format)
+        return media
+
+    # Writing out
+
+    def settle(self, index: int, *, last: bool = False) -> None:
+        """End the turn: a request with everything before `index` was sent, or is about to be."""
+        for call in self.pairing.calls:
+            if call.result is None:
+                self._supply(call)
+        touched = max(len(self.drafts) - 1, 0)
+        self._push_turn()
+        for piece in self.rest:
+            self._push(piece)
+        if last and not self.heard:
+            self._drop_empty_reply()
+        self._fill_gaps(index)
+        for draft in self.drafts[touched:]:
+            self._fill(draft)
+        self.pairing.settle()
+        self._clear()
+
+    def _push_turn(self) -> None:
+        if self.rules.in_items:
+            # An item that says nothing may be left out: the turn goes on without it.
+            self.turns = [turn for turn in self.turns if turn[0].blocks]
+            self._drop_loose_reasoning()
+        if self.rules.alternate or self.rules.in_items:
+            for piece, _ in self.turns:
+                self._push(piece)
+            for slot in self.slots:
+                self._push_results(slot)
+        else:
+            for piece, slot in self.turns:
+                self._push(piece)
+                self._push_results(slot)
+
+    def _supply(self, call: Call) -> None:
+        self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
+        name = call.name if self.rules.named_results else None
+        content = (Text(text=notes.MISSING),)
+        block = ToolResult(tool_use_id=call.id, content=content, is_error=True, name=name, type=call.type)
+        slot = self.slots[call.turn]
+        place = next((place for place, entry in enumerate(slot) if entry.order > call.order), len(slot))
+        slot.insert(place, _Entry(None, block, call.order))
+
+    def _push_results(self, slot: Sequence[_Entry]) -> None:
+        for entry in slot:
+            self._push(Piece(entry.source, "user", [entry.block]), results=True)
+
+    def _drop_loose_reasoning(self) -> None:
+        """Reasoning at the end of a turn lost what it led to, and is refused alone."""
+        while self.turns and self._is_own_reasoning(self.turns[-1][0]):
+            source = self.turns.pop()[0].source
+            self._report("orphan_removed", source or 0, "reasoning that nothing follows was left out")
+
+    def _is_own_reasoning(self, piece: Piece | Draft) -> bool:
+        """Whether it is nothing but reasoning in the format of the request."""
+        source = piece.source if isinstance(piece, Piece) else piece.last_source
+        own = source is not None and self.messages[source].format == self.rules.format
+        return own and bool(piece.blocks) and all(isinstance(block, Reasoning) for block in piece.blocks)
+
+    def _drop_empty_reply(self) -> None:
+        """An empty assistant message at the very end says nothing that a model could go on from."""
+        reply = self.drafts[-1] if self.drafts else None
+        if (
+            reply is not None
+            and reply.role == "assistant"
+            and not reply.blocks
+            and (self.drafts[:-1] or not self.first)
+        ):
+            self.drafts.pop()
+
+    def _push(self, piece: Piece, *, results: bool = False) -> None:
+        begins = piece.role == "assistant" and not self.talking and self.first and self.rules.user_first
+        if begins and not self._is_own_compaction(piece):
+            self._report("role_order_mended", piece.source or 0, "the first message was not from the user")
+            self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
+        last = self.drafts[-1] if self.drafts else None
+        if last is None or last.role != piece.role or piece.role == "system":
+            self._start(piece)
+        elif last.last_source == piece.source is not None:
+            last.add(piece)
+        elif not self.rules.alternate:
+            self._start(piece)
+        else:
+            self._report_joined(last, piece, results=results)
+            last.add(piece)
+
+    def _is_own_compaction(self, piece: Piece) -> bool:
+        """Whether it begins with what this provider made of everything before, in the place of the first question."""
+        first = piece.blocks[0] if piece.blocks else None
+        own = piece.source is not None and self.messages[piece.source].format == self.rules.format
+        return own and isinstance(first, Unknown) and first.type == "compaction"
+
+    def _report_joined(self, draft: Draft, piece: Piece, *, results: bool) -> None:
+        if piece.source is None or piece.source in draft.sources or not draft.sources:
+            return
+        # Another format's results come one message each by nature: putting them together mends nothing.
+        if not results or self.messages[piece.source].format == self.rules.format:
+            self._report("role_order_mended", piece.source, f"two {piece.role} messages in a row became one")
+
+    def _start(self, piece: Piece) -> None:
+        self.drafts.append(Draft(piece))
+        if piece.role != "system":
+            self.talking = True
+            self.leading = False
+
+    def _fill_gaps(self, index: int) -> None:
+        """Put a stand-in where everything a user message held was left out."""
+        if self.first and index and not self.talking and (self.rules.user_first or not self.drafts):
+            self._report("role_order_mended", index - 1, "nothing was left of the conversation")
+            self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
+        elif self.rules.alternate and self.heard and self.drafts and self.drafts[-1].role == "assistant":
+            self._report("role_order_mended", index - 1, "nothing was left of a user message")
+            self._start(Piece(None, "user", [Text(text=notes.NOTHING_NEW)]))
+
+    def _fill(self, draft: Draft) -> None:
+        if draft.role == "system":
+            return
+        if not draft.blocks:
+            draft.add_text(notes.EMPTY)
+        elif self.rules.in_items and self._is_own_reasoning(draft):
+            return
+        elif draft.role == "assistant" and self._is_silent(draft.blocks):
+            self._report("empty_filled", draft.last_source or 0, "a message that ended in reasoning got a text")
+            draft.add_text(notes.SILENT)
+
+    def _is_silent(self, blocks: Sequence[Block]) -> bool:
+        if not isinstance(blocks[-1], Reasoning):
+            return False
+        return not self.rules.reasoning_last or all(isinstance(block, Reasoning) for block in blocks)
+
+    def finish(self) -> Repaired:
+        """The whole conversation, as it can be sent."""
+        self.settle(len(self.messages), last=True)
+        built = tuple(build(draft, self.messages, self.rules.format) for draft in self.drafts)
+        return Repaired(
+            messages=built,
+            repairs=tuple(self.repairs),
+            sources=tuple(tuple(sorted(draft.sources)) for draft in self.drafts),
+            ids=frozenset(self.pairing.used),
+        )
+
+
+def _as_words(result: ToolResult) -> list[Block]:
+    """A late result, told under the user's role: its heading and words, then its pictures and files."""
+    lines = [notes.late(result.tool_use_id, failed=result.is_error)]
+    media: list[Block] = []
+    for block in result.content:
+        if isinstance(block, Text):
+            lines.append(block.text)
+        elif is_media(block):
+            media.append(block)
+        else:
+            lines.append(notes.describe(block))
+    return [Text(text="\n".join(lines)), *media]

@@ -1,0 +1,1 @@
+"""Reads and writes the entries of a session through its store."""

@@ -1,0 +1,268 @@
+"""The reading side of one session in a store: heads, paths and messages, each read only when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from windowsill import providers
+from windowsill.errors import DamagedError, NotFoundError
+from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, Range, Same, is_whole, path_to, within
+from windowsill.history.folds import BlockSpan, MessageSpan, unpack_stand_ins
+from windowsill.history.head import Head
+from windowsill.history.view import Item, View, build, message_meta
+from windowsill.messages import NEUTRAL, Block, Message, OutputRef, ToolResult
+from windowsill.store import Store
+from windowsill.tokens import Scale
+
+
+def message_of(entry: Entry, store: Store, session: str) -> Message:
+    """The message of an entry that was read with its body."""
+    meta = message_meta(entry.meta)
+    body = whole_body(entry.body or b"", meta.same, store, session) if meta.same else entry.body or b""
+    if meta.format == NEUTRAL:
+        message = msgspec.json.decode(body, type=Message)
+    else:
+        message = providers.get(meta.format).read_message(body, entry.id)
+    return msgspec.structs.replace(
+        message,
+        id=entry.id,
+        at=entry.at,
+        marks=frozenset(meta.marks),
+        metadata=meta.metadata,
+        blocks=with_refs(message.blocks, meta.refs) if meta.refs else message.blocks,
+    )
+
+
+def with_refs(blocks: tuple[Block, ...], refs: Sequence[OutputRef | None]) -> tuple[Block, ...]:
+    """Blocks whose results say, one after the other, where the whole of each is kept."""
+    left = iter(refs)
+    return tuple(
+        msgspec.structs.replace(block, ref=next(left, None)) if isinstance(block, ToolResult) else block
+        for block in blocks
+    )
+
+
+def whole_body(stored: bytes, same: Sequence[Same], store: Store, session: str) -> bytes:
+    """A body with what it shares with earlier entries put back in."""
+    pieces: list[bytes] = []
+    taken = written = 0
+    for each in same:
+        pieces.append(stored[taken : taken + each.at - written])
+        taken += each.at - written
+        found = store.read(session, each.seq, each.seq)
+        shared = (found[0].body or b"")[each.offset : each.offset + each.length] if found else b""
+        if len(shared) != each.length:
+            raise DamagedError(
+                f"entry {each.seq} of session {session!r} lacks bytes that a later one shares",
+                remedy="`windowsill sessions verify` says what is left; restore a backup",
+            )
+        pieces.append(shared)
+        written = each.at + each.length
+    return b"".join((*pieces, stored[taken:]))
+
+
+VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
+"""The entries that decide what is visible."""
+
+CHUNK = 2_000
+"""Entries read at a time where a whole history is walked, so that memory stays small."""
+
+
+class JournalReader:
+    """One session's entries, read from a store."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self.store = store
+        self.session = session
+        self._cache: dict[int, Message] = {}
+        self._shown: dict[tuple[object, ...], Message] = {}
+        self._stand_ins: dict[int, tuple[Message | None, ...]] = {}
+        self._loaded = (-1, 0)
+
+    def history_at(self, seq: int, scale: Scale) -> Head:
+        """The session as it was at any entry: the nearest snapshot on its path, and what came after."""
+        if seq == ROOT:
+            return Head(View(scale, self.show))
+        path = self.path(seq)
+        last = self.entry(seq)
+        history, start = self._from_snapshot(path, seq, scale)
+        if history is None:
+            history = Head(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
+            history.sent = self._sent(path)
+        else:
+            for entry in self.walk(within(path, start + 1, seq)):
+                history.apply(entry)
+        history.view.at = history.version = seq
+        history.hash = last.hash
+        return history
+
+    def _from_snapshot(self, path: Sequence[Range], seq: int, scale: Scale) -> tuple[Head | None, int]:
+        """The last snapshot on the path, unless something after it can only be understood with the past."""
+        for first, last in reversed(path):
+            found = self.store.snapshot(self.session, min(last, seq))
+            if found is None or found[0] < first:
+                continue
+            start, data = found
+            later = within(path, start + 1, seq)
+            if any(self.walk(later, kinds=("unfold",))):
+                return None, ROOT
+            try:
+                return Head.from_snapshot(data, self.entry(start), scale, self.show), start
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                # A snapshot is only a shortcut: the entries say the same.
+                return None, ROOT
+        return None, ROOT
+
+    def _sent(self, path: Sequence[Range]) -> bool:
+        last = None
+        for entry in self.walk(path, kinds=("message", "call")):
+            last = entry.kind
+        return last == "call"
+
+    def path(self, seq: int) -> list[Range]:
+        """The way from the root to an entry."""
+        return path_to(seq, self.store.jumps(self.session))
+
+    def walk(
+        self, path: Sequence[Range], *, kinds: Sequence[Kind] | None = None, bodies: bool = False
+    ) -> Iterator[Entry]:
+        """The entries of a path in order."""
+        for first, last in path:
+            step = CHUNK if kinds is None or not COMMON.isdisjoint(kinds) else last + 1 - first
+            for start in range(first, last + 1, step):
+                yield from self.store.read(self.session, start, min(last, start + step - 1), kinds=kinds, bodies=bodies)
+
+    def entry(self, seq: int, *, body: bool = False) -> Entry:
+        """One entry by its number."""
+        found = self.store.read(self.session, seq, seq, bodies=body)
+        if not found:
+            raise DamagedError(
+                f"entry {seq} of session {self.session!r} is missing",
+                remedy="run `windowsill sessions verify` to see what is left",
+            )
+        return found[0]
+
+    def find(self, id: str, kind: Kind) -> Entry:
+        """One entry by its id."""
+        entry = self.store.find(self.session, id)
+        if entry is None or entry.kind != kind:
+            raise NotFoundError(
+                f"session {self.session!r} has no {kind} {id!r}",
+                remedy=f"`windowsill sessions show {self.session}` lists what it has",
+                session=self.session,
+                id=id,
+            )
+        return entry
+
+    # Messages
+
+    def remember(self, seq: int, message: Message) -> None:
+        """Keep a message in memory that was just written."""
+        self._cache[seq] = message
+
+    def keep_only(self, items: Sequence[Item]) -> None:
+        """Forget the messages that are no longer visible."""
+        visible = {item.seq for item in items}
+        self._cache = {seq: message for seq, message in self._cache.items() if seq in visible}
+        self._shown.clear()
+        self._stand_ins.clear()
+
+    def load(self, view: View) -> None:
+        """Read the messages of a view at once, where they are not in memory yet."""
+        known, self._loaded = self._loaded, (view.edits, len(view.items))
+        start = known[1] if known[0] == view.edits else 0
+        self.load_items(view.items[start:])
+
+    def load_items(self, items: Sequence[Item]) -> None:
+        """Read the messages of several items at once, where they are not in memory yet."""
+        missing = [item.seq for item in items if not item.fold and item.seq not in self._cache]
+        for first, last in _ranges(missing):
+            for entry in self.store.read(self.session, first, last, kinds=("message",)):
+                self._cache[entry.seq] = self.decode(entry)
+
+    def message(self, seq: int) -> Message:
+        """A message as it came."""
+        found = self._cache.get(seq)
+        if found is None:
+            found = self._cache[seq] = self.decode(self.entry(seq, body=True))
+        return found
+
+    def show(self, item: Item) -> Message:
+        """What an item shows: a message, with replaced blocks where it was cut, or a stand-in."""
+        if not item.fold and not item.cuts:
+            return self.message(item.seq)
+        key = (item.seq, item.span, tuple((cut.block, cut.fold, cut.span) for cut in item.cuts))
+        found = self._shown.get(key)
+        if found is None:
+            found = self._shown[key] = self._stand_in(item) if item.fold else self._cut(item)
+        return found
+
+    def _stand_in(self, item: Item) -> Message:
+        message = self._holder(item.fold, item.span)
+        return msgspec.structs.replace(message, id=item.id) if message else Message(role=item.role, id=item.id)
+
+    def _cut(self, item: Item) -> Message:
+        message = self.message(item.seq)
+        blocks = list(message.blocks)
+        for cut in item.cuts:
+            holder = self._holder(cut.fold, cut.span)
+            if holder is not None:
+                blocks[cut.block] = holder.blocks[0]
+        return msgspec.structs.replace(message, blocks=tuple(blocks), edited=True)
+
+    def _holder(self, fold: int, span: int) -> Message | None:
+        """What stands for a span; a fold is unpacked once for all of its spans, of which there may be thousands."""
+        found = self._stand_ins.get(fold)
+        if found is None:
+            found = self._stand_ins[fold] = unpack_stand_ins(self.entry(fold, body=True).body or b"")
+        return found[span]
+
+    def decode(self, entry: Entry) -> Message:
+        """The message of an entry that was read with its body."""
+        return message_of(entry, self.store, self.session)
+
+    # Folds
+
+    def hidden(self, path: Sequence[Range], span: MessageSpan | BlockSpan) -> list[Entry]:
+        """The message entries that a span hides, in order."""
+        if isinstance(span, BlockSpan):
+            return [self.entry(span.message)]
+        return list(self.walk(within(path, span.first, span.last), kinds=("message",)))
+
+    # Integrity
+
+    def problems(self, version: int) -> list[str]:
+        """What is wrong with the stored entries; nothing when every one is as it was written."""
+        found: list[str] = []
+        parents = {parent for _, parent in self.store.jumps(self.session)}
+        hashes = {ROOT: ROOT_HASH}
+        before, expected = ROOT_HASH, ROOT + 1
+        for entry in self.walk([(1, version)], bodies=True):
+            if entry.seq != expected:
+                found.append(f"entries {expected} to {entry.seq - 1} are missing")
+            parent_hash = before if entry.parent == entry.seq - 1 else hashes.get(entry.parent)
+            if parent_hash is None or not is_whole(entry, parent_hash):
+                found.append(f"entry {entry.seq} ({entry.kind} {entry.id}) is not what was written")
+            before, expected = entry.hash, entry.seq + 1
+            if entry.seq in parents:
+                hashes[entry.seq] = entry.hash
+        if expected != version + 1:
+            found.append(f"entries {expected} to {version} are missing")
+        return found
+
+
+def _ranges(numbers: Sequence[int]) -> Iterator[Range]:
+    """Numbers in order as ranges; small holes are read over, because one read is cheaper than many."""
+    nearby = 16
+    start = last = None
+    for number in numbers:
+        if last is None or start is None:
+            start = number
+        elif number - last > nearby:
+            yield start, last
+            start = number
+        last = number
+    if start is not None and last is not None:
+        yield start, last

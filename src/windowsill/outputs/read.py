@@ -1,0 +1,109 @@
+"""Read an output as file readers show one: numbered lines, within a weight, with a word on how to go on."""
+
+from __future__ import annotations
+
+from windowsill.errors import InputError
+from windowsill.outputs.parts import Line, Output, is_binary, lines, stretch
+from windowsill.outputs.show import Limits
+
+EMPTY = "[the output is empty]"
+_NOTE_ROOM = 160
+"""Bytes kept free for the note at the end of an answer."""
+
+_CUT_ROOM = 80
+"""Bytes that the number of a line and the note that it was cut take."""
+
+_WIDEST = 4
+"""Bytes of the longest UTF-8 character."""
+
+
+def read(output: Output, offset: int, limit: int, column: int, limits: Limits) -> str:
+    """Lines from `offset` on with their numbers; from a `column` above 1, more of that one line."""
+    check_from_one("offset", offset)
+    check_from_one("limit", limit)
+    check_from_one("column", column)
+    if not output.lines:
+        return EMPTY
+    check_offset(output, offset)
+    head = f"[binary output of {output.bytes:,} bytes, shown as far as it is text]\n" if is_binary(output) else ""
+    body = _one(output, offset, column, limits) if column > 1 else _many(output, offset, limit, limits)
+    return head + body
+
+
+def _many(output: Output, offset: int, limit: int, limits: Limits) -> str:
+    last = min(output.lines, offset + limit - 1)
+    room = limits.bytes - _NOTE_ROOM
+    rows: list[str] = []
+    reached = offset - 1
+    for line in lines(output, offset, last, width=limits.line):
+        row = _row(line)
+        weight = len(row.encode(errors="replace")) + 1
+        if weight > room and not rows:
+            row = _row(_narrowed(line, (room - _CUT_ROOM) // _WIDEST))
+        elif weight > room:
+            break
+        rows.append(row)
+        room -= weight
+        reached = line.number
+    if reached < output.lines:
+        rows.append(f"[lines {offset:,}-{reached:,} of {output.lines:,}; offset={reached + 1} reads on]")
+    return "\n".join(rows)
+
+
+def _one(output: Output, number: int, column: int, limits: Limits) -> str:
+    line = stretch(output, number, column, limits.bytes - _NOTE_ROOM)
+    if column > line.length:
+        raise InputError(
+            f"column {column:,} is beyond the end of line {number:,} of {output.id}",
+            remedy=f"the line has {counted(line.length, 'character')}",
+            ref=output.id,
+        )
+    line = _narrowed(line, _fitting(line.text, limits.bytes - _NOTE_ROOM))
+    last = column - 1 + len(line.text)
+    note = f"[columns {column:,}-{last:,} of {line.length:,} of line {number:,}"
+    if line.left:
+        return f"{numbered(number)}{line.text}\n{note}; offset={number}, column={last + 1} reads on]"
+    more = f"; offset={number + 1} reads on" if number < output.lines else ""
+    return f"{numbered(number)}{line.text}\n{note}{more}]"
+
+
+def _row(line: Line) -> str:
+    if not line.left:
+        return numbered(line.number) + line.text
+    after = line.column + len(line.text)
+    return f"{numbered(line.number)}{line.text}... [+{line.left:,} characters; column={after} reads on]"
+
+
+def _narrowed(line: Line, width: int) -> Line:
+    return Line(line.number, line.text[: max(1, width)], line.column, line.length)
+
+
+def _fitting(text: str, room: int) -> int:
+    """How many characters of a text fit into so many bytes."""
+    return len(text.encode(errors="replace")[:room].decode(errors="ignore"))
+
+
+def numbered(number: int) -> str:
+    """What stands before a line, as file readers show it."""
+    return f"{number:>6}\t"
+
+
+def check_offset(output: Output, offset: int) -> None:
+    """Refuse a line that the output does not have."""
+    if offset > max(1, output.lines):
+        raise InputError(
+            f"offset {offset:,} is beyond the end of {output.id}",
+            remedy=f"it has {counted(output.lines, 'line')}",
+            ref=output.id,
+        )
+
+
+def check_from_one(name: str, value: int) -> None:
+    """Refuse a place or a number that does not count from 1."""
+    if value < 1:
+        raise InputError(f"{name} is {value}", remedy="give 1 or more: lines and columns count from 1")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

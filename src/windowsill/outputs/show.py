@@ -1,0 +1,294 @@
+"""What of an output is shown in the context: cut lines, a beginning, or head and tail. Pure text in, pure text out.
+
+A view is never longer than what it shows, and a view of a view is the view itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from windowsill.errors import InputError, SettingError
+from windowsill.messages import READ_TOOL, Block, Document, Image, Text, ToolResult
+from windowsill.outputs.parts import Output, lines
+
+TRIMMED = "[tool output trimmed"
+"""How a line begins that stands for an output."""
+
+
+def trimmed(ref: str | None = None, size: str = "") -> str:
+    """What stands for an output that is no longer shown; the ref is told only where its tool is offered."""
+    return "; ".join(filter(None, (TRIMMED, f"ref={ref}" if ref else "", size))) + "]"
+
+
+def cut_line(left: int) -> str:
+    """The end of a line that was cut."""
+    return f"... [+{left:,} characters]"
+
+
+def read_on(ref: str | None, line: int, last: int) -> str:
+    """The last line of a view that ends before its output does."""
+    what = f"lines {line:,}-{last:,} are not shown" if line < last else f"line {line:,} is not shown"
+    return _pointing(what, ref, f"offset={line}", "reads on")
+
+
+def read_cut(ref: str | None, lines: int, line: int, column: int) -> str:
+    """The last line of a view that shows every line, some of them cut."""
+    what = f"{lines:,} lines are cut" if lines > 1 else "1 line is cut"
+    return _pointing(what, ref, f"offset={line}, column={column}", "reads on")
+
+
+def omitted(ref: str | None, first: int, last: int) -> str:
+    """What stands between the head and the tail of a reduced output."""
+    return _pointing(f"reduced: {last - first + 1:,} lines omitted", ref, f"offset={first}", "reads them")
+
+
+def _pointing(what: str, ref: str | None, place: str, verb: str) -> str:
+    return f'[{what}; {READ_TOOL}(ref_id="{ref}", {place}) {verb}]' if ref else f"[{what}]"
+
+
+def unreferred(text: str, ref: str) -> str:
+    """A text in which notes about an output no longer say how to read it on, and pointers not where to look."""
+    name = re.escape(ref)
+    told = re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
+    return _POINTER.sub(r"\1 were shown before]", told)
+
+
+_POINTER = re.compile(r"^(\[lines \d+-\d+) as in o[\d.]+ lines \d+-\d+\]$", re.MULTILINE)
+"""What `outputs.repeats` puts in the place of lines that were shown before."""
+
+
+def text_of(result: ToolResult) -> str:
+    """The texts of a result joined by line ends; images and documents are listed in their place."""
+    return "\n".join(line for block in result.content if (line := _words(block)) is not None)
+
+
+def _words(block: Block) -> str | None:
+    match block:
+        case Text():
+            return block.text
+        case Image():
+            return _label("image", block.media_type, _weight(block.data), block.url)
+        case Document():
+            label = _label("document", block.title, block.media_type, _weight(block.data), block.url)
+            # A document of plain text is text like any other: it is read and searched with the rest.
+            return label if block.text is None else f"{label}\n{block.text}"
+        case _:
+            return block.raw.decode(errors="replace") if block.raw else None
+
+
+def _label(kind: str, *facts: str | None) -> str:
+    known = ", ".join(fact for fact in facts if fact)
+    return f"[{kind} {known}]" if known else f"[{kind}]"
+
+
+def _weight(data: str | None) -> str | None:
+    """The size of base64 text once decoded."""
+    if data is None:
+        return None
+    return f"{len(data) * 3 // 4 - data[-2:].count('='):,} bytes"
+
+
+LEAST_LINE = 200
+"""Characters below which a cut line would be little more than a note; the notes themselves are shorter."""
+
+LEAST_BYTES = 1_024
+"""Bytes below which an answer would be little more than the note how to read on."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The longest line in characters, and the most bytes of one view or answer."""
+
+    line: int = 2_000
+    bytes: int = 50 * 1024
+
+    def __post_init__(self) -> None:
+        """Refuse limits that leave no room for content."""
+        for name, least in (("line", LEAST_LINE), ("bytes", LEAST_BYTES)):
+            value = getattr(self, name)
+            if value < least:
+                raise SettingError(name, value, f"{least} or more")
+
+
+_MOST_JOINED = 32
+"""How far to look back for the beginning of a character that is made of several."""
+
+_JOINERS = frozenset("\u200d\ufe0e\ufe0f")
+_LOW_SURROGATES = range(0xDC00, 0xE000)
+_LEAST_OMITTED = 2
+"""One omitted line would be replaced by one note: nothing is gained, and the view of a view would lose a line."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A view: its text, how many lines of the output it shows, and how many of these are cut."""
+
+    text: str
+    lines: int
+    cut: int = 0
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A line on its way into a view: as much of it as may be shown, its whole length, and how it ends."""
+
+    text: str
+    length: int
+    end: str = "\n"
+
+
+def shown(text: str, limits: Limits, *, ref: str | None = None) -> Shown | None:
+    """The beginning of an output, long lines cut, or `None` when it can be shown as it is."""
+    size = weight(text)
+    if size <= limits.bytes and all(len(row.text) <= limits.line for row in rows_of(text)):
+        return None
+    for notes in (True, False):
+        view = beginning(rows_of(text), count_lines(text), limits, ref=ref, notes=notes)
+        # A note that makes up for what was cut is left out; each cut line still says so itself.
+        if weight(view.text) < size:
+            return view
+    return None
+
+
+def middle(text: str, head: int = 50, tail: int = 50, *, ref: str | None = None) -> Shown | None:
+    """The first and last lines of an output with a note between them, or `None` when that saves nothing."""
+    check_head_and_tail(head, tail)
+    rows = [row.text + row.end for row in rows_of(text)]
+    left = len(rows) - head - tail
+    if left < _LEAST_OMITTED:
+        return None
+    first, last = rows[:head], rows[len(rows) - tail :]
+    end = "\r\n" if first and first[-1].endswith("\r\n") else "\n"
+    note = omitted(ref, head + 1, head + left) + (end if last else "")
+    reduced = "".join((*first, note, *last))
+    return Shown(reduced, head + tail) if weight(reduced) < weight(text) else None
+
+
+def beginning(rows: Iterable[Row], total: int, limits: Limits, *, ref: str | None, notes: bool = True) -> Shown:
+    """As many lines as the limits allow, each cut to its length, and a last line that says how to read on."""
+    # The longest note there could be: the view has to fit whichever it ends with.
+    room = limits.bytes - max(len(read_on(ref, total, total + 1)), len(read_cut(ref, total, total, limits.line))) - 2
+    pieces: list[str] = []
+    cuts: list[tuple[int, int]] = []
+    for number, row in enumerate(rows, 1):
+        keep = _kept(row, limits.line)
+        if weight(_cut(row, keep)) > room and not pieces:
+            keep = _kept(row, fitting(row.text, room - len(row.end)))
+        piece = _cut(row, keep) + row.end
+        if weight(piece) > room:
+            break
+        if keep < row.length:
+            cuts.append((number, keep + 1))
+        pieces.append(piece)
+        room -= weight(pieces[-1])
+    note = ""
+    if len(pieces) < total:
+        note = read_on(ref, len(pieces) + 1, total)
+    elif cuts and notes:
+        note = read_cut(ref, len(cuts), *cuts[0])
+    joint = "\n" if note and pieces and not pieces[-1].endswith("\n") else ""
+    return Shown("".join((*pieces, joint, note)), len(pieces), len(cuts))
+
+
+def rows_of(text: str) -> Iterator[Row]:
+    """The lines of a text; only a line feed, with or without a carriage return before it, ends one."""
+    start = 0
+    while start < len(text):
+        stop = text.find("\n", start)
+        stop, after = (len(text), len(text)) if stop < 0 else (stop, stop + 1)
+        inner = stop - 1 if after > stop > start and text[stop - 1] == "\r" else stop
+        yield Row(text[start:inner], inner - start, text[inner:after])
+        start = after
+
+
+def count_lines(text: str) -> int:
+    """How many lines a text has; a last one without a line end counts."""
+    return text.count("\n") + (not text.endswith("\n") if text else 0)
+
+
+def weight(text: str) -> int:
+    """The bytes of a text."""
+    return len(text.encode(errors="surrogatepass"))
+
+
+def fitting(text: str, room: int) -> int:
+    """How many characters of a text fit into so many bytes."""
+    return len(text.encode(errors="surrogatepass")[: max(0, room)].decode(errors="ignore"))
+
+
+def check_head_and_tail(head: int, tail: int) -> None:
+    """Refuse a negative number of lines."""
+    if head < 0 or tail < 0:
+        raise InputError(f"head is {head} and tail is {tail}", remedy="give 0 or more lines")
+
+
+def _kept(row: Row, width: int) -> int:
+    """How much of a line fits a width together with the note that it was cut; no cut inside a composed character."""
+    if row.length <= width:
+        return row.length
+    keep = max(0, width - len(cut_line(row.length)))
+    least = max(0, keep - _MOST_JOINED)
+    while least < keep < len(row.text) and _joins(row.text[keep]):
+        keep -= 1
+    return keep
+
+
+def _cut(row: Row, keep: int) -> str:
+    return row.text if keep == row.length else row.text[:keep] + cut_line(row.length - keep)
+
+
+def _joins(character: str) -> bool:
+    """Whether a character belongs to the one before it."""
+    return unicodedata.combining(character) != 0 or character in _JOINERS or ord(character) in _LOW_SURROGATES
+
+
+def shown_of(output: Output, limits: Limits, ref: str | None) -> str:
+    """The beginning of an output within the limits; all of it when it fits."""
+    rows = list(_within(_rows(output, 1, output.lines, limits), limits.bytes))
+    whole = len(rows) == output.lines and all(row.length <= limits.line for row in rows)
+    if whole and sum(weight(row.text) + 1 for row in rows) <= limits.bytes:
+        return "\n".join(row.text for row in rows)
+    return beginning(rows, output.lines, limits, ref=ref).text
+
+
+def middle_of(output: Output, head: int, tail: int, limits: Limits, ref: str | None) -> str:
+    """Head and tail of an output, each within half the limits, with a note between them; all of it when it fits."""
+    check_head_and_tail(head, tail)
+    total = output.lines
+    if total <= head + tail + 1:
+        whole = list(_fitting(_rows(output, 1, total, limits), limits.bytes, limits.line))
+        if len(whole) == total:
+            return "\n".join(whole)
+    head = min(head, total)
+    tail = min(tail, total - head)
+    room = (limits.bytes - len(omitted(ref, 1, total)) - 2) // 2
+    first = list(_fitting(_rows(output, 1, head, limits), room, limits.line))
+    last = list(_fitting(reversed(list(_rows(output, total - tail + 1, total, limits))), room, limits.line))[::-1]
+    left = total - len(first) - len(last)
+    note = [omitted(ref, len(first) + 1, len(first) + left)] if left else []
+    return "\n".join((*first, *note, *last))
+
+
+def _rows(output: Output, first: int, last: int, limits: Limits) -> Iterator[Row]:
+    for line in lines(output, first, last, width=limits.line):
+        yield Row(line.text, line.length)
+
+
+def _within(rows: Iterable[Row], room: int) -> Iterator[Row]:
+    """Rows until they fill the room; one more, so that a reader sees there is more."""
+    for row in rows:
+        yield row
+        room -= weight(row.text) + 1
+        if room < 0:
+            return
+
+
+def _fitting(rows: Iterable[Row], room: int, width: int) -> Iterator[str]:
+    """The texts of rows, long ones cut, as long as they fit."""
+    for row in rows:
+        text = row.text if row.length <= width else row.text + cut_line(row.length - len(row.text))
+        room -= weight(text) + 1
+        if room < 0:
+            return
+        yield text

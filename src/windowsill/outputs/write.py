@@ -1,0 +1,178 @@
+"""Keep an output that arrives in pieces: in bounded memory, in small transactions, visible only when whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from windowsill.errors import DamagedError, InputError, StoreError
+from windowsill.messages import OutputRef
+from windowsill.outputs.parts import (
+    PART_BYTES,
+    PARTS,
+    Cut,
+    Cutter,
+    Index,
+    Part,
+    alive_at,
+    alive_id,
+    copies,
+    encoded,
+    index_id,
+    packed,
+    part_from,
+    part_id,
+    unpacked,
+)
+from windowsill.store import Store
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+BATCH = 1
+"""Parts written in one transaction: 2 MiB keep the write lock for milliseconds."""
+
+HEARTBEAT = 15 * 60.0
+"""Seconds between two signs that a slow writing goes on: several fit into the time until it counts as abandoned."""
+
+ID_DIGITS = (16, 32, 64)
+"""Hexadecimal digits of a ref: short, and longer only if another content of the session has the same beginning."""
+
+
+class Writing:
+    """An output on its way into the store: `write` its pieces, then `finish`, or `abandon` it."""
+
+    def __init__(
+        self, store: Store, session: str, token: str, *, clock: Callable[[], float], part_bytes: int = PART_BYTES
+    ) -> None:
+        self.token = token
+        self._store = store
+        self._session = session
+        self._clock = clock
+        self._cutter = Cutter(part_bytes)
+        self._digest = hashlib.sha256()
+        self._parts: list[Part] = []
+        self._ready: list[tuple[str, bytes]] = []
+        self._written = 0
+        self._signs: list[str] = []
+        self._signed = float("-inf")
+        self._done = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is neither finished nor abandoned."""
+        return not self._done
+
+    def write(self, piece: bytes | str) -> None:
+        """Add a piece; text is kept as UTF-8."""
+        for _ in self.take(piece):
+            self.put()
+
+    def take(self, piece: bytes | str) -> Iterator[None]:
+        """Add a piece; stops whenever there is something to `put` before it goes on."""
+        self._check_open()
+        for data in encoded(piece) if isinstance(piece, str) else (piece,):
+            self._digest.update(data)
+            for cut in self._cutter.take(data):
+                self._add(cut)
+                if len(self._ready) >= BATCH:
+                    yield
+        if self._signs and self._clock() - self._signed >= HEARTBEAT:
+            yield
+
+    def put(self) -> None:
+        """Write what is complete."""
+        now = self._clock()
+        if now - self._signed >= HEARTBEAT:
+            self._signs.append(alive_id(self.token, int(now * 1000)))
+            self._ready.append((self._signs[-1], b""))
+            self._signed = now
+        self._store.put_blobs(self._session, self._ready)
+        self._written = len(self._parts)
+        self._ready.clear()
+
+    def finish(self) -> OutputRef:
+        """Make it an output of the session; content that the session already has is not kept twice."""
+        self._check_open()
+        self._check_whole()
+        for cut in self._cutter.rest():
+            self._add(cut)
+        digest = self._digest.digest()
+        index = Index(digest, self._cutter.size, self._cutter.lines, tuple(self._parts))
+        ref = self._free_ref(digest)
+        mine = index_id(ref, int(self._clock() * 1000), self.token)
+        self._store.put_blobs(self._session, [*self._ready, (mine, packed(index))])
+        self._done = True
+        self._ready.clear()
+        drop(self._store, self._session, self._signs)
+        remove_older(self._store, self._session, ref)
+        return OutputRef(ref, index.size, index.lines)
+
+    def abandon(self) -> None:
+        """Remove what was written so far. After `finish` it does nothing."""
+        if not self._done:
+            self._done = True
+            self._ready.clear()
+            drop(self._store, self._session, self._store.blob_ids(self._session, f"{PARTS}{self.token}/"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What was not finished inside the block is abandoned."""
+        self.abandon()
+
+    def _add(self, cut: Cut) -> None:
+        self._ready.append((part_id(self.token, len(self._parts)), cut.data))
+        self._parts.append(part_from(cut))
+
+    def _check_open(self) -> None:
+        if self._done:
+            raise InputError("this output is already finished or abandoned", remedy="start another one")
+
+    def _check_whole(self) -> None:
+        """A writing that was silent for long may have been taken for an abandoned one."""
+        if not self._signs:
+            return
+        found = self._store.blob_ids(self._session, f"{PARTS}{self.token}/")
+        if sum(alive_at(blob) is None for blob in found) < self._written:
+            raise StoreError(
+                f"a tool output of session {self._session!r} was removed while it was written: it was silent for long",
+                remedy="run the tool again",
+                session=self._session,
+            )
+
+    def _free_ref(self, digest: bytes) -> str:
+        """The shortest ref that no other content of this session has."""
+        refs = [f"b{digest.hex()[:digits]}" for digits in ID_DIGITS]
+        return next((ref for ref in refs if self._digest_of(ref) in (None, digest)), refs[-1])
+
+    def _digest_of(self, ref: str) -> bytes | None:
+        found = copies(self._store, self._session, ref)
+        stored = self._store.blob(self._session, found[-1].blob) if found else None
+        try:
+            return unpacked(stored, ref).digest if stored else None
+        except DamagedError:
+            # Keeping the content again is the remedy for a damaged one.
+            return None
+
+
+def remove_older(store: Store, session: str, ref: str) -> None:
+    """Leave only the newest copy of an output."""
+    for copy in copies(store, session, ref)[:-1]:
+        # The index goes first: without it the parts are leftovers, which a collection finds.
+        drop(store, session, [copy.blob])
+        drop(store, session, store.blob_ids(session, f"{PARTS}{copy.token}/"))
+
+
+def drop(store: Store, session: str, ids: Iterable[str]) -> int:
+    """Remove blobs, few at a time: what is deleted is overwritten, and others wait for the lock meanwhile."""
+    doomed, dropped = list(ids), 0
+    for start in range(0, len(doomed), BATCH):
+        dropped += store.drop_blobs(session, doomed[start : start + BATCH])
+    return dropped

@@ -1,0 +1,247 @@
+"""What Anthropic refuses in a request, rule by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from windowsill.providers.anthropic.messages import ID_PATTERN, IMAGE_TYPES
+from windowsill.providers.base import Problem
+
+MAX_CACHE_MARKERS = 4
+MAX_NAME = 128
+
+_id = re.compile(ID_PATTERN)
+_name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+
+USER_ONLY = frozenset({"tool_result", "image", "document", "search_result"})
+ASSISTANT_ONLY = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
+
+
+def validate(body: Any) -> list[Problem]:
+    """Everything wrong with a request body or a list of messages, in order."""
+    if isinstance(body, list):
+        return list(_conversation(body, ""))
+    if not isinstance(body, dict):
+        return [Problem("anthropic.body", "", "neither an object nor a list", "pass a request body or its messages")]
+    return [*_body(body), *_conversation(body.get("messages"), "messages")]
+
+
+def _body(body: dict[str, Any]) -> Iterator[Problem]:
+    limit = body.get("max_tokens")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        yield Problem("anthropic.max-tokens", "max_tokens", "max_tokens is missing", "say how long the reply may be")
+    if not isinstance(body.get("model"), str):
+        yield Problem("anthropic.model", "model", "model is missing", "name the model")
+    system = body.get("system")
+    if isinstance(system, list):
+        for index, block in enumerate(system):
+            yield from _text(block, f"system[{index}]")
+    tools = body.get("tools")
+    for index, tool in enumerate(tools if isinstance(tools, list) else []):
+        yield from _tool(tool, f"tools[{index}]")
+    if (markers := _markers(body)) > MAX_CACHE_MARKERS:
+        yield Problem(
+            "anthropic.cache-markers",
+            "",
+            f"{markers} cache_control markers, {MAX_CACHE_MARKERS} are allowed",
+            "remove the oldest",
+        )
+
+
+def _markers(value: Any) -> int:
+    """How many markers stand in the places that take one (not inside arguments or schemas, which are data)."""
+    if isinstance(value, list):
+        return sum(map(_markers, value))
+    if not isinstance(value, dict):
+        return 0
+    inside = sum(_markers(value.get(key)) for key in ("system", "tools", "messages", "content"))
+    return inside + (value.get("cache_control") is not None)
+
+
+def _tool(tool: Any, where: str) -> Iterator[Problem]:
+    fields = tool if isinstance(tool, dict) else {}
+    # Sets of tools that the provider gets elsewhere have a type and no name.
+    own = fields.get("type", "custom") in {"custom", None}
+    if (own or "name" in fields) and not _name.fullmatch(str(fields.get("name", ""))):
+        yield Problem("anthropic.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
+        return
+    if not own:
+        return
+    schema = tool.get("input_schema")
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        yield Problem("anthropic.tool-schema", where, "input_schema is not of type object", 'give it "type": "object"')
+
+
+def _conversation(messages: Any, where: str) -> Iterator[Problem]:
+    if not isinstance(messages, list) or not messages:
+        yield Problem("anthropic.no-messages", where, "no messages", "add at least one message of the user")
+        return
+    calls = _Calls()
+    begun = False
+    for index, message in enumerate(messages):
+        place = f"{where}[{index}]"
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in {"user", "assistant", "system"}:
+            yield Problem("anthropic.role", place, f"role {role!r}", "use user or assistant")
+            continue
+        blocks = _content(message.get("content"))
+        if not begun and role == "assistant" and not (blocks and blocks[0].get("type") == "compaction"):
+            yield Problem(
+                "anthropic.first-message-is-user",
+                place,
+                "the first message is the assistant's",
+                "put a user message first",
+            )
+        begun = begun or role != "system"
+        yield from _contents(message.get("content"), role, place)
+        yield from calls.take(role, blocks, place)
+    yield from calls.end()
+
+
+def _content(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _contents(content: Any, role: str, where: str) -> Iterator[Problem]:
+    if isinstance(content, str):
+        yield from _text({"text": content}, where)
+    elif not isinstance(content, list) or not content:
+        yield Problem("anthropic.empty-content", where, "a message without content", "fill it or leave it out")
+    else:
+        for index, block in enumerate(content):
+            yield from _block(block, role, f"{where}.content[{index}]")
+        last = content[-1]
+        if role == "assistant" and isinstance(last, dict) and last.get("type") in {"thinking", "redacted_thinking"}:
+            yield Problem(
+                "anthropic.thinking-is-not-last", where, "the last block is thinking", "put text or a call after it"
+            )
+
+
+def _block(block: Any, role: str, where: str) -> Iterator[Problem]:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(kind, str):
+        yield Problem("anthropic.block", where, "a block without a type", "give it a type")
+        return
+    if (kind in USER_ONLY and role != "user") or (kind in ASSISTANT_ONLY and role != "assistant"):
+        yield Problem("anthropic.blocks-by-role", where, f"a {kind} block in a {role} message", "move or remove it")
+    if kind == "text":
+        yield from _text(block, where)
+    elif kind == "thinking" and not isinstance(block.get("signature"), str):
+        yield Problem("anthropic.thinking-has-signature", where, "thinking without its signature", "leave it out")
+    elif kind == "image":
+        yield from _image(block, where)
+    elif kind == "tool_use":
+        yield from _tool_use(block, where)
+    elif kind == "tool_result":
+        yield from _tool_result(block, where)
+
+
+def _text(block: Any, where: str) -> Iterator[Problem]:
+    text = block.get("text") if isinstance(block, dict) else None
+    if not isinstance(text, str) or not text:
+        yield Problem("anthropic.empty-text", where, "empty text", "leave it out")
+    elif text.isspace():
+        yield Problem("anthropic.blank-text", where, "text of nothing but white space", "leave it out")
+
+
+def _image(block: dict[str, Any], where: str) -> Iterator[Problem]:
+    source = block.get("source")
+    if not isinstance(source, dict):
+        yield Problem("anthropic.image-source", where, "an image without a source", "give it a source")
+    elif source.get("type") == "base64" and source.get("media_type") not in IMAGE_TYPES:
+        yield Problem(
+            "anthropic.image-type",
+            where,
+            f"an image of type {source.get('media_type')!r}",
+            "use JPEG, PNG, GIF or WebP",
+        )
+
+
+def _tool_use(block: dict[str, Any], where: str) -> Iterator[Problem]:
+    if not _id.fullmatch(str(block.get("id", ""))):
+        yield Problem("anthropic.tool-id", where, f"a call id {block.get('id')!r}", f"match {ID_PATTERN}")
+    if not _name.fullmatch(str(block.get("name", ""))):
+        yield Problem("anthropic.tool-name", where, f"a tool name {block.get('name')!r}", f"match {_name.pattern}")
+    if not isinstance(block.get("input"), dict):
+        yield Problem("anthropic.tool-input", where, "input is not an object", "give an object")
+
+
+def _tool_result(block: dict[str, Any], where: str) -> Iterator[Problem]:
+    content = block.get("content")
+    if isinstance(content, list):
+        for index, each in enumerate(content):
+            if isinstance(each, dict) and each.get("type") == "text":
+                yield from _text(each, f"{where}.content[{index}]")
+            elif isinstance(each, dict) and each.get("type") == "image":
+                yield from _image(each, f"{where}.content[{index}]")
+    if block.get("is_error") and not content:
+        yield Problem("anthropic.error-has-content", where, "an error result without content", "say what went wrong")
+
+
+class _Calls:
+    """Follows calls and results through a conversation; messages of one role in a row count as one."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.open: dict[str, str] = {}
+        self.answered: set[str] = set()
+        self.role = ""
+        self.others = False
+
+    def take(self, role: str, blocks: list[dict[str, Any]], where: str) -> Iterator[Problem]:
+        """One more message."""
+        if role == "assistant":
+            if self.role != "assistant":
+                yield from self.end()
+                self.answered = set()
+            yield from self._calls(blocks, where)
+        elif role == "user":
+            if self.role != "user":
+                self.others = False
+            yield from self._results(blocks, where)
+        elif self.open:
+            self.others = True
+        self.role = role if role != "system" else self.role
+
+    def _calls(self, blocks: list[dict[str, Any]], where: str) -> Iterator[Problem]:
+        for index, block in enumerate(blocks):
+            if block.get("type") == "tool_use":
+                place = f"{where}.content[{index}]"
+                id = str(block.get("id"))
+                if id in self.seen:
+                    yield Problem("anthropic.unique-ids", place, f"call id {id!r} a second time", "give it its own id")
+                self.seen.add(id)
+                self.open[id] = place
+
+    def _results(self, blocks: list[dict[str, Any]], where: str) -> Iterator[Problem]:
+        for index, block in enumerate(blocks):
+            if block.get("type") != "tool_result":
+                self.others = True
+                continue
+            place = f"{where}.content[{index}]"
+            id = str(block.get("tool_use_id"))
+            if id in self.answered:
+                yield Problem("anthropic.one-result", place, f"a second result for call {id!r}", "keep one")
+            elif id not in self.open:
+                yield Problem(
+                    "anthropic.tool-result-follows-call",
+                    place,
+                    f"a result for {id!r}, which the assistant message before does not call",
+                    "put it right after its call, or leave it out",
+                )
+            elif self.others:
+                yield Problem("anthropic.results-first", place, "a result after other content", "put results first")
+            self.open.pop(id, None)
+            self.answered.add(id)
+
+    def end(self) -> Iterator[Problem]:
+        """Whatever is still open now stays so."""
+        for id, place in self.open.items():
+            yield Problem(
+                "anthropic.call-has-result", place, f"call {id!r} has no result in the next message", "add its result"
+            )
+        self.open = {}

@@ -1,0 +1,153 @@
+"""Where models are reached: providers, addresses and keys. A key is never shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from windowsill import providers
+from windowsill.errors import InputError, NotFoundError
+from windowsill.providers.faults import HIDDEN, ModelError, hide_keys
+
+OWN_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
+
+_LOOKS_LIKE_KEY = re.compile(r"sk-(?=\S*\d)\S{16,}|AIza\S{20,}")
+
+
+PROVIDERS = {spec.name: spec for spec in providers.specs() if spec.api is not None}
+
+
+class Key:
+    """A secret that nobody sees by accident: neither in a repr nor in a log nor in a pickle."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value.strip()
+
+    def __repr__(self) -> str:
+        return f"Key({HIDDEN})"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a key is not written down")
+
+    @property
+    def fits_a_header(self) -> bool:
+        """Whether it can be sent: what copying adds to a key would otherwise end in an error that shows it."""
+        return self._value.isascii() and self._value.isprintable() and " " not in self._value
+
+    def reveal(self) -> str:
+        """The key itself, for the one header it belongs in."""
+        return self._value
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider at an address, and the model there; an empty model is that of the conversation."""
+
+    provider: providers.ProviderSpec
+    model: str
+    url: str
+    key: Key | None = None
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether what is sent stays here."""
+        return urlsplit(self.url).hostname in OWN_MACHINE
+
+    @property
+    def own(self) -> bool:
+        """Whether this is the provider itself, not another who speaks as it does."""
+        return self.url == self._api.url
+
+    @property
+    def _api(self) -> providers.Api:
+        assert self.provider.api is not None
+        return self.provider.api
+
+    def name(self, model: str = "") -> str:
+        """As a writer is called: without the address."""
+        return f"{self.provider.name}:{model or self.model}".rstrip(":")
+
+    @property
+    def limit_field(self) -> str:
+        """The field that states the most tokens of an answer."""
+        return self.provider.limit_field(newest=self.own)
+
+    def address(self, model: str, *, stream: bool = False) -> str:
+        """Where to ask this model."""
+        path = (self._api.stream_path if stream else "") or self._api.path
+        return self.url + path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a request, the key among them; `ModelError` where there must be one and is not."""
+        if self.key is None and self.own:
+            names = " or ".join(self._api.key_variables)
+            raise ModelError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
+        if self.key is not None and not self.key.fits_a_header:
+            what = f"the key for {self.provider.name} holds characters that no key has"
+            raise ModelError("no-key", what, remedy="copy it again, without quotes and line breaks")
+        known = {} if self.key is None else {self._api.key_header: self._api.key_prefix + self.key.reveal()}
+        return {"content-type": "application/json", **self._api.headers, **known}
+
+    def hide_keys(self, text: str) -> str:
+        """A text without the key, and without anything that looks like one."""
+        if self.key is not None and self.key.reveal():
+            text = text.replace(self.key.reveal(), HIDDEN)
+        return hide_keys(text)
+
+
+def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", key: str = "") -> Endpoint:
+    """The endpoint that `provider:model` or `provider:model@http://address` names.
+
+    The key is looked for in `environment` where none is given.
+    """
+    name, _, rest = spec.strip().partition(":")
+    provider = PROVIDERS.get(providers.ALIASES.get(name, name))
+    if provider is None or provider.api is None:
+        raise NotFoundError(
+            f"no provider {_shown(name)!r} for a model",
+            remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
+        )
+    model, at, address = rest.partition("@http")
+    if _LOOKS_LIKE_KEY.match(model.strip()):
+        # It would be kept with the session, and stand in every report.
+        remedy = f"set {' or '.join(provider.api.key_variables)}, and name a model"
+        raise InputError(f"the model of provider {name!r} looks like a key", remedy=remedy)
+    stated = base_url or (f"http{address}" if at else "")
+    url = _checked(stated or environment.get(provider.api.url_variable, "").strip() or provider.api.url)
+    found = key or next(
+        (environment[each] for each in provider.api.key_variables if environment.get(each, "").strip()), ""
+    )
+    if not key and not _safe(url):
+        # A key that was not given for this address does not cross a network in the clear.
+        found = ""
+    return Endpoint(provider=provider, model=model.strip(), url=url, key=Key(found) if found else None)
+
+
+def _shown(name: str) -> str:
+    return hide_keys(name[:40])
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise InputError("the address of a model is no web address", remedy="give one like http://127.0.0.1:8080/v1")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError(
+            f"the address of a model at {host} holds more than host and path",
+            remedy="leave user, password and query out; give a key with key=",
+        )
+    return url.rstrip("/")
+
+
+def _safe(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in OWN_MACHINE

@@ -1,0 +1,233 @@
+"""Faults of a model call: read from a response, from a report inside an answer or from an exception.
+
+Every text of a provider is made one line without keys before it is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, TypeAlias
+
+from windowsill.errors import WindowsillError
+from windowsill.models import is_overflow
+from windowsill.providers.events import loose
+from windowsill.secrets import usual
+
+FaultKind: TypeAlias = Literal[
+    "overflow",  # the request does not fit the model's window
+    "rate-limited",
+    "server",  # the provider is broken or busy
+    "timeout",
+    "unreachable",
+    "no-key",  # there is none, or it is not accepted
+    "refused",  # the provider does not take the request
+    "malformed",  # what came is not an answer
+]
+
+PASSING: frozenset[FaultKind] = frozenset({"rate-limited", "server", "timeout", "unreachable"})
+"""Faults that may be gone the next time, unless whoever raises one knows better."""
+
+MAX_SHOWN = 200
+"""Characters of a provider's message that are told; some quote the whole request."""
+
+MAX_READ = 65_536
+"""Characters of a message that are read: for the window it names, and for keys that must not be told."""
+
+OK, BAD_REQUEST, SLOW, TOO_LARGE, TOO_MANY, SERVER = 200, 400, 408, 413, 429, 500
+NO_ENTRY = frozenset({401, 403})
+
+HIDDEN = "[key]"
+
+_KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+", re.IGNORECASE)
+"""What looks like a key, ours or another's, or a part of one: providers quote them in their errors, with stars in the
+middle. Whole keys of all other formats are known to `redaction`."""
+
+_ERROR_NAMES: dict[str, FaultKind] = {
+    "context_length_exceeded": "overflow",
+    "exceed_context_size_error": "overflow",
+    "rate_limit": "rate-limited",
+    "ratelimit": "rate-limited",
+    "resource_exhausted": "rate-limited",
+    "too_many_requests": "rate-limited",
+    "authentication": "no-key",
+    "unauthenticated": "no-key",
+    "permission": "no-key",
+    "invalid_api_key": "no-key",
+    "invalid_": "refused",
+    "badrequest": "refused",
+    "bad_request": "refused",
+    "not_found": "refused",
+    "content_filter": "refused",
+    "insufficient_quota": "refused",
+    "failed_precondition": "refused",
+    "timeout": "timeout",
+    "deadline": "timeout",
+}
+"""Beginnings or parts of the names that providers give to errors inside a stream, in small letters; the first that fits
+counts. Any other is taken for a fault of the server: the request had been accepted."""
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
+"""How Google writes seconds."""
+
+
+class ModelError(WindowsillError):
+    """A model gave no answer. `kind` says why, `passing` whether it may go better the next time."""
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        what: str,
+        *,
+        remedy: str = "",
+        said: str = "",
+        retry_after: float | None = None,
+        passing: bool | None = None,
+        **about: Any,
+    ) -> None:
+        self.kind = kind
+        self.said = said
+        """The provider's own message without keys, for `session.overflowed`."""
+        self.retry_after = retry_after
+        """The seconds the provider asks to be left alone."""
+        self.passing = kind in PASSING if passing is None else passing
+        super().__init__(what, remedy=remedy, **about)
+
+
+def from_response(status: int, headers: Mapping[str, str], body: bytes, hide_keys: Callable[[str], str]) -> ModelError:
+    """Read the fault from a response that is not an answer."""
+    if status in NO_ENTRY:
+        # The message may quote the key.
+        return ModelError("no-key", f"the provider does not accept the key ({status})", remedy="check the key")
+    message = hide_keys(_message(body))
+    kind = _kind_of_status(status)
+    if kind != "rate-limited" and is_overflow(message):
+        kind = "overflow"
+    wait = _retry_delay(headers, body) if kind in PASSING else None
+    what = f"{status}: {message[:MAX_SHOWN]}"
+    return ModelError(kind, what, remedy=_REMEDIES.get(kind, ""), said=message, retry_after=wait)
+
+
+_REMEDIES: dict[FaultKind, str] = {
+    "rate-limited": "ask less often: per_minute=",
+    "server": "try later",
+    "overflow": "state the model's window",
+    "refused": "check the model's name and the address",
+}
+
+
+def from_report(what: str, names: str, hide_keys: Callable[[str], str]) -> ModelError:
+    """Read the fault from an error inside an answer; `names` are the provider's type, code and status of it."""
+    message = hide_keys(one_line(what))
+    status = next((int(word) for word in names.split() if word.isdecimal()), SERVER)
+    named = next((kind for word, kind in _ERROR_NAMES.items() if word in names.lower()), None)
+    kind = "overflow" if is_overflow(message) else named or _kind_of_status(status)
+    if kind == "no-key":
+        # The message may quote the key.
+        return ModelError(kind, "the provider does not accept the key", remedy="check the key")
+    told = f"the provider gave up: {message[:MAX_SHOWN]}"
+    return ModelError(kind, told, remedy="try again" if kind in PASSING else "", said=message)
+
+
+def reported_error(data: bytes, hide_keys: Callable[[str], str]) -> ModelError | None:
+    """Read the error that came in the place of an answer, or why a question was blocked; `None` where neither is."""
+    match loose(data):
+        case {"promptFeedback": {"blockReason": str(reason)}}:
+            what = f"the provider blocked the request ({hide_keys(reason)})"
+            return ModelError("refused", what, remedy="ask something else, or another model")
+        case {"error": {"message": str(what)} as error}:
+            names = " ".join(str(error.get(each, "")) for each in ("type", "code", "status"))
+            return from_report(what, names, hide_keys)
+        case {"error": str(what)}:
+            return from_report(what, "", hide_keys)
+    return None
+
+
+def from_exception(error: Exception, name: str) -> ModelError:
+    """Read the fault from what a user's function raised, such as an error of a provider's SDK."""
+    if isinstance(error, ModelError):
+        return error
+    message = hide_keys(one_line(str(error)))
+    status = _status(error)
+    kind = "overflow" if is_overflow(message) else _kind_of_status(status) if status else _kind_of_class(error)
+    shown = f": {message[:MAX_SHOWN]}" if message and kind != "no-key" else ""
+    what = f"{name} raised {type(error).__name__}{shown}"
+    headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    wait = retry_after(headers) if isinstance(headers, Mapping) else None
+    return ModelError(kind, what, said="" if kind == "no-key" else message, retry_after=wait)
+
+
+def hide_keys(text: str) -> str:
+    """Hide everything in a text that looks like a key."""
+    return usual().known.redacted(_KEYS.sub(HIDDEN, text))
+
+
+def one_line(text: str) -> str:
+    """Return a provider's text as one line without anything that a terminal would take for an order."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text[:MAX_READ]).split())
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read the seconds to wait from headers: a number, or a time, which is held against the provider's own clock."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        try:
+            return max(0.0, float(headers[name]) / unit)
+        except (KeyError, ValueError):
+            continue
+    try:
+        until = parsedate_to_datetime(headers["retry-after"])
+        return max(0.0, (until - parsedate_to_datetime(headers["date"])).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _message(body: bytes) -> str:
+    """Return the message of an error, in the form every provider here has, or as plain text."""
+    match loose(body):
+        case {"error": {"message": str(message)}} | {"error": str(message)} | {"message": str(message)}:
+            return one_line(message)
+    return one_line(body.decode("utf-8", "replace"))
+
+
+def _retry_delay(headers: Mapping[str, str], body: bytes) -> float | None:
+    """Read the seconds to wait from the headers or, as Google writes them, from the details of the error."""
+    wait = retry_after(headers)
+    if wait is not None:
+        return wait
+    match loose(body):
+        case {"error": {"details": [*details]}}:
+            delays = (each.get("retryDelay") for each in details if isinstance(each, dict))
+            found = (_DURATION.fullmatch(delay) for delay in delays if isinstance(delay, str))
+            return next((float(delay[1]) for delay in found if delay is not None), None)
+    return None
+
+
+def _kind_of_status(status: int) -> FaultKind:
+    if status == TOO_MANY:
+        return "rate-limited"
+    if status in NO_ENTRY:
+        return "no-key"
+    return "server" if status == SLOW or status >= SERVER else "refused"
+
+
+def _kind_of_class(error: Exception) -> FaultKind:
+    """Name a fault of the network, which has no status; each client has its own classes for them, all named alike."""
+    name = type(error).__name__
+    if isinstance(error, TimeoutError) or "Timeout" in name:
+        return "timeout"
+    if isinstance(error, ConnectionError) or "ConnectionError" in name or name == "ConnectError":
+        return "unreachable"
+    return "refused"
+
+
+def _status(error: Exception) -> int:
+    response = getattr(error, "response", None)
+    for value in (
+        getattr(error, "status_code", None),
+        getattr(response, "status_code", None),
+        getattr(error, "code", None),
+    ):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return 0

@@ -1,0 +1,172 @@
+"""What Gemini refuses in a request, rule by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from windowsill.models import signs_calls
+from windowsill.providers.base import Problem
+from windowsill.providers.gemini.read import BESIDE
+from windowsill.providers.gemini.render import unsigned
+from windowsill.providers.gemini.tools import camel
+
+MAX_NAME = 128
+
+_name = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_.:-]{{0,{MAX_NAME - 1}}}")
+
+ROLES = frozenset({"user", "model", "function"})
+
+
+def validate(body: Any) -> list[Problem]:
+    """Everything wrong with a request body or a list of contents, in order."""
+    if isinstance(body, list):
+        return list(_conversation(body, ""))
+    if not isinstance(body, dict):
+        return [Problem("gemini.body", "", "neither an object nor a list", "pass a request body or its contents")]
+    body = camel(body)
+    model = body.get("model")
+    signs = signs_calls(model) if isinstance(model, str) else None
+    return [*_body(body), *_conversation(body.get("contents"), "contents", signs=signs)]
+
+
+def _body(body: dict[str, Any]) -> Iterator[Problem]:
+    system = body.get("systemInstruction")
+    if system is not None:
+        parts = system.get("parts") if isinstance(system, dict) else None
+        if not isinstance(parts, list) or not parts:
+            yield Problem("gemini.system", "systemInstruction", "no content with parts", 'give {"parts": [...]}')
+        for index, part in enumerate(parts if isinstance(parts, list) else ()):
+            yield from _part(part, "user", f"systemInstruction.parts[{index}]")
+    tools = body.get("tools")
+    for index, entry in enumerate(tools if isinstance(tools, list) else ()):
+        declared = camel(entry).get("functionDeclarations") if isinstance(entry, dict) else None
+        for number, tool in enumerate(declared if isinstance(declared, list) else ()):
+            yield from _declaration(tool, f"tools[{index}].functionDeclarations[{number}]")
+
+
+def _declaration(tool: Any, where: str) -> Iterator[Problem]:
+    if not isinstance(tool, dict) or not _is_name(tool.get("name")):
+        yield Problem("gemini.tool-name", where, "a function without a proper name", f"match {_name.pattern}")
+        return
+    fields = camel(tool)
+    if "parameters" in fields and "parametersJsonSchema" in fields:
+        yield Problem("gemini.tool-schema", where, "parameters stated twice", "keep one of the two fields")
+    schema = fields.get("parametersJsonSchema", fields.get("parameters", {"type": "object"}))
+    if not isinstance(schema, dict) or str(schema.get("type", "object")).lower() != "object":
+        yield Problem("gemini.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
+
+
+def _conversation(contents: Any, where: str, *, signs: bool | None = None) -> Iterator[Problem]:
+    if not isinstance(contents, list) or not contents:
+        yield Problem("gemini.no-contents", where, "no contents", "add at least one content of the user")
+        return
+    calls = _Calls()
+    roles: list[str] = []
+    turns: list[tuple[str, str, list[dict[str, Any]]]] = []
+    for index, content in enumerate(contents):
+        place = f"{where}[{index}]"
+        role = content.get("role") or "user" if isinstance(content, dict) else None
+        if role not in ROLES:
+            yield Problem("gemini.role", place, f"role {role!r}", "use user or model")
+            continue
+        if not roles and role == "model":
+            yield Problem("gemini.first-content-is-user", place, "the first content is the model's", "put a user first")
+        roles.append(role)
+        parts = content.get("parts")
+        if not isinstance(parts, list) or not parts:
+            yield Problem("gemini.empty-parts", place, "a content without parts", "fill it or leave it out")
+            parts = []
+        for number, part in enumerate(parts):
+            yield from _part(part, role, f"{place}.parts[{number}]")
+        known = [camel(part) if isinstance(part, dict) else {} for part in parts]
+        yield from calls.take(role, known, place)
+        turns.append((role, place, known))
+    yield from calls.end()
+    for place in unsigned(turns, signs=signs):
+        yield Problem(
+            "gemini.call-is-signed",
+            place,
+            "the first call of a step without its thoughtSignature",
+            "send it back as it came, or render foreign calls with Gemini(signature=PLACEHOLDER)",
+        )
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and _name.fullmatch(name) is not None
+
+
+def _part(part: Any, role: str, where: str) -> Iterator[Problem]:
+    fields = camel(part) if isinstance(part, dict) else {}
+    kinds = [key for key in fields if key not in BESIDE]
+    signed = bool(fields.get("thoughtSignature"))
+    if not fields:
+        yield Problem("gemini.part", where, "a part that holds nothing", "leave it out")
+    elif kinds == ["text"] and not signed and not (isinstance(fields["text"], str) and fields["text"]):
+        yield Problem("gemini.empty-text", where, "empty text", "leave it out")
+    if "functionCall" in fields:
+        yield from _function(fields["functionCall"], "args", where)
+    if "functionResponse" in fields:
+        yield from _function(fields["functionResponse"], "response", where)
+    if ("functionCall" in fields and role != "model") or ("functionResponse" in fields and role == "model"):
+        yield Problem("gemini.parts-by-role", where, f"a {kinds[0]} part of the {role}", "move or remove it")
+    for key in ("inlineData", "fileData"):
+        if key in fields:
+            yield from _media(fields[key], key, where)
+
+
+def _function(value: Any, field: str, where: str) -> Iterator[Problem]:
+    if not isinstance(value, dict) or not _is_name(value.get("name")):
+        yield Problem("gemini.function-name", where, "a function without a proper name", f"match {_name.pattern}")
+    elif not isinstance(value.get(field) or {}, dict) or (field == "response" and value.get(field) is None):
+        yield Problem(f"gemini.{field}", where, f"{field} is not an object", "give an object")
+
+
+def _media(value: Any, key: str, where: str) -> Iterator[Problem]:
+    fields = camel(value) if isinstance(value, dict) else {}
+    if not fields.get("data" if key == "inlineData" else "fileUri"):
+        yield Problem("gemini.media", where, f"{key} without its data", "give it, or leave the part out")
+    elif key == "inlineData" and not fields.get("mimeType"):
+        yield Problem("gemini.media-type", where, "inlineData without a mimeType", "say what it is")
+
+
+class _Calls:
+    """Follows calls and responses through a conversation; contents of one role in a row count as one."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[str, str | None, str]] = []
+        self.role = ""
+
+    def take(self, role: str, parts: list[dict[str, Any]], where: str) -> Iterator[Problem]:
+        """One more content."""
+        if role == "model" and self.role != "model":
+            yield from self.end()
+        self.role = role
+        for index, part in enumerate(parts):
+            place = f"{where}.parts[{index}]"
+            call, response = part.get("functionCall"), part.get("functionResponse")
+            if role == "model" and isinstance(call, dict):
+                self.open.append((str(call.get("name")), call.get("id"), place))
+            elif role != "model" and isinstance(response, dict):
+                yield from self._answer(str(response.get("name")), response.get("id"), place)
+
+    def _answer(self, name: str, id: str | None, where: str) -> Iterator[Problem]:
+        for call in self.open:
+            if call[0] == name and (id is None or call[1] is None or id == call[1]):
+                self.open.remove(call)
+                return
+        yield Problem(
+            "gemini.response-follows-call",
+            where,
+            f"a response of {name!r}, for which the content before has no call left",
+            "put it right after its call, one for each, or leave it out",
+        )
+
+    def end(self) -> Iterator[Problem]:
+        """Whatever is still open now stays so."""
+        for name, _, place in self.open:
+            yield Problem(
+                "gemini.call-has-response", place, f"call of {name!r} has no response in the next content", "add it"
+            )
+        self.open = []

@@ -1,0 +1,232 @@
+"""Send requests to a model: time-outs, retries, pauses and rate limits. Whoever cancels leaves nothing running."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import msgspec
+
+from windowsill.errors import SettingError
+from windowsill.providers.faults import OK, ModelError, from_response
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+
+T = TypeVar("T")
+
+LARGEST_ANSWER = 4 * 1024 * 1024
+"""Bytes: no summary is so long, and what has no end must not fill the memory."""
+
+MINUTE = 60.0
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long and how often a model is asked. All times are in seconds."""
+
+    connect: float = 10.0
+    """For a connection to be made."""
+    timeout: float = 60.0
+    """For one request from its first byte to the last of its answer."""
+    patience: float = 150.0
+    """For a summary all in all: both ways to ask, all retries, all waiting."""
+    retries: int = 2
+    """How often a request that failed in passing is sent again."""
+    backoff: float = 1.0
+    """Before the first retry, give or take; twice as long before each one more."""
+    longest_wait: float = 30.0
+    """A provider that wants a longer pause is not asked again."""
+    per_minute: int = 0
+    """The most requests in a minute; 0 is no limit."""
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "timeout", "patience"):
+            if not getattr(self, name) > 0:
+                raise SettingError(name, getattr(self, name), "seconds above 0")
+        for name in ("retries", "backoff", "longest_wait", "per_minute"):
+            if not getattr(self, name) >= 0:
+                raise SettingError(name, getattr(self, name), "a number from 0 on")
+
+    def pause(self, attempt: int, asked: float | None, random: Callable[[], float]) -> float | None:
+        """Return the seconds to wait before trying once more; `None` when it is not worth it.
+
+        `attempt` counts the retries so far, `asked` are the seconds that the provider asks to be left alone.
+        """
+        whole = min(self.backoff * 2**attempt, self.longest_wait)
+        # From half to the whole of it: many who failed together do not come back together.
+        pause = whole * (0.5 + random() / 2) if asked is None else asked
+        return None if attempt >= self.retries or pause > self.longest_wait else pause
+
+
+class Post(msgspec.Struct, frozen=True):
+    """One request. `hide_keys` takes keys out of what is told of it."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    hide_keys: Callable[[str], str]
+
+    def __repr__(self) -> str:
+        return f"Post({len(self.body):,} bytes)"
+
+
+class TooLargeError(ModelError):
+    """An answer without end: what came of it is not used."""
+
+
+class BrokenOffError(ModelError):
+    """A streamed answer ended in the middle: what came of it was given already, and it is not asked for again."""
+
+
+class Pace:
+    """Lets at most `most` calls begin in any minute; 0 is no limit. Safe to share between threads and event loops."""
+
+    def __init__(self, most: int, *, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._begun: deque[float] = deque(maxlen=most)
+        self._lock = Lock()
+
+    async def turn(self) -> None:
+        """Wait until one more call may begin. Whoever is cancelled while waiting has used the place all the same."""
+        if not self._begun.maxlen:
+            return
+        with self._lock:
+            now = self._clock()
+            full = len(self._begun) == self._begun.maxlen
+            start = max(now, self._begun[0] + MINUTE) if full else now
+            self._begun.append(start)
+        if start > now:
+            await self._sleep(start - now)
+
+
+class HttpClient:
+    """Sends requests as `manners` says."""
+
+    def __init__(
+        self,
+        manners: RetryPolicy,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+    ) -> None:
+        self.manners = manners
+        self._sleep = sleep
+        self._random = random
+        self._pace = Pace(manners.per_minute, clock=clock, sleep=sleep)
+        self._trust: dict[bool, ssl.SSLContext] = {}
+        """The certificates, which take longer to read than most requests to send."""
+
+    async def turn(self) -> None:
+        """Wait until one more call may begin."""
+        await self._pace.turn()
+
+    def client(self, *, own_machine: bool = False) -> httpx2.AsyncClient:
+        """A client for the requests of one summary or one run, to be used in an `async with`.
+
+        For a server on this machine no proxy is used: it would carry conversation and key into the network and back.
+        `ModelError` when the environment's settings for proxies or certificates are none.
+        """
+        import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
+
+        times = httpx2.Timeout(self.manners.timeout, connect=self.manners.connect)
+        try:
+            if own_machine not in self._trust:
+                self._trust[own_machine] = httpx2.create_ssl_context(trust_env=not own_machine)
+            return httpx2.AsyncClient(
+                timeout=times, follow_redirects=False, trust_env=not own_machine, verify=self._trust[own_machine]
+            )
+        except Exception as error:  # noqa: BLE001 whatever an address of a proxy or a file of certificates may cause
+            what = f"no connection can be set up ({type(error).__name__})"
+            remedy = "check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"
+            raise ModelError("unreachable", what, remedy=remedy) from None
+
+    async def send(self, client: httpx2.AsyncClient, post: Post, *, limit: int = LARGEST_ANSWER) -> bytes:
+        """Return the answer to a request, of at most `limit` bytes; raise `ModelError` when there is none."""
+
+        async def attempt() -> bytes:
+            pieces: list[bytes] = []
+            await self._once(client, post, pieces.append, limit)
+            return b"".join(pieces)
+
+        return await self._retry(attempt)
+
+    async def stream(
+        self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], object], *, limit: int
+    ) -> None:
+        """Give the answer to `take` as it comes, until that returns true.
+
+        Raise `BrokenOffError` when the answer begins and does not end.
+        """
+        begun = False
+
+        def take_piece(piece: bytes) -> object:
+            nonlocal begun
+            begun = True
+            return take(piece)
+
+        async def attempt() -> None:
+            try:
+                await self._once(client, post, take_piece, limit)
+            except TooLargeError:
+                raise
+            except ModelError as error:
+                raise BrokenOffError(error.kind, error.what, remedy=error.remedy) if begun else error from None
+
+        await self._retry(attempt)
+
+    async def _retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return what an attempt gives; try again after a pause where the fault may pass."""
+        retries = 0
+        while True:
+            await self._pace.turn()
+            try:
+                return await attempt()
+            except BrokenOffError:
+                raise
+            except ModelError as error:
+                pause = self.manners.pause(retries, error.retry_after, self._random)
+                # A request that took all its time is not sent again: it would take as long once more.
+                if pause is None or not error.passing or error.kind == "timeout":
+                    raise
+            retries += 1
+            await self._sleep(pause)
+
+    async def _once(self, client: httpx2.AsyncClient, post: Post, take: Callable[[bytes], object], limit: int) -> None:
+        import httpx2  # noqa: PLC0415  see above
+
+        refusal: list[bytes] = []
+        try:
+            with anyio.fail_after(self.manners.timeout):
+                async with client.stream("POST", post.url, headers=post.headers, content=post.body) as response:
+                    await _read(response, take if response.status_code == OK else refusal.append, limit)
+        except httpx2.ConnectTimeout:
+            raise ModelError(
+                "unreachable", "no connection in time", remedy="check the address, or raise connect="
+            ) from None
+        except (TimeoutError, httpx2.TimeoutException):
+            raise ModelError("timeout", "the model did not answer in time", remedy="raise timeout=") from None
+        except httpx2.TransportError as error:
+            what = f"no connection ({type(error).__name__})"
+            raise ModelError("unreachable", what, remedy="check the address and the network") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise ModelError("malformed", f"the answer cannot be read ({type(error).__name__})") from None
+        if response.status_code != OK:
+            raise from_response(response.status_code, response.headers, b"".join(refusal), post.hide_keys)
+
+
+async def _read(response: httpx2.Response, take: Callable[[bytes], object], limit: int) -> None:
+    size = 0
+    async for piece in response.aiter_bytes():
+        size += len(piece)
+        if size > limit:
+            raise TooLargeError("malformed", f"the answer is larger than {limit:,} bytes", remedy="ask for less")
+        if piece and take(piece):
+            return

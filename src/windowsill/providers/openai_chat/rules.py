@@ -1,0 +1,154 @@
+"""What OpenAI refuses in a Chat Completions request, rule by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from windowsill.providers.base import Problem
+
+MAX_NAME = 64
+
+_name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+
+KINDS = frozenset({"function", "custom"})
+"""Tools that the program runs; some servers have kinds of their own, such as a search under another name."""
+
+PARTS = {
+    "system": frozenset({"text"}),
+    "developer": frozenset({"text"}),
+    "tool": frozenset({"text"}),
+    "function": frozenset({"text"}),
+    "assistant": frozenset({"text", "refusal"}),
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+}
+KNOWN_PARTS = frozenset().union(*PARTS.values())
+
+
+def validate(body: Any) -> list[Problem]:
+    """Everything wrong with a request body or a list of messages, in order."""
+    if isinstance(body, list):
+        return list(_conversation(body, ""))
+    if not isinstance(body, dict):
+        return [Problem("openai.body", "", "neither an object nor a list", "pass a request body or its messages")]
+    return [*_body(body), *_conversation(body.get("messages"), "messages")]
+
+
+def _body(body: dict[str, Any]) -> Iterator[Problem]:
+    if not isinstance(body.get("model"), str):
+        yield Problem("openai.model", "model", "model is missing", "name the model")
+    tools = body.get("tools")
+    for index, tool in enumerate(tools if isinstance(tools, list) else []):
+        yield from _tool(tool, f"tools[{index}]")
+
+
+def _tool(tool: Any, where: str) -> Iterator[Problem]:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    if isinstance(kind, str) and kind not in KINDS:
+        return  # a tool that the server runs itself
+    inner = tool.get(tool.get("type")) if isinstance(tool, dict) and isinstance(tool.get("type"), str) else None
+    if not isinstance(inner, dict) or not _name.fullmatch(str(inner.get("name", ""))):
+        yield Problem("openai.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
+        return
+    schema = inner.get("parameters", {"type": "object"})
+    if not isinstance(schema, dict) or (schema and schema.get("type") != "object"):
+        yield Problem("openai.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
+
+
+def _conversation(messages: Any, where: str) -> Iterator[Problem]:
+    if not isinstance(messages, list) or not messages:
+        yield Problem("openai.no-messages", where, "no messages", "add at least one message")
+        return
+    open_calls: dict[str, str] = {}
+    answered: set[str] = set()
+    for index, message in enumerate(messages):
+        place = f"{where}[{index}]"
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in PARTS:
+            yield Problem("openai.role", place, f"role {role!r}", f"use one of {', '.join(PARTS)}")
+            continue
+        yield from _content(message, role, place)
+        if role in {"tool", "function"}:
+            yield from _answer(message, role, place, open_calls, answered)
+            continue
+        yield from _unanswered(open_calls)
+        open_calls, answered = {}, set()
+        if role == "assistant":
+            yield from _calls(message, place, open_calls)
+    yield from _unanswered(open_calls)
+
+
+def _unanswered(open_calls: dict[str, str]) -> Iterator[Problem]:
+    for id, place in open_calls.items():
+        yield Problem(
+            "openai.call-has-result", place, f"call {id!r} has no tool message right after it", "add its result"
+        )
+
+
+def _answer(
+    message: dict[str, Any], role: str, where: str, open_calls: dict[str, str], answered: set[str]
+) -> Iterator[Problem]:
+    field = "tool_call_id" if role == "tool" else "name"
+    id = message.get(field)
+    if not isinstance(id, str):
+        yield Problem("openai.result-has-id", where, f"a {role} message without {field}", f"give it {field}")
+    elif id in answered:
+        yield Problem("openai.one-result", where, f"a second result for call {id!r}", "keep one")
+    elif id in open_calls:
+        answered.add(id)
+        del open_calls[id]
+    elif role == "tool":
+        yield Problem(
+            "openai.tool-follows-call",
+            where,
+            f"a result for {id!r}, which the assistant message before does not call",
+            "put it right after its call, or leave it out",
+        )
+
+
+def _calls(message: dict[str, Any], where: str, open_calls: dict[str, str]) -> Iterator[Problem]:
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list):
+        yield Problem("openai.tool-calls", where, "tool_calls is not a list", "give a list")
+        return
+    for index, call in enumerate(calls or ()):
+        place = f"{where}.tool_calls[{index}]"
+        kind = call.get("type", "function") if isinstance(call, dict) else None
+        inner = call.get(kind if kind in KINDS else "function") if isinstance(call, dict) else None
+        if not isinstance(inner, dict) or not isinstance(call.get("id"), str):
+            yield Problem("openai.tool-call", place, "a call without id or function", "give it both")
+            continue
+        if kind in KINDS and not _name.fullmatch(str(inner.get("name", ""))):
+            yield Problem("openai.tool-name", place, f"a tool name {inner.get('name')!r}", f"match {_name.pattern}")
+        if kind != "custom" and not isinstance(inner.get("arguments"), str):
+            yield Problem("openai.arguments", place, "arguments are not text", "write the object as JSON text")
+        if call["id"] in open_calls:
+            yield Problem("openai.unique-ids", place, f"call id {call['id']!r} a second time", "give it its own id")
+        open_calls[call["id"]] = place
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict) and isinstance(legacy.get("name"), str):
+        open_calls[legacy["name"]] = f"{where}.function_call"
+
+
+def _content(message: dict[str, Any], role: str, where: str) -> Iterator[Problem]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return
+    if content is None:
+        others = ("tool_calls", "function_call", "refusal", "audio")
+        if role != "function" and not (role == "assistant" and any(message.get(field) for field in others)):
+            yield Problem("openai.empty-content", where, "a message without content", "give it text")
+        return
+    if not isinstance(content, list) or not content:
+        yield Problem("openai.empty-content", where, "neither text nor parts", "give it text")
+        return
+    for index, part in enumerate(content):
+        place = f"{where}.content[{index}]"
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(kind, str):
+            yield Problem("openai.part", place, "a part without a type", "give it a type")
+        elif kind in KNOWN_PARTS and kind not in PARTS[role]:
+            yield Problem("openai.parts-by-role", place, f"a {kind} part in a {role} message", "move or remove it")
+        elif kind == "text" and not isinstance(part.get("text"), str):
+            yield Problem("openai.part", place, "a text part without text", "give it text")

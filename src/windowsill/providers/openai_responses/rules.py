@@ -1,0 +1,234 @@
+"""What OpenAI refuses in a Responses request, rule by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from windowsill.providers.base import Problem
+from windowsill.providers.openai_responses.items import (
+    CALLS,
+    CUSTOM,
+    ELSEWHERE,
+    FUNCTION,
+    ID_PATTERN,
+    INPUT_PARTS,
+    KNOWN_PARTS,
+    LOCAL_SHELL,
+    OUTPUTS,
+    PARTS,
+    PATCH,
+    author,
+)
+
+MAX_NAME = 128
+
+_id = re.compile(ID_PATTERN)
+_name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+
+
+def validate(body: Any) -> list[Problem]:
+    """Everything wrong with a request body or a list of items, in order."""
+    if isinstance(body, list):
+        return list(_conversation(body, "", known=False))
+    if not isinstance(body, dict):
+        return [Problem("responses.body", "", "neither an object nor a list", "pass a request body or its input")]
+    known = any(body.get(field) for field in ELSEWHERE)
+    return [*_body(body), *_conversation(body.get("input"), "input", known=known)]
+
+
+def _body(body: dict[str, Any]) -> Iterator[Problem]:
+    if not isinstance(body.get("model"), str) and not body.get("prompt"):
+        yield Problem("responses.model", "model", "model is missing", "name the model")
+    if not isinstance(body.get("instructions"), str | None):
+        yield Problem("responses.instructions", "instructions", "instructions are not text", "write them as text")
+    tools = body.get("tools")
+    for index, tool in enumerate(tools if isinstance(tools, list) else []):
+        yield from _tool(tool, f"tools[{index}]")
+
+
+def _tool(tool: Any, where: str) -> Iterator[Problem]:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    if not isinstance(kind, str):
+        yield Problem("responses.tool", where, "a tool without a type", "give it a type")
+    elif kind in {"function", "custom"} and not _is_name(tool.get("name")):
+        yield Problem("responses.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
+    elif kind == "function":
+        schema = tool.get("parameters")
+        if schema and (not isinstance(schema, dict) or schema.get("type") != "object"):
+            yield Problem(
+                "responses.tool-schema", where, "parameters are not of type object", 'give them "type": "object"'
+            )
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and _name.fullmatch(name) is not None
+
+
+def _conversation(items: Any, where: str, *, known: bool) -> Iterator[Problem]:
+    """`known` when the provider has more of the conversation than stands here."""
+    if isinstance(items, str) and items:
+        return
+    if not isinstance(items, list) or not items:
+        if not known:
+            yield Problem("responses.no-input", where, "no input", "add at least one item")
+        return
+    calls = _Calls(known=known)
+    reasoning: str | None = None
+    for index, item in enumerate(items):
+        place = f"{where}[{index}]"
+        kind = _kind(item)
+        if kind is None:
+            yield Problem("responses.item", place, "neither a message nor an item with a type", "give it a type")
+            continue
+        if reasoning is not None and not _is_assistants(item, kind):
+            yield _loose(reasoning)
+        reasoning = place if kind == "reasoning" else None
+        yield from _item(item, kind, place)
+        yield from calls.take(item, kind, place)
+    if reasoning is not None:
+        yield _loose(reasoning)
+    yield from calls.end()
+
+
+def _kind(item: Any) -> str | None:
+    if not isinstance(item, dict):
+        return None
+    kind = item.get("type")
+    if kind is None:
+        kind = "message" if "role" in item else "item_reference" if "id" in item else None
+    return kind if isinstance(kind, str) else None
+
+
+def _is_assistants(item: dict[str, Any], kind: str) -> bool:
+    return item.get("role") == "assistant" if kind == "message" else author(kind) == "assistant"
+
+
+def _loose(place: str) -> Problem:
+    return Problem(
+        "responses.reasoning-is-followed",
+        place,
+        "reasoning without the item it led to",
+        "keep both together, or leave it out",
+    )
+
+
+def _item(item: dict[str, Any], kind: str, where: str) -> Iterator[Problem]:
+    if kind == "message":
+        yield from _message(item, where)
+    elif kind == "reasoning" and not isinstance(item.get("summary"), list):
+        yield Problem("responses.reasoning", where, "reasoning without a summary", 'give it "summary": []')
+    elif kind in {FUNCTION, CUSTOM}:
+        if not _is_name(item.get("name")):
+            yield Problem("responses.tool-name", where, f"a tool name {item.get('name')!r}", f"match {_name.pattern}")
+        field = "arguments" if kind == FUNCTION else "input"
+        if not isinstance(item.get(field), str):
+            yield Problem("responses.arguments", where, f"{field} is not text", "write it as text")
+    elif kind in OUTPUTS:
+        yield from _output(item, OUTPUTS[kind], where)
+
+
+def _message(item: dict[str, Any], where: str) -> Iterator[Problem]:
+    role = item.get("role")
+    if not isinstance(role, str) or role not in PARTS:
+        yield Problem("responses.role", where, f"role {role!r}", f"use one of {', '.join(PARTS)}")
+        return
+    content = item.get("content")
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list) or not content:
+        yield Problem("responses.empty-content", where, "a message without content", "give it text")
+        return
+    for index, part in enumerate(content):
+        yield from _part(part, PARTS[role], f"a message of the {role}", f"{where}.content[{index}]")
+
+
+def _part(part: Any, allowed: frozenset[str], holder: str, where: str) -> Iterator[Problem]:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str):
+        yield Problem("responses.part", where, "a part without a type", "give it a type")
+    elif kind in KNOWN_PARTS and kind not in allowed:
+        yield Problem(
+            "responses.parts-by-role", where, f"{kind} in {holder}", f"use one of {', '.join(sorted(allowed))}"
+        )
+    elif kind in {"input_text", "output_text"} and not isinstance(part.get("text"), str):
+        yield Problem("responses.part", where, "a text part without text", "give it text")
+    elif kind == "input_image" and not (part.get("image_url") or part.get("file_id")):
+        yield Problem("responses.part", where, "a picture without image_url or file_id", "give it one of them")
+
+
+def _output(item: dict[str, Any], call: str, where: str) -> Iterator[Problem]:
+    output = item.get("output")
+    if call not in {FUNCTION, CUSTOM}:
+        if output is None and call != PATCH:
+            yield Problem("responses.output", where, "an answer without output", "say what came of the call")
+        return
+    if not isinstance(output, str | list):
+        yield Problem("responses.output", where, "output that is neither text nor parts", "write it as text")
+        return
+    for index, part in enumerate(output if isinstance(output, list) else ()):
+        yield from _part(part, INPUT_PARTS, "an output", f"{where}.output[{index}]")
+
+
+class _Calls:
+    """Follows calls and their outputs through a conversation."""
+
+    def __init__(self, *, known: bool) -> None:
+        self.known = known
+        self.kinds: dict[str, str] = {}
+        self.open: dict[str, str] = {}
+        self.answered: set[str] = set()
+
+    def take(self, item: dict[str, Any], kind: str, where: str) -> Iterator[Problem]:
+        """One more item."""
+        if kind in CALLS:
+            yield from self._call(item, kind, where)
+        elif kind in OUTPUTS:
+            yield from self._answer(item, OUTPUTS[kind], where)
+        elif kind == "item_reference":
+            # It may stand for any call.
+            self.known = True
+
+    def _call(self, item: dict[str, Any], kind: str, where: str) -> Iterator[Problem]:
+        id = item.get("call_id")
+        if not isinstance(id, str) or not _id.fullmatch(id):
+            yield Problem("responses.call-id", where, f"a call_id {id!r}", "give it 1 to 64 characters")
+            return
+        if id in self.kinds:
+            self.answered.discard(id)
+            yield Problem("responses.unique-ids", where, f"call_id {id!r} a second time", "give it its own id")
+        self.kinds[id] = kind
+        if not item.get("async"):
+            self.open[id] = where
+
+    def _answer(self, item: dict[str, Any], call: str, where: str) -> Iterator[Problem]:
+        id = item.get("call_id") or (item.get("id") if call == LOCAL_SHELL else None)
+        if not isinstance(id, str):
+            if not item.get("name"):
+                yield Problem("responses.output-has-id", where, "an output without call_id", "name its call")
+            return
+        if id not in self.kinds:
+            if not self.known:
+                yield Problem(
+                    "responses.output-follows-call",
+                    where,
+                    f"an output for {id!r}, which nothing before it calls",
+                    "put it after its call, or leave it out",
+                )
+        elif self.kinds[id] != call:
+            yield Problem(
+                "responses.output-fits-call",
+                where,
+                f"an answer to a {call} for {id!r}, which is a {self.kinds[id]}",
+                f"make it a {self.kinds[id]}_output",
+            )
+        elif id in self.answered:
+            yield Problem("responses.one-output", where, f"a second output for call {id!r}", "keep one")
+        self.answered.add(id)
+        self.open.pop(id, None)
+
+    def end(self) -> Iterator[Problem]:
+        """Whatever is still open now stays so."""
+        for id, place in self.open.items():
+            yield Problem("responses.call-has-output", place, f"call {id!r} has no output", "add its output")

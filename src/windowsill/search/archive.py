@@ -1,0 +1,263 @@
+"""The archive: everything ever said in a session, and in those that belong to it, within reach of a question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import msgspec
+
+from windowsill import providers, telemetry
+from windowsill.errors import InputError, NotFoundError, SettingError
+from windowsill.history.entries import on_path, path_to
+from windowsill.messages import Message, Role
+from windowsill.search.embeddings import Embedder
+from windowsill.search.index import catch_up
+from windowsill.search.passages import of_message
+from windowsill.search.query import index_words, query_terms, valid_text
+from windowsill.search.ranking import Found, Ranking, fill, found_at, search
+from windowsill.store import SessionInfo, Store
+from windowsill.store.search_index import Filters, Indexed, Passage
+from windowsill.tokens import counter
+
+DEFAULT_K = 5
+"""How many passages are found when neither a number nor a budget is given."""
+
+MOST = 1_000_000
+"""Passages that are fetched at once, whatever is asked for."""
+
+ROLES = (*get_args(Role), "tool")
+"""Who says something in an archive; `tool` are results."""
+
+SOURCE = "archive"
+"""The name of the data source in spans."""
+
+Scope: TypeAlias = Literal["session", "project", "user", "all"]
+Kept: TypeAlias = Literal["stored", "fact", "summary"]
+_APPROXIMATE = "bytes/4"
+
+
+class Archive:
+    """Search over everything a session ever held. Its index is made from the journal on demand, and can be remade.
+
+    `scope` says which sessions are looked into: this one, those of the same `project` or `user`, or all of the store.
+    `count` gives the tokens of a text, for budgets. With an `embedder`, passages are found by their meaning too.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        *,
+        scope: Scope = "session",
+        embedder: Embedder | None = None,
+        ranking: Ranking | None = None,
+        count: Callable[[str], int] | None = None,
+    ) -> None:
+        if scope not in get_args(Scope):
+            raise SettingError("scope", scope, "one of " + ", ".join(get_args(Scope)))
+        self.session_id = session_id
+        self.scope: Scope = scope
+        self._store = store
+        self._ranking = ranking or Ranking()
+        self._count = count or counter(_APPROXIMATE).count
+        self._index = store.search_index()
+        self._similar = None
+        if embedder is not None:
+            from windowsill.search.similarity import Similarity  # noqa: PLC0415 - brings numpy, which is an extra
+
+            self._similar = Similarity(self._index, embedder)
+
+    def store(
+        self,
+        messages: Iterable[Message | str | Mapping[str, Any]],
+        *,
+        source: Kept = "stored",
+        sources: Sequence[str] = (),
+        at: float | None = None,
+    ) -> list[str]:
+        """Keep what no journal holds: documents, facts, summaries; return the ids under which they are found.
+
+        A message with an id replaces what was stored under it; others get the next free one. `sources` are the ids of
+        what they were made from. Without `at`, and where a message has no time, it is that of the session's last entry.
+        """
+        info = self._store.info(self.session_id)
+        if info is None:
+            raise _missing(self.session_id)
+        taken = sum(each.apart for each in self._index.sessions([info.id]))
+        made = msgspec.json.encode(list(sources)).decode() if sources else None
+        found: list[Passage] = []
+        ids: list[str] = []
+        given = [message for each in messages for message in providers.read_added(each).messages]
+        for place, message in enumerate(given, 1):
+            id = message.id or f"{source}-{taken + place}"
+            when = at if at is not None else message.at or info.updated
+            kept = msgspec.structs.replace(message, id=id, at=when)
+            found += of_message(kept, seq=None, tools={}, source=source, sources=made)
+            ids.append(id)
+        if not self._index.put(self.session_id, found, [index_words(passage.text) for passage in found]):
+            raise _missing(self.session_id)
+        return ids
+
+    def retrieve(
+        self,
+        query: str,
+        k: int | None = None,
+        *,
+        budget: int | None = None,
+        roles: Sequence[str] | None = None,
+        tools: Sequence[str] | None = None,
+        after: float | None = None,
+        before: float | None = None,
+        sessions: Sequence[str] | None = None,
+        within: Sequence[tuple[int, int]] | None = None,
+        now: float | None = None,
+        by_time: bool = False,
+    ) -> list[Found]:
+        """Find the passages that answer a question best, best first, or in the order they were said if `by_time`.
+
+        At most `k` (5 unless there is a budget), and no more tokens than `budget`. `roles` may name `tool` for results;
+        `within` are first and last entries of the journal. `now` is what "last week" counts from; without it, the time
+        of the newest message.
+        """
+        _check(k, budget, after=after, before=before, now=now)
+        most = k or (DEFAULT_K if budget is None else None)
+        filters = Filters(roles=_known_roles(roles), tools=_names(tools), after=after, before=before, within=within)
+        with telemetry.retrieval(SOURCE, query, session=self.session_id, scope=self.scope) as span:
+            scope = self._ready(_names(sessions))
+            ranked = search(
+                self._index, scope, query, filters=filters, ranking=self._ranking, similar=self._similar, now=now
+            )
+            alike = self._ranking.alike
+            found = fill(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=alike)
+            found = self._with_branches(found)
+            span.set(found=len(found))
+        return sorted(found, key=lambda each: (each.at, each.session, each.seq or 0, each.lines)) if by_time else found
+
+    def mentions(self, words: Iterable[str], k: int, *, within: Sequence[tuple[int, int]] | None = None) -> list[Found]:
+        """Find the passages that hold most of these words, best first; neither neighbours nor circumstances weigh.
+
+        For a program that looks through them itself: it is several times faster than `retrieve`.
+        """
+        _check(k)
+        asked = " ".join(words)
+        with telemetry.retrieval(SOURCE, asked, session=self.session_id, scope=self.scope) as span:
+            scope = self._ready(None)
+            matched = self._index.match(query_terms(asked), scope, Filters(within=within), min(k, MOST))
+            found = found_at(self._index, dict(matched), scope)
+            span.set(found=len(found))
+        return found
+
+    def catch_up(self) -> None:
+        """Index what was added since the last time; every question does so by itself."""
+        self._ready(None)
+
+    def forget(self, session: str | None = None) -> None:
+        """Remove what the archive holds of a session in scope; its journal stays, and what it adds later is found."""
+        wanted = self.session_id if session is None else session
+        info = next((info for info in self._visible() if info.id == wanted), None)
+        if info is None:
+            raise _missing(wanted)
+        self._index.forget(wanted, seq=info.version)
+
+    def rebuild(self) -> None:
+        """Make the index of all sessions in scope anew from their journals; what was stored by hand stays.
+
+        It mends an index that is damaged, too.
+        """
+        self._index.mend()
+        for info in self._visible():
+            self._index.restart(info.id, index_words)
+        self.catch_up()
+
+    def close(self) -> None:
+        """Release the vectors held in memory; the store stays open. Closing twice is fine."""
+        if self._similar:
+            self._similar.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ready(self, sessions: Sequence[str] | None) -> list[Indexed]:
+        """Bring the index up to date and return the sessions to search."""
+        within = self._visible()
+        if sessions is not None:
+            within = [info for info in within if info.id in sessions]
+        scope = catch_up(self._store, self._index, within)
+        if self._similar:
+            self._similar.catch_up(scope)
+        return scope
+
+    def _visible(self) -> list[SessionInfo]:
+        """Return the sessions in scope; one that names no project or user shares with nobody."""
+        own = self._store.info(self.session_id)
+        if self.scope == "session":
+            return [own] if own else []
+        every = self._store.sessions()
+        if self.scope == "all":
+            return every
+        wanted = _setting(own, self.scope) if own else None
+        return [
+            info
+            for info in every
+            if info.id == self.session_id or (wanted is not None and _setting(info, self.scope) == wanted)
+        ]
+
+    def _with_branches(self, found: list[Found]) -> list[Found]:
+        """Mark passages that stand on a branch which their session has left."""
+        paths = {}
+        for session in {each.session for each in found}:
+            info = self._store.info(session)
+            paths[session] = path_to(info.version, self._store.jumps(session)) if info else []
+        return [
+            msgspec.structs.replace(each, abandoned=True)
+            if each.seq is not None and not on_path(paths[each.session], each.seq)
+            else each
+            for each in found
+        ]
+
+
+def _setting(info: SessionInfo, name: str) -> str | None:
+    try:
+        settings: Any = msgspec.json.decode(info.settings)
+    except msgspec.DecodeError:
+        return None
+    value = settings.get(name) if isinstance(settings, dict) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _check(k: int | None, budget: int | None = None, **times: float | None) -> None:
+    """Refuse a number of passages, a budget or a time that cannot be meant."""
+    if k is not None and k < 1:
+        raise InputError(f"k is {k}", remedy="ask for one passage or more")
+    if budget is not None and budget < 0:
+        raise InputError(f"budget is {budget}", remedy="give a number of tokens")
+    for name, value in times.items():
+        if isinstance(value, float) and math.isnan(value):
+            raise InputError(f"{name} is {value}", remedy="give seconds since the epoch")
+
+
+def _names(given: Sequence[str] | None) -> list[str] | None:
+    """Return the names that a filter was given; a single one need not be in a list."""
+    return None if given is None else [valid_text(name) for name in ([given] if isinstance(given, str) else given)]
+
+
+def _known_roles(given: Sequence[str] | None) -> list[str] | None:
+    roles = _names(given)
+    for role in roles or ():
+        if role not in ROLES:
+            raise InputError(f"there is no role {role!r}", remedy=f"the roles are {', '.join(ROLES)}")
+    return roles
+
+
+def _missing(session: str) -> NotFoundError:
+    return NotFoundError(
+        f"the archive has no session {session!r} in its scope", remedy="add a message first, or widen the scope"
+    )

@@ -1,0 +1,113 @@
+"""Takes secrets out of documents: strings change, everything around them stays byte for byte."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from windowsill.secrets.assignments import kind_under
+from windowsill.secrets.base import sign
+from windowsill.secrets.redactor import Redactor
+
+T = TypeVar("T")
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NAME_END = re.compile(rb"[ \t\r\n]*+:")
+_NAME_ENDS = re.compile(rb"[{}\]]")
+"""Where a name no longer holds; it does for the items of a list."""
+_OBJECT_ENDS = re.compile(rb"[{}]")
+_CALLS, _VALUE = frozenset({"name", "key", "variable"}), "value"
+"""How a pair is spelled that is an assignment: `{"name": "DB_PASSWORD", "value": "..."}`."""
+_OPAQUE = re.compile(
+    r"(?:^|_|-)(?:ids?|uuid|signature|thought_signature|encrypted_content|data|hash|sha\d*|digest|checksum|integrity"
+    r"|etag|cursor|ref|refs|blob)$|(?:Id|ID|Ids|Signature|Data|Hash|Digest)$"
+)
+"""Names of values that look drawn by chance and are none of anybody's keys."""
+
+
+def redacted_json(data: bytes, redactor: Redactor) -> bytes:
+    """A JSON document without secrets; what stands under the name of a secret is one, whatever it looks like."""
+    if b"\\u" not in data and b"\\/" not in data and not redactor.holds(data):
+        return data
+    pieces: list[bytes] = []
+    end = 0
+    name = called = ""
+    before = 0
+    for match in _STRING.finditer(data):
+        text = _decoded(match[0])
+        if _NAME_ENDS.search(data, before, match.start()):
+            name = ""
+        if _OBJECT_ENDS.search(data, before, match.start()):
+            called = ""
+        before = match.end()
+        if _NAME_END.match(data, before):
+            name, clean = text, redactor.redacted(text)
+        else:
+            called = text if name.lower() in _CALLS else called
+            clean = _redacted(text, redactor, called if called and name.lower() == _VALUE else name)
+        if clean != text:
+            pieces += (data[end : match.start()], _encoded(clean))
+            end = match.end()
+    return b"".join((*pieces, data[end:])) if pieces else data
+
+
+def redacted_text(text: str, redactor: Redactor) -> str:
+    """A text without secrets, which stays JSON if it is."""
+    if text[:1] not in {"{", "["}:
+        return redactor.redacted(text)
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return redactor.redacted(text)
+    return redacted_json(data, redactor).decode("utf-8", "surrogatepass")
+
+
+def redacted_value(value: T, redactor: Redactor, name: str = "") -> T:
+    """A value of a document, with all that is in it; `name` is what it stands under."""
+    clean: Any = value
+    if isinstance(value, str):
+        clean = _redacted(value, redactor, name)
+    elif isinstance(value, dict):
+        named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
+        called = next((named[name] for name in _CALLS if name in named), "")
+        clean = {
+            redacted_value(key, redactor): redacted_value(inner, redactor, _name_of(key, called))
+            for key, inner in value.items()
+        }
+    elif isinstance(value, list | tuple):
+        # Tuples with names of their own cannot be made from a row of values.
+        clean = (list if isinstance(value, list) else tuple)(redacted_value(inner, redactor, name) for inner in value)
+    return clean if clean != value else value
+
+
+def _name_of(key: Any, called: str) -> str:
+    """What the value under a key stands under: the key, or what the object calls itself."""
+    if not isinstance(key, str):
+        return ""
+    return called if called and key.lower() == _VALUE else key
+
+
+def _redacted(text: str, redactor: Redactor, name: str) -> str:
+    kind = kind_under(name, text) if name else ""
+    if not kind or redactor.allows(text):
+        return (redactor.known if _OPAQUE.search(name) else redactor).redacted(text)
+    found = redactor.find(text)
+    known = len(found) == 1 and (found[0].start, found[0].end) == (0, len(text))
+    return sign(found[0].kind if known else kind)
+
+
+def _decoded(literal: bytes) -> str:
+    text: str = json.loads(literal.decode("utf-8", "replace"), strict=False)
+    return text
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return json.dumps(text, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair has no bytes of its own, only an escape.
+        return json.dumps(text).encode()

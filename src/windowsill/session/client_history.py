@@ -1,0 +1,351 @@
+"""Takes in the requests of a client that knows nothing of the session: where it goes on, and what is new."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from windowsill import providers
+from windowsill.compose.composer import Composer, Sent
+from windowsill.compose.payload import Payload
+from windowsill.errors import NotFoundError
+from windowsill.history.entries import ROOT
+from windowsill.history.fingerprint import START, follow, gist, said
+from windowsill.history.head import call_meta
+from windowsill.history.view import message_meta
+from windowsill.journal.messages import again_after_conflicts, write
+from windowsill.journal.writer import JournalWriter
+from windowsill.messages import ORIGIN, Message, Request, Tool
+from windowsill.providers.events import PARTIAL
+from windowsill.session import branches
+from windowsill.session.audit import parts_of
+
+RESPONSE = "response"
+"""The key under which a message keeps the id of the response it came in, where requests may refer to it."""
+
+FEWEST_SHARED = 4
+"""Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
+and fewer may be chance."""
+
+
+class ConversationIndex:
+    """The fingerprint of the conversation at every message of a session, on whatever branch it is.
+
+    The metadata of the journal is read once; from then on only what is new.
+    """
+
+    def __init__(self, ledger: JournalWriter) -> None:
+        self._ledger = ledger
+        self._places: dict[bytes, int] = {}
+        self._gists: dict[int, bytes] = {}
+        self._responses: dict[str, int] = {}
+        self._read = ROOT
+        self._raws: list[bytes | None] = []
+        self._pieces: list[tuple[bytes, ...]] = []
+
+    def refresh(self) -> None:
+        """Take in what was written since."""
+        version = self._ledger.version
+        if self._read == version:
+            return
+        for entry in self._ledger.walk([(self._read + 1, version)], kinds=("message",)):
+            meta = message_meta(entry.meta)
+            if meta.leads or ORIGIN in meta.metadata:
+                # It says nothing a client must send again: the conversation stands at the message before it.
+                continue
+            self._places[meta.thread] = entry.seq
+            self._gists[entry.seq] = meta.gist
+            if RESPONSE in meta.metadata:
+                self._responses[str(meta.metadata[RESPONSE])] = entry.seq
+        self._read = version
+
+    def links(self, messages: Sequence[Message], before: bytes = START) -> list[bytes]:
+        """The fingerprint of the conversation after each message of a list."""
+        links: list[bytes] = []
+        for message, pieces in zip(messages, self._said(messages), strict=True):
+            before = follow(before, message.role, pieces)
+            links.append(before)
+        return links
+
+    def find(self, links: Sequence[bytes], before: bytes = START, base: int = ROOT) -> tuple[int, int]:
+        """How many messages of a list are known, and the entry of the last of them; `(0, base)` when none is."""
+        for count in range(len(links), 0, -1):
+            earlier = links[count - 2] if count > 1 else before
+            if links[count - 1] != earlier and links[count - 1] in self._places:
+                return count, self._places[links[count - 1]]
+        return 0, base
+
+    def find_end(self, messages: Sequence[Message], version: int) -> tuple[int, int]:
+        """How many messages of a list lead to the end at `version`, when its client dropped older ones, and that end.
+
+        Its last messages must be those that the history ends with. Before them may stand the first message of the
+        history: some clients keep the task. A list with any other hole was edited, and must not be taken for trimmed.
+        """
+        gists = [gist(pieces) for pieces in self._said(messages)]
+        spoken = [index for index, each in enumerate(gists) if each]
+        tail = self._tail(version, len(spoken))
+        for count in range(len(spoken), FEWEST_SHARED - 1, -1):
+            shared = 0
+            for index, (_, other) in zip(reversed(spoken[:count]), tail, strict=False):
+                if gists[index] != other:
+                    break
+                shared += 1
+            before = [gists[index] for index in spoken[: count - shared]]
+            if shared >= FEWEST_SHARED and (not before or before == [self._first(version)]):
+                return spoken[count - 1] + 1, tail[0][0]
+        return 0, ROOT
+
+    def response(self, id: str) -> int | None:
+        """The entry where a provider's response with this id ends."""
+        return self._responses.get(id)
+
+    def _said(self, messages: Sequence[Message]) -> list[tuple[bytes, ...]]:
+        """What each message says. Those that came in the list before this one are not looked at again."""
+        same = 0
+        for message, raw in zip(messages, self._raws, strict=False):
+            if message.raw is None or message.raw != raw:
+                break
+            same += 1
+        self._pieces = [*self._pieces[:same], *map(said, messages[same:])]
+        self._raws = [message.raw for message in messages]
+        return self._pieces
+
+    def _tail(self, version: int, most: int) -> list[tuple[int, bytes]]:
+        """The last messages of a path, the last first: where each stands, and what it says."""
+        return list(itertools.islice(self._backwards(version), most))
+
+    def _backwards(self, version: int) -> Iterator[tuple[int, bytes]]:
+        for first, last in reversed(self._ledger.path(version)):
+            for seq in range(last, first - 1, -1):
+                if found := self._gists.get(seq):
+                    yield seq, found
+
+    def _first(self, version: int) -> bytes | None:
+        """What the first message of a path says."""
+        return next(
+            (
+                found
+                for first, last in self._ledger.path(version)
+                for seq in range(first, last + 1)
+                if (found := self._gists.get(seq))
+            ),
+            None,
+        )
+
+
+MOST_ENDS = 4
+"""How many of the ends that a client left are looked at when it sends a list without its beginning."""
+
+PREVIOUS = "previous_response_id"
+"""The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
+
+
+FARTHEST_CALL = 64
+"""Entries before an answer in which the record of its request stands: it is written in the same commit."""
+
+THREAD = "thread"
+"""Anthropic's field for the same; see `PREVIOUS`."""
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """The request to send in place of a client's, and the message that its answer follows."""
+
+    payload: Payload
+    last: str
+    sent: Sent | None = None
+    """What the provider says of the request is held against this."""
+
+
+class ClientHistory:
+    """One client's way through the tree of a session."""
+
+    def __init__(self, ledger: JournalWriter, composer: Composer) -> None:
+        self._ledger = ledger
+        self._composer = composer
+        self._threads = ConversationIndex(ledger)
+        self._whole = False
+        """The client was seen to send everything again."""
+        self._left: list[int] = []
+        """Heads that it left, the last first."""
+
+    def resume(self, request: Request, *, model: str | None = None, resends: bool | None = None) -> Resumed:
+        """Take in a request, and compose the one to send in its place.
+
+        The session goes to where the list continues it, on whatever branch that is, and adds what is new; an edited
+        list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
+        without it that is told from the list. `model` is named where the request does not name it.
+        """
+        with self._ledger.lock:
+            return self._resume(request, model, resends=resends)
+
+    def follow(self, request: Request, *, resends: bool = True) -> None:
+        """Take in what is new in a client's list, and have summaries that will soon be needed written meanwhile."""
+        with self._ledger.lock:
+            system, messages = without_system(request)
+            self.take(messages, resends=resends)
+            if self._ledger.view.items:
+                parts = self._composer.parts(system, request.tools, request.rest, request.format)
+                self._composer.prepare(parts, request.format)
+
+    def _resume(self, request: Request, model: str | None, *, resends: bool | None) -> Resumed:
+        composer = self._composer
+        composer.use_model(model or request.model)
+        system, messages = without_system(request)
+        rest = dict(request.rest)
+        before, thread = rest.pop(PREVIOUS, None), _thread(rest.pop(THREAD, None))
+        after = thread.previous_message_id or _response_id(before)
+        self.take(messages, resends=resends, after=after)
+        tools: Sequence[Tool] = request.tools
+        if thread.previous_message_id is not None:
+            # The provider would take both from the request that began its thread, and refuses them in a later one.
+            system, tools = self._parts_behind(thread.previous_message_id)
+        longest = providers.answer_limit(request.rest)
+        payload = composer.compose(
+            composer.parts(system, tools, rest, request.format),
+            format=request.format,
+            # A limit as large as the window is no wish to leave the prompt no room.
+            max_output=longest if longest is not None and longest < composer.context.model.window else None,
+            model_name=request.model,
+        )
+        return Resumed(payload, self._ledger.view.items[-1].id, composer.last)
+
+    def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
+        """The system prompt and tools of the request that a response answered."""
+        end = self._threads.response(response) or ROOT
+        calls = self._ledger.store.read(
+            self._ledger.session, max(1, end - FARTHEST_CALL), end, kinds=("call",), bodies=False
+        )
+        return parts_of(self._ledger, call_meta(calls[-1].meta)) if calls else (None, ())
+
+    def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
+        """Go to where these messages continue, and add those that are new.
+
+        `resends` says whether a client sends its whole list each time or only what is new; without it that is told from
+        the list. `after` is the id of the provider's response that they follow.
+        """
+        again_after_conflicts(lambda: self._take(messages, resends=resends, after=after))
+
+    def _take(self, messages: Sequence[Message], *, resends: bool | None, after: str | None) -> None:
+        self._ledger.refresh()
+        self._threads.refresh()
+        # An answer at the end is the beginning of one: it says nothing about how the client sends.
+        answers = any(message.role == "assistant" for message in messages[:-1])
+        if after is not None:
+            base = self._threads.response(after)
+            if base is None:
+                raise NotFoundError(
+                    f"session {self._ledger.session!r} holds no response {after!r}",
+                    remedy="send the whole conversation once, without the id of a response",
+                )
+            self._follow(messages, self._thread_at(base), base)
+        elif resends if resends is not None else answers or self._sends_all(messages):
+            count, _ = self._follow(messages, START, ROOT)
+            self._whole = self._whole or (answers and count > 0)
+        else:
+            self._go_on(messages)
+
+    def _sends_all(self, messages: Sequence[Message]) -> bool:
+        """Whether a list without an answer in it is the conversation from its start: it could be just the news."""
+        if self._whole or not self._ledger.view.items:
+            return True
+        count, _ = self._threads.find(self._threads.links(messages))
+        return 0 < count < len(messages)
+
+    def _follow(self, messages: Sequence[Message], thread: bytes, base: int) -> tuple[int, int]:
+        """Go as far as the messages are known behind `base`, and add the others there."""
+        links = self._threads.links(messages, thread)
+        count, place = self._threads.find(links, thread, base)
+        here = links[count - 1] if count else thread
+        if self._ledger.view.thread != here:
+            held, end = self._find_end(messages) if base == ROOT else (0, ROOT)
+            if held > count:
+                # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
+                count, place = held, end
+            if place != self._last():
+                self._left = [self._ledger.version, *self._left][:MOST_ENDS]
+                branches.move(self._ledger, place, "a client went on from here", carry=True)
+        while count < len(messages) and messages[count].role == "assistant" and not said(messages[count]):
+            # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
+            count += 1
+        self._add(messages[count:])
+        return count, place
+
+    def _find_end(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """How much of a list leads to where the session stands, or stood before a client left; and that place."""
+        for version in (self._ledger.version, *self._left):
+            held, end = self._threads.find_end(messages, version)
+            if held:
+                return held, end
+        return 0, ROOT
+
+    def _last(self) -> int:
+        items = self._ledger.view.items
+        return items[-1].last if items else ROOT
+
+    def _go_on(self, messages: Sequence[Message]) -> None:
+        """Add messages at the end, unless they are there already because the same call is made again."""
+        thread, base = self._before_the_question()
+        count, _ = self._threads.find(self._threads.links(messages, thread), thread, base)
+        if count == len(messages):
+            self._follow(messages, thread, base)
+        else:
+            self._add(messages)
+
+    def _before_the_question(self) -> tuple[bytes, int]:
+        """Where the conversation stood before the user's last words; an answer that broke off does not count."""
+        view = self._ledger.view
+        items = view.items
+        index = len(items)
+        while index and not items[index - 1].fold and view.read(items[index - 1]).metadata.get(PARTIAL):
+            index -= 1
+        while index and items[index - 1].role == "user" and not items[index - 1].fold:
+            index -= 1
+        if index == 0:
+            return START, ROOT
+        base = items[index - 1].last
+        return self._thread_at(base), base
+
+    def _thread_at(self, seq: int) -> bytes:
+        return message_meta(self._ledger.entry(seq).meta).thread
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.
+        alone = [
+            message if message.raw is None else providers.get(message.format).read_message(message.raw, "")
+            for message in messages
+        ]
+        write(self._ledger, alone, None, steady=self._ledger.view.thread)
+
+
+def without_system(request: Request) -> tuple[Message | None, list[Message]]:
+    """The system prompt of a request, which may be its first messages, and the conversation."""
+    messages = list(request.messages)
+    systems = [request.system] if request.system is not None else []
+    while messages and messages[0].role == "system":
+        systems.append(messages.pop(0))
+    if len(systems) <= 1:
+        return (systems[0] if systems else None), messages
+    blocks = tuple(block for system in systems for block in system.blocks)
+    return Message(role="system", blocks=blocks, format=systems[0].format), messages
+
+
+class _Thread(msgspec.Struct):
+    previous_message_id: str | None = None
+
+
+def _thread(raw: msgspec.Raw | None) -> _Thread:
+    """What a request says of a thread at the provider."""
+    try:
+        return msgspec.json.decode(raw or b"{}", type=_Thread | None) or _Thread()
+    except msgspec.ValidationError as error:
+        raise NotFoundError(f"{THREAD} names no message: {error}", remedy="give the id of a response") from None
+
+
+def _response_id(raw: msgspec.Raw | None) -> str | None:
+    """The id of the response that a request follows."""
+    value = msgspec.json.decode(raw) if raw is not None else None
+    if value is not None and not isinstance(value, str):
+        raise NotFoundError(f"{PREVIOUS} is no id", remedy="give the id of a response, or leave it out")
+    return value

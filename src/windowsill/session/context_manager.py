@@ -1,0 +1,67 @@
+"""A context manager: the two calls of an agent that keeps its own list of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from anyio import to_thread
+
+from windowsill import providers
+from windowsill.compose.payload import Payload, Statistics
+from windowsill.messages import Request
+from windowsill.session.session import Session
+
+
+@runtime_checkable
+class ContextManager(Protocol):
+    """What decides what a model sees. Windowsill's own is `Manager`; a program may bring another."""
+
+    async def compose_payload(
+        self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
+    ) -> Payload:
+        """The request to send now."""
+
+    async def on_turn_complete(self, history: Sequence[Any]) -> None:
+        """A turn is over: the time for work that no turn should wait for."""
+
+
+class Manager:
+    """Keeps an agent's list in a session: what is new in it is added, an edited list becomes a branch."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    async def compose_payload(
+        self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
+    ) -> Payload:
+        """The request to send now, with `rag_context` at its end."""
+        await self.on_turn_complete(history)
+        return await self.session.compose(system=system_prompt, tools=tools, dynamic=rag_context)
+
+    async def on_turn_complete(self, history: Sequence[Any]) -> None:
+        """Take in what is new, and let summaries be prepared that will be needed soon."""
+        added = providers.read_added(list(history), default=self.session.format)
+        request = Request(format=self.session.format, messages=tuple(added.messages))
+        await to_thread.run_sync(self.session.client_history.follow, request)
+
+
+class AgentState:
+    """Adds messages to a session, and reduces what the model sees when that is due."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @property
+    def conversation_history(self) -> list[dict[str, Any]]:
+        """What the model sees, as role and text."""
+        return [{"role": item.role, "content": self.session.view.read(item).text} for item in self.session.items()]
+
+    def add_message(self, role: str, content: str) -> str:
+        """Add a message; its id."""
+        return self.session.add({"role": role, "content": content})
+
+    async def add_message_with_pruning(self, role: str, content: str) -> Statistics:
+        """Add a message, and reduce the history if it has grown too large; what that did."""
+        await to_thread.run_sync(self.add_message, role, content)
+        return await to_thread.run_sync(self.session.reduce)

@@ -1,0 +1,357 @@
+"""Moves a whole session between stores as lines of JSON; every hash is checked on arrival.
+
+Secrets are taken out, unless they are asked for: an export is read by others. Nothing else is left out, and where there
+is no secret the import is the same session, byte for byte.
+
+The first line is the head (id, settings, number of entries), then come the entries in order. A blob that a call refers
+to (a system prompt, tools) stands before that call, and a kept output, piece by piece, before the first message that
+refers to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from windowsill.config import Settings
+from windowsill.errors import DamagedError, FormatError, InputError
+from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
+from windowsill.history.head import Call
+from windowsill.history.view import message_meta
+from windowsill.journal.reader import CHUNK
+from windowsill.outputs import Outputs, Writing, chunks
+from windowsill.outputs.parts import Output, copies
+from windowsill.session.export_redacted import Cleaning, cleaned
+from windowsill.store import SessionInfo, Store
+from windowsill.store.checks import no_session
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """Some bytes of a kept output, which the line after this one continues or ends."""
+
+    output: str
+    """Its ref, which is a hash of all its bytes."""
+    data: bytes
+
+
+def kept_refs(store: Store, id: str, version: int) -> set[str]:
+    """The refs in messages, on whatever branch, of outputs that the session keeps."""
+    kept = {copy.ref for copy in copies(store, id)}
+    found: set[str] = set()
+    # Most sessions keep none: they are not read twice.
+    for start in range(ROOT + 1, version + 1 if kept else 0, CHUNK):
+        entries = store.read(id, start, min(version, start + CHUNK - 1), kinds=("message",), bodies=False)
+        found.update(ref for entry in entries for ref in refs_of(entry))
+    return kept & found
+
+
+def refs_of(entry: Entry) -> list[str]:
+    """The refs of the outputs that a message answers with."""
+    return [ref.id for ref in message_meta(entry.meta).refs if ref is not None]
+
+
+def pieces_of(store: Store, id: str, ref: str, cleaning: Cleaning | None = None) -> Iterator[Piece]:
+    """A kept output; `DamagedError` where it is no longer what was written."""
+    output = Outputs(store, id).open(ref)
+    new = ref if cleaning is None else cleaning.output(ref, _data(output))
+    empty = True
+    for data in _data(output) if new == ref else cleaned(_data(output)):
+        empty = False
+        yield Piece(output=new, data=data)
+    if empty:
+        yield Piece(output=new, data=b"")
+
+
+def _data(output: Output) -> Iterator[bytes]:
+    return (data for _, data in chunks(output))
+
+
+class Arriving:
+    """Kept outputs on their way into a session, one after the other."""
+
+    def __init__(self, store: Store, id: str) -> None:
+        self._outputs = Outputs(store, id)
+        self._ref = ""
+        self._writing: Writing | None = None
+
+    def take(self, piece: Piece, line: int) -> None:
+        """Keep a piece; the first one of another output ends the one before."""
+        if piece.output != self._ref:
+            self.end(line)
+            self._ref, self._writing = piece.output, self._outputs.start()
+        if self._writing is not None:
+            self._writing.write(piece.data)
+
+    def end(self, line: int) -> None:
+        """End the output, if there is one; `DamagedError` when it is not the one that its ref says."""
+        if self._writing is None:
+            return
+        made, wanted = self._writing.finish(), self._ref
+        self._ref, self._writing = "", None
+        if made.id != wanted:
+            raise DamagedError(
+                f"line {line}: tool output {wanted!r} before it is not what was written",
+                remedy="export the session again; nothing was imported",
+                ref=wanted,
+            )
+
+
+VERSION = 2
+"""Of the lines themselves; it goes up when an older Windowsill could not read them."""
+
+WITHOUT_OUTPUTS = 1
+"""The version of an export that carries no kept output: an older Windowsill reads it too."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The first line."""
+
+    windowsill: Literal["session"]
+    version: int
+    id: str
+    created: float
+    entries: int
+    settings: msgspec.Raw
+    redacted: int = 0
+    """From how many entries, parts and outputs secrets were taken out."""
+
+
+class Blob(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that calls refer to."""
+
+    blob: str
+    data: bytes
+
+
+class _Line(msgspec.Struct):
+    """Tells lines apart."""
+
+    blob: str | None = None
+    output: str | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_line = msgspec.json.Decoder(_Line)
+_entry = msgspec.json.Decoder(Entry)
+_blob = msgspec.json.Decoder(Blob)
+_piece = msgspec.json.Decoder(Piece)
+_head = msgspec.json.Decoder(Head)
+_call = msgspec.msgpack.Decoder(Call)
+
+_REMEDY = "export the session again; nothing was imported"
+
+
+def is_export(line: bytes) -> bool:
+    """Whether this is the first line of an export, rather than a conversation."""
+    try:
+        _head.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def taken_out(line: bytes) -> int:
+    """From how many places of an export, whose first line this is, secrets were taken out."""
+    return _head.decode(line).redacted
+
+
+def export_session(store: Store, id: str, *, secrets: bool = False) -> Iterator[bytes]:
+    """The lines of a session, without line ends; `DamagedError` where the store no longer has what was written.
+
+    Without `secrets`, `[secret: kind]` stands in their place, in whatever was said, sent or kept. Kept outputs come
+    along as far as the store has them; those that no message refers to do not.
+    """
+    info = store.info(id)
+    if info is None:
+        raise no_session(id)
+    return _export(store, info, secrets=secrets)
+
+
+def _export(store: Store, info: SessionInfo, *, secrets: bool) -> Iterator[bytes]:
+    if not secrets:
+        looking = Cleaning(store, info.id)
+        for _ in _lines(store, info, looking):
+            # The head says how much was taken out, and stands before everything.
+            pass
+        if looking.changed:
+            yield from _lines(store, info, Cleaning(store, info.id), redacted=looking.changed)
+            return
+    yield from _lines(store, info, None)
+
+
+def _lines(store: Store, info: SessionInfo, cleaning: Cleaning | None, redacted: int = 0) -> Iterator[bytes]:
+    id, version = info.id, info.version
+    waiting = kept_refs(store, id, version)
+    settings = info.settings if cleaning is None else cleaning.settings(info.settings)
+    yield _encode(
+        Head(
+            windowsill="session",
+            version=VERSION if waiting else WITHOUT_OUTPUTS,
+            id=id,
+            created=info.created,
+            entries=version,
+            settings=msgspec.Raw(settings.replace(b"\n", b" ")),
+            redacted=redacted,
+        )
+    )
+    written: set[str] = set()
+    for start in range(ROOT + 1, version + 1, CHUNK):
+        stop = min(version, start + CHUNK - 1)
+        entries = store.read(id, start, stop)
+        if len(entries) != stop - start + 1:
+            raise DamagedError(f"session {id!r} lacks entries", remedy="`windowsill sessions verify` says which")
+        for entry in entries:
+            if entry.kind == "call":
+                yield from _blobs_of(store, id, entry, written, cleaning)
+            elif entry.kind == "message" and waiting:
+                for ref in sorted(waiting.intersection(refs_of(entry))):
+                    waiting.remove(ref)
+                    yield from map(_encode, pieces_of(store, id, ref, cleaning))
+            yield _encode(entry if cleaning is None else cleaning.entry(entry))
+
+
+def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], cleaning: Cleaning | None) -> Iterator[bytes]:
+    for name, blob in sorted(_call.decode(entry.meta).blobs.items()):
+        if blob in written:
+            continue
+        data = store.blob(id, blob)
+        if data is None:
+            raise DamagedError(f"the {name} of call {entry.id!r} is missing from the store", remedy="restore a backup")
+        written.add(blob)
+        new, clean = (blob, data) if cleaning is None else cleaning.blob(blob, data, name)
+        yield _encode(Blob(blob=new, data=clean))
+
+
+def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) -> str:
+    """Write an exported session to a store, under its own id or another; the id.
+
+    Everything is checked first: a damaged line is a `DamagedError` that names it, and then nothing is imported.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    head = _read_head(next(numbered, None))
+    with _Target(store, id or head.id, head) as target:
+        _take(target, head, numbered)
+    return target.id
+
+
+def _take(target: _Target, head: Head, numbered: Iterable[tuple[int, bytes]]) -> None:
+    entries: list[Entry] = []
+    blobs: dict[str, bytes] = {}
+    hashes = {ROOT: ROOT_HASH}
+    last = 1
+    for last, line in numbered:
+        found = _read(line, last)
+        if isinstance(found, Piece):
+            target.outputs.take(found, last)
+            continue
+        target.end_output(last)
+        if isinstance(found, Blob):
+            blobs[found.blob] = found.data
+            continue
+        _check(found, len(entries) + 1, hashes, last)
+        hashes[found.seq] = found.hash
+        entries.append(found)
+    if len(entries) != head.entries:
+        raise DamagedError(f"line {last}: it ends after {len(entries)} of {head.entries} entries", remedy=_REMEDY)
+    target.end_output(last)
+    target.write(entries, blobs)
+
+
+class _Target:
+    """The session an import writes to: not there before something is written, and gone again if that fails."""
+
+    def __init__(self, store: Store, id: str, head: Head) -> None:
+        self.id = id
+        self._store = store
+        self._head = head
+        self._arriving: Arriving | None = None
+        self._created = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._created:
+            self._store.delete(self.id)
+
+    @property
+    def outputs(self) -> Arriving:
+        """Where kept outputs go; they are too large to wait until everything was checked."""
+        if self._arriving is None:
+            self._create()
+            self._arriving = Arriving(self._store, self.id)
+        return self._arriving
+
+    def end_output(self, line: int) -> None:
+        """What comes next belongs to no output."""
+        if self._arriving is not None:
+            self._arriving.end(line)
+
+    def write(self, entries: list[Entry], blobs: dict[str, bytes]) -> None:
+        """Write what was checked."""
+        self._create()
+        self._store.append(self.id, ROOT, entries, blobs=blobs.items())
+
+    def _create(self) -> None:
+        if not self._created:
+            if not self._store.create(self.id, at=self._head.created, settings=bytes(self._head.settings)):
+                raise taken(self.id)
+            self._created = True
+
+
+def taken(id: str) -> InputError:
+    """The error for an id that the store already has."""
+    return InputError(f"there is a session {id!r} already", remedy="give another id", session=id)
+
+
+def _read_head(first: tuple[int, bytes] | None) -> Head:
+    if first is None:
+        raise FormatError("it is empty", remedy="pass what an export gave")
+    try:
+        head = _head.decode(first[1])
+        msgspec.json.decode(head.settings, type=Settings).check()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(f"line {first[0]}: not the head of an export ({error})", remedy=_REMEDY) from None
+    if head.version > VERSION:
+        raise FormatError(
+            f"an export of version {head.version}, and this Windowsill knows up to {VERSION}",
+            remedy="upgrade windowsill",
+        )
+    return head
+
+
+def _read(line: bytes, number: int) -> Entry | Blob | Piece:
+    try:
+        kind = _line.decode(line)
+        if kind.output is not None:
+            return _piece.decode(line)
+        if kind.blob is None:
+            return _entry.decode(line)
+        blob = _blob.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(
+            f"line {number}: neither an entry nor a blob nor an output ({error})", remedy=_REMEDY
+        ) from None
+    # A blob's id is the beginning of its hash.
+    if not blob.blob or not hashlib.sha256(blob.data).hexdigest().startswith(blob.blob):
+        raise DamagedError(f"line {number}: blob {blob.blob!r} is not what was written", remedy=_REMEDY)
+    return blob
+
+
+def _check(entry: Entry, expected: int, hashes: dict[int, bytes], number: int) -> None:
+    if entry.seq != expected:
+        raise DamagedError(f"line {number}: entry {entry.seq} where {expected} should stand", remedy=_REMEDY)
+    parent = hashes.get(entry.parent)
+    if parent is None or entry.body is None or not is_whole(entry, parent):
+        raise DamagedError(
+            f"line {number}: entry {entry.seq} ({entry.kind} {entry.id}) is not what was written", remedy=_REMEDY
+        )

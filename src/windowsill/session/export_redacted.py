@@ -1,0 +1,247 @@
+"""Takes secrets out of what is exported: entries, parts of requests and kept outputs, with hashes that hold again.
+
+Whatever depends on the words that changed is made anew: the hash chain, fingerprints (which would let somebody try out
+what a short secret was), the names of parts and outputs, and the weight of a message, which is counted when the session
+is opened. Where nothing is found everything stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from windowsill import providers
+from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, seal
+from windowsill.history.fingerprint import START, follow, gist, said
+from windowsill.history.folds import MessageSpan, pack_stand_ins, unpack_stand_ins
+from windowsill.history.head import call_meta
+from windowsill.history.view import fold_meta, message_meta
+from windowsill.journal.reader import whole_body
+from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Tool
+from windowsill.secrets import usual
+from windowsill.secrets.documents import redacted_json, redacted_value
+from windowsill.secrets.messages import stored
+from windowsill.store import Store
+
+UNCOUNTED = ""
+"""The counter of a message whose weight is not known: it is weighed when the session is opened."""
+
+HELD_BACK = 32_768
+"""Bytes at the end of a piece that wait for the next one: a private key can begin in one and end in the other."""
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Cleaning:
+    """One export without secrets: give it everything in the order it is written."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self.changed = 0
+        """From how many entries, parts and outputs something was taken out."""
+        self._store = store
+        self._session = session
+        self._refs: dict[bytes, bytes] = {}
+        self._blobs: dict[str, str] = {}
+        self._terms: dict[bytes, bytes] = {}
+        self._hashes = {ROOT: (ROOT_HASH, ROOT_HASH)}
+        self._threads = {ROOT: _Thread(START, START)}
+        self._rewritten: set[int] = set()
+
+    def settings(self, settings: bytes) -> bytes:
+        """The settings of the session."""
+        return self._counted(settings, redacted_json(settings, usual().known))
+
+    def output(self, ref: str, pieces: Iterable[bytes]) -> str:
+        """The ref of a kept output without secrets; it is read through once for that."""
+        before, after = hashlib.sha256(), hashlib.sha256()
+        for piece in cleaned(_seen(pieces, before)):
+            after.update(piece)
+        if before.digest() == after.digest():
+            return ref
+        self.changed += 1
+        new = "b" + after.hexdigest()[: len(ref) - 1]
+        self._refs[ref.encode()] = new.encode()
+        return new
+
+    def blob(self, id: str, data: bytes, name: str) -> tuple[str, bytes]:
+        """A part of requests, and its id."""
+        clean = self._counted(data, _part(data, name))
+        if clean != data:
+            self._blobs[id] = hashlib.sha256(clean).hexdigest()[: len(id)]
+        return self._blobs.get(id, id), clean
+
+    def entry(self, entry: Entry) -> Entry:
+        """An entry of the journal, bound to the one before it as that is now."""
+        body = entry.body or b""
+        self._threads[entry.seq] = self._threads[entry.parent]
+        match entry.kind:
+            case "message":
+                meta, body = self._message(entry)
+            case "fold":
+                meta, body = self._fold(entry.meta, body)
+            case "call":
+                meta = self._call(entry.meta)
+            case _:
+                meta, body = (self._counted(each, _packed(self._renamed(each))) for each in (entry.meta, body))
+        was, now = self._hashes[entry.parent]
+        made = seal(
+            seq=entry.seq,
+            parent=entry.parent,
+            parent_hash=now,
+            kind=entry.kind,
+            id=entry.id,
+            at=entry.at,
+            meta=meta,
+            body=body,
+        )
+        if not is_whole(entry, was):
+            # What was damaged before must not look sound afterwards.
+            made = msgspec.structs.replace(made, hash=entry.hash)
+        self._hashes[entry.seq] = (entry.hash, made.hash)
+        if made.body_hash != entry.body_hash:
+            self._rewritten.add(entry.seq)
+        return made
+
+    def _message(self, entry: Entry) -> tuple[bytes, bytes]:
+        meta, kept = message_meta(entry.meta), entry.body or b""
+        body = whole_body(kept, meta.same, self._store, self._session) if meta.same else kept
+        clean = self._counted(body, self._renamed(_message_body(body, meta.format)))
+        known: dict[str, Any] = {
+            "metadata": redacted_value(meta.metadata, usual()),
+            "terms": self._terms.get(meta.terms, meta.terms),
+            "refs": tuple(ref and _referred(ref, self._refs) for ref in meta.refs),
+        }
+        if clean != body or any(each.seq in self._rewritten for each in meta.same):
+            # What it shares with an earlier message may be gone there, or stand elsewhere.
+            kept, known["same"] = clean, ()
+        before = self._threads[entry.parent]
+        if clean != body or before.now != before.was:
+            pieces = said(_read(clean, meta.format, entry.id))
+            ours = ORIGIN in meta.metadata
+            known["thread"] = before.now if ours else follow(before.now, meta.role, pieces)
+            known["gist"] = gist(pieces)
+        if clean != body:
+            known["counter"] = UNCOUNTED
+        new = msgspec.structs.replace(meta, **known)
+        self._threads[entry.seq] = _Thread(meta.thread, new.thread)
+        return (_pack(new) if new != meta else entry.meta), kept
+
+    def _fold(self, meta: bytes, body: bytes) -> tuple[bytes, bytes]:
+        fold = fold_meta(meta)
+        spans = tuple(
+            msgspec.structs.replace(span, facts=redacted_value(span.facts, usual()))
+            if isinstance(span, MessageSpan)
+            else span
+            for span in fold.spans
+        )
+        told = {"spans": spans, "reason": usual().redacted(fold.reason)}
+        new = msgspec.structs.replace(fold, **told)
+        held = unpack_stand_ins(body)
+        clean = tuple(stand and stored(stand) for stand in held)
+        return (
+            self._counted(meta, self._renamed(_pack(new) if new != fold else meta)),
+            self._counted(body, self._renamed(pack_stand_ins(clean) if clean != held else body)),
+        )
+
+    def _call(self, meta: bytes) -> bytes:
+        call = call_meta(meta)
+        blobs = {name: self._blobs.get(id, id) for name, id in call.blobs.items()}
+        if blobs == call.blobs:
+            return meta
+        new = msgspec.structs.replace(call, blobs=blobs)
+        self._terms[call.terms] = new.terms
+        return _pack(new)
+
+    def _counted(self, old: bytes, new: bytes) -> bytes:
+        self.changed += new != old
+        return new
+
+    def _renamed(self, data: bytes) -> bytes:
+        """The data with the new names of outputs, which are as long as the old ones."""
+        for old, new in self._refs.items():
+            data = data.replace(old, new)
+        return data
+
+
+class _Thread(NamedTuple):
+    """The fingerprint of a conversation before and after secrets were taken out."""
+
+    was: bytes
+    now: bytes
+
+
+def cleaned(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """An output without secrets, piece by piece; one that stands in two pieces is found too."""
+    held = b""
+    for piece in pieces:
+        data = held + piece
+        end = _end(data)
+        held = data[end:]
+        if end:
+            yield usual().redacted_bytes(data[:end])
+    if held:
+        yield usual().redacted_bytes(held)
+
+
+def _end(data: bytes) -> int:
+    """Where a piece can be cut so that no secret is: after a line or a word, and before a key that has no end yet."""
+    least = max(0, len(data) - HELD_BACK)
+    end = max(data.rfind(b"\n", least) + 1, 0) or max(data.rfind(b" ", least) + 1, 0) or least
+    begin = data.rfind(b"-----BEGIN ", max(0, end - HELD_BACK), end)
+    return begin if begin >= 0 and data.find(b"-----END ", begin, end) < 0 else end
+
+
+def _seen(pieces: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+
+
+def _referred(ref: OutputRef, refs: Mapping[bytes, bytes]) -> OutputRef:
+    new = refs.get(ref.id.encode())
+    return msgspec.structs.replace(ref, id=new.decode()) if new else ref
+
+
+def _read(body: bytes, format: str, id: str) -> Message:
+    return (
+        msgspec.json.decode(body, type=Message) if format == NEUTRAL else providers.get(format).read_message(body, id)
+    )
+
+
+def _message_body(body: bytes, format: str) -> bytes:
+    if format != NEUTRAL:
+        return redacted_json(body, usual())
+    # Inside it are the bytes that blocks came as, spelled as base64.
+    message = msgspec.json.decode(body, type=Message)
+    clean = stored(message)
+    return body if clean is message else msgspec.json.encode(clean)
+
+
+def _part(data: bytes, name: str) -> bytes:
+    """A part of a request: the system prompt is a message, tools carry the bytes they came as."""
+    if name == "system":
+        return _message_body(data, NEUTRAL)
+    if name != "tools":
+        return redacted_json(data, usual())
+    tools = msgspec.json.decode(data, type=tuple[Tool, ...])
+    clean = tuple(_tool(tool) for tool in tools)
+    return data if clean == tools else msgspec.json.encode(clean)
+
+
+def _tool(tool: Tool) -> Tool:
+    raw = redacted_json(tool.raw, usual()) if tool.raw is not None else None
+    text = usual().redacted(tool.description)
+    return msgspec.structs.replace(tool, description=text, schema=redacted_value(tool.schema, usual()), raw=raw)
+
+
+def _packed(data: bytes) -> bytes:
+    """Something that was packed without a type that is known here."""
+    try:
+        value = msgspec.msgpack.decode(data) if data else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return usual().redacted_bytes(data)
+    clean = redacted_value(value, usual())
+    return data if clean == value else _pack(clean)

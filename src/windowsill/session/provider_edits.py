@@ -1,0 +1,116 @@
+"""Records what a provider did to a conversation by itself, so that the view shows what its model saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
+from windowsill.history.marker import gather, hide, marker, replace_block
+from windowsill.history.view import Item
+from windowsill.journal.writer import JournalWriter, commit_fold
+from windowsill.messages import Cleared, Message, Text, ToolResult, Unknown
+
+PROVIDER = "provider"
+"""The name under which these folds stand in the audit."""
+
+CLEARED = "[old tool output, cleared]"
+
+
+def record(
+    ledger: JournalWriter, messages: Sequence[Message], cleared: Cleared | None, fields: Mapping[str, msgspec.Raw]
+) -> bool:
+    """Fold what the provider hid before it gave this answer; true when it did. `fields` are those of the request."""
+    compacted = next((place for place, message in enumerate(messages) if _is_compacted(message)), None)
+    done = False
+    if cleared is not None and cleared.uses:
+        done = _commit(ledger, _clearing(ledger, cleared, _excluded(fields), before=len(messages)))
+    if compacted is not None:
+        done = _commit(ledger, _compaction(ledger, before=len(messages) - compacted)) or done
+    return done
+
+
+def _is_compacted(message: Message) -> bool:
+    return any(
+        isinstance(block, Unknown) and block.type == "compaction" and _summary(block) for block in message.blocks
+    )
+
+
+def _summary(block: Unknown) -> bool:
+    """Whether a compaction holds anything: one that failed changes nothing."""
+    wire = msgspec.json.decode(block.raw or b"{}", type=_Compaction)
+    return bool(wire.content or wire.encrypted_content)
+
+
+class _Compaction(msgspec.Struct):
+    content: str | None = None
+    encrypted_content: str | None = None
+
+
+class _Edit(msgspec.Struct):
+    type: str = ""
+    exclude_tools: tuple[str, ...] | None = None
+
+
+class _Edits(msgspec.Struct):
+    edits: tuple[_Edit, ...] = ()
+
+
+def _excluded(fields: Mapping[str, msgspec.Raw]) -> frozenset[str]:
+    """The tools that the request kept from clearing."""
+    try:
+        wire = msgspec.json.decode(fields.get("context_management", b"{}"), type=_Edits)
+    except msgspec.DecodeError:
+        return frozenset()
+    return frozenset(name for edit in wire.edits for name in edit.exclude_tools or ())
+
+
+def _clearing(ledger: JournalWriter, cleared: Cleared, exclude: frozenset[str], *, before: int) -> Proposal | None:
+    """Masks the oldest results: as many as the provider says, those that were cleared earlier among them."""
+    view = ledger.view
+    names: dict[str, str] = {}
+    left = cleared.uses
+    spans: list[Span] = []
+    blocks: list[StandIn] = []
+    for item in view.items[: len(view.items) - before]:
+        names.update(zip(item.calls, item.tools, strict=True))
+        if not item.results or item.fold:
+            continue
+        for number, block in enumerate(view.read(item).blocks):
+            if not isinstance(block, ToolResult) or names.get(block.tool_use_id) in exclude or not left:
+                continue
+            left -= 1
+            shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=CLEARED),))
+            part = replace_block(view, item, number, block, shorter)
+            if block.content != shorter.content and view.tokens_of(view.after([part])) < view.tokens():
+                spans.append(part)
+                blocks.append(shorter)
+    reason = f"the provider cleared {cleared.uses} tool results ({cleared.tokens:,} tokens)"
+    return _proposal("mask", reason, spans, blocks)
+
+
+def _compaction(ledger: JournalWriter, *, before: int) -> Proposal | None:
+    """Hides everything before a compaction: its provider does not read it any more."""
+    view = ledger.view
+    items: list[Item] = view.items[view.leading() : len(view.items) - before]
+    if not items:
+        return None
+    facts = gather(view, items, room=0)
+    stand_in = marker(facts)
+    run = hide(view, items, facts, stand_in)
+    return _proposal("condense", "the provider compacted the conversation", [run], [stand_in])
+
+
+def _proposal(kind: FoldKind, reason: str, spans: list[Span], stand_ins: list[StandIn]) -> Proposal | None:
+    if not spans:
+        return None
+    return Proposal(kind=kind, reason=reason, strategy=PROVIDER, spans=tuple(spans), stand_ins=tuple(stand_ins))
+
+
+def _commit(ledger: JournalWriter, proposal: Proposal | None) -> bool:
+    if proposal is None:
+        return False
+    view = ledger.view
+    commit_fold(ledger, proposal, view.tokens(), view.tokens_of(view.after(proposal.spans)))
+    return True

@@ -1,0 +1,381 @@
+"""The tools of one session, ready to be offered and called."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from windowsill import providers
+from windowsill.errors import InputError, NotFoundError, WindowsillError
+from windowsill.messages import (
+    GREP_TOOL,
+    MESSAGE_TOOL,
+    READ_TOOL,
+    SEARCH_TOOL,
+    STATUS_TOOL,
+    Message,
+    Text,
+    Tool,
+    ToolResult,
+    ToolUse,
+)
+from windowsill.outputs.grep import Query, grep
+from windowsill.outputs.parts import Held, encoded
+from windowsill.outputs.read import read
+from windowsill.outputs.show import Limits, fitting, weight
+from windowsill.secrets import redacted
+from windowsill.summaries.requests import told
+
+if TYPE_CHECKING:
+    from windowsill.search import Found
+    from windowsill.session.session import Session
+
+
+MOST_FOUND = 50
+"""The most passages that one search gives: more is a reading of the history, not a search."""
+
+MOST_LINES = 2_000
+
+_Ref: TypeAlias = Annotated[str, Meta(description="The ref of the output, as the conversation shows it: ref=o12.")]
+_Limit: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_LINES, description="How many lines to show.")]
+_Offset: TypeAlias = Annotated[int, Meta(ge=1, description="The first line to show, counted from 1.")]
+_Context: TypeAlias = Annotated[int, Meta(ge=0, le=50, description="Lines to show before and after each match.")]
+_Switch: TypeAlias = bool
+
+
+class _Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model passes to one tool."""
+
+
+class ReadOutput(_Arguments, frozen=True, kw_only=True):
+    """Show lines of a tool output that was trimmed or cut, with their numbers. Nothing of it is lost."""
+
+    ref_id: _Ref
+    offset: _Offset = 1
+    limit: _Limit = 200
+    column: Annotated[int, Meta(ge=1, description="Where in the first line to begin, for a very long line.")] = 1
+
+
+class GrepOutput(_Arguments, frozen=True, kw_only=True):
+    """Search a tool output that was trimmed or cut; matching lines come with their numbers."""
+
+    ref_id: _Ref
+    pattern: Annotated[str, Meta(description="A regular expression (RE2), or the text itself with fixed.")]
+    context: _Context = 0
+    ignore_case: Annotated[_Switch, Meta(description="Take upper and lower case for the same.")] = False
+    fixed: Annotated[_Switch, Meta(description="Take the pattern literally.")] = False
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many matches to show.")] = 50
+    offset: Annotated[int, Meta(ge=1, description="The line to begin at, to page through the matches.")] = 1
+
+
+class SearchHistory(_Arguments, frozen=True, kw_only=True):
+    """Search everything that was ever said or shown in this session, hidden from view or not."""
+
+    query: Annotated[str, Meta(description="Words, names, paths or a question.")]
+    k: Annotated[int, Meta(ge=1, le=MOST_FOUND, description="How many passages to show.")] = 5
+
+
+class ReadHistory(_Arguments, frozen=True, kw_only=True):
+    """Show one message of the history whole, by its id, hidden from view or not."""
+
+    message_id: Annotated[str, Meta(description="The id of the message, as history_search shows it: m12.")]
+    offset: _Offset = 1
+    limit: _Limit = 200
+
+
+class ContextStatus(_Arguments, frozen=True, kw_only=True):
+    """Tell how full the context window is and what was folded away to fit it."""
+
+
+KINDS: dict[str, type[_Arguments]] = {
+    READ_TOOL: ReadOutput,
+    GREP_TOOL: GrepOutput,
+    SEARCH_TOOL: SearchHistory,
+    MESSAGE_TOOL: ReadHistory,
+    STATUS_TOOL: ContextStatus,
+}
+
+TOOLS: tuple[str, ...] = tuple(KINDS)
+"""The names of the tools, in the order they are offered."""
+
+
+def definition(name: str) -> Tool:
+    """A tool as it is offered to a model."""
+    kind = KINDS[name]
+    ((_, found),) = msgspec.json.schema_components([kind])[1].items()
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: _plain(value) for key, value in found["properties"].items()},
+        "required": found["required"],
+        "additionalProperties": False,
+    }
+    return Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema)
+
+
+KEPT = frozenset({"type", "description", "minimum", "maximum", "default"})
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter's schema in words that every provider takes."""
+    return {key: value for key, value in schema.items() if key in KEPT}
+
+
+MOST_FOLDS = 20
+"""How many folds are listed, the latest ones."""
+
+
+def status(session: Session) -> str:
+    """The state of the window in a few lines."""
+    used, limit = session.fill
+    view = session.view
+    hidden = sum(item.hides for item in view.items if item.fold)
+    folds = [fold for fold in session.folds if fold.active]
+    lines = [
+        f"{used:,} of {limit:,} tokens are used ({used / limit:.0%}); the window has {session.model.window:,}.",
+        f"{sum(not item.fold for item in view.items):,} messages are in view, {hidden:,} are folded away.",
+    ]
+    if folds:
+        lines.append(f"{len(folds):,} folds apply{':' if len(folds) <= MOST_FOLDS else f'; the last {MOST_FOLDS}:'}")
+        for fold in folds[-MOST_FOLDS:]:
+            spans = [span for span in fold.spans if span.active]
+            count = sum(span.messages for span in spans)
+            where = spans[0].first if spans[0].first == spans[-1].last else f"{spans[0].first} to {spans[-1].last}"
+            lines.append(
+                f"- {fold.id}: {fold.kind}, {count:,} message{'' if count == 1 else 's'} ({where}), "
+                f"saved {fold.saved:,} tokens; {fold.reason}"
+            )
+    return "\n".join(lines)
+
+
+BYTES_PER_TOKEN = 4
+"""How many bytes a token of text has, roughly: an answer is limited in bytes, a window in tokens."""
+
+LEAST_ANSWER = 256
+"""Tokens of an answer in the smallest window: less would show nothing, and no output can be read in fewer bytes."""
+
+ANSWER_SHARE = 8
+"""One answer takes at most this part of the window: reading back must not push out what is worked on."""
+
+LONGEST_REFUSAL = 1_000
+"""Characters of an answer about a mistake: it names what was passed, which may be of any size."""
+
+_AS_SHOWN = re.compile(r"""[\s"'`]*(?:ref(?:_id)?\s*=)?[\s"'`]*(.*?)[\s"'`]*""", re.DOTALL)
+"""A ref the way a model copies it from the conversation, with what stands around it there."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a tool answered; a mistake in the call is an answer that says how to do better."""
+
+    text: str
+    is_error: bool = False
+
+
+class Toolbox:
+    """Tools with which a model reads and searches what left its window."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._doors: dict[str, Callable[[Any], str]] = {
+            READ_TOOL: self._read_output,
+            GREP_TOOL: self._grep_output,
+            SEARCH_TOOL: self._search,
+            MESSAGE_TOOL: self._read_message,
+            STATUS_TOOL: self._status,
+        }
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Toolbox:
+        # SDKs copy what a call is configured with, the functions in it too; they are of this session all the same.
+        del memo
+        return self
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The definitions, as `compose(tools=...)` takes them."""
+        return tuple(definition(name) for name in TOOLS)
+
+    def definitions(self, format: str | None = None) -> list[dict[str, Any]]:
+        """The definitions in a provider's format; without one, in the session's."""
+        rendered = providers.get(format or self._session.format)
+        return [msgspec.json.decode(rendered.render_tool(tool)) for tool in self.tools]
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> Answer:
+        """Run a tool. Whatever a model may get wrong is answered, not raised."""
+        try:
+            run, wanted = self._doors[_known(name)], _typed(name, arguments)
+            # The agent that fills the session may be another process.
+            self._session.refresh()
+            return Answer(run(wanted))
+        except WindowsillError as error:
+            return Answer(_shortened(f"Error: {error}"), is_error=True)
+
+    def answer(self, calls: Iterable[ToolUse] | None = None) -> Message | None:
+        """The message with the results of those calls that are of these tools; `None` when none is.
+
+        Without `calls`, they are those of the last reply that have no result yet.
+        """
+        results = tuple(
+            ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
+            for call in ((call for _, call in self._session.open_calls()) if calls is None else calls)
+            if call.name in self._doors
+            for found in [self.call(call.name, call.arguments)]
+        )
+        return Message(role="user", blocks=results) if results else None
+
+    # The same as plain functions, which SDKs that take functions for tools can be given.
+
+    def tool_output_cache(self, ref_id: str, offset: int = 1, limit: int = 200, column: int = 1) -> str:
+        """Show lines of a tool output that was trimmed or cut, with their numbers. Nothing of it is lost."""
+        return self.call(READ_TOOL, {"ref_id": ref_id, "offset": offset, "limit": limit, "column": column}).text
+
+    def tool_output_cache_grep(
+        self,
+        ref_id: str,
+        pattern: str,
+        context: int = 0,
+        ignore_case: bool = False,  # noqa: FBT001, FBT002 - models pass it by name
+        fixed: bool = False,  # noqa: FBT001, FBT002 - models pass it by name
+        limit: int = 50,
+        offset: int = 1,
+    ) -> str:
+        """Search a tool output that was trimmed or cut; matching lines come with their numbers."""
+        values = {"ref_id": ref_id, "pattern": pattern, "context": context, "ignore_case": ignore_case}
+        return self.call(GREP_TOOL, {**values, "fixed": fixed, "limit": limit, "offset": offset}).text
+
+    def history_search(self, query: str, k: int = 5) -> str:
+        """Search everything that was ever said or shown in this session, hidden from view or not."""
+        return self.call(SEARCH_TOOL, {"query": query, "k": k}).text
+
+    def history_read(self, message_id: str, offset: int = 1, limit: int = 200) -> str:
+        """Show one message of the history whole, by its id, hidden from view or not."""
+        return self.call(MESSAGE_TOOL, {"message_id": message_id, "offset": offset, "limit": limit}).text
+
+    def context_status(self) -> str:
+        """Tell how full the context window is and what was folded away to fit it."""
+        return self.call(STATUS_TOOL).text
+
+    @property
+    def functions(self) -> list[Callable[..., str]]:
+        """The tools as plain functions."""
+        return [getattr(self, name) for name in TOOLS]
+
+    # What they do
+
+    @property
+    def _most(self) -> int:
+        """Tokens that an answer may have."""
+        return max(LEAST_ANSWER, self._session.model.window // ANSWER_SHARE)
+
+    @property
+    def _limits(self) -> Limits:
+        usual = self._session.outputs.limits
+        return Limits(line=usual.line, bytes=min(usual.bytes, self._most * BYTES_PER_TOKEN))
+
+    def _read_output(self, wanted: ReadOutput) -> str:
+        output = self._session.outputs.open(_ref(wanted.ref_id))
+        return read(output, wanted.offset, wanted.limit, wanted.column, self._limits)
+
+    def _grep_output(self, wanted: GrepOutput) -> str:
+        query = Query(
+            pattern=wanted.pattern,
+            before=wanted.context,
+            after=wanted.context,
+            ignore_case=wanted.ignore_case,
+            fixed=wanted.fixed,
+            limit=wanted.limit,
+            offset=wanted.offset,
+        )
+        return grep(self._session.outputs.open(_ref(wanted.ref_id)), query, self._limits, time.monotonic)
+
+    def _search(self, wanted: SearchHistory) -> str:
+        if not wanted.query.strip():
+            raise InputError("the query is empty", remedy="pass words, names or a question")
+        found = self._session.archive.retrieve(wanted.query, wanted.k)
+        told = [f"{_source(each)}\n{self._text(each)}" for each in found]
+        return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
+
+    def _text(self, found: Found) -> str:
+        """What was found; what another session said is given on without its secrets."""
+        return found.text if found.session == self._session.id else redacted(found.text)
+
+    def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
+        """Those that an answer has room for, the first first; if none has, as much of the best as there is room for."""
+        left = most = self._most * BYTES_PER_TOKEN
+        for text in texts:
+            size = weight(text)
+            if size <= left:
+                left -= size
+                yield text
+        if texts and left == most:
+            yield f"{texts[0][: fitting(texts[0], most)]}..."
+
+    def _read_message(self, wanted: ReadHistory) -> str:
+        try:
+            message = self._session.message(wanted.message_id)
+        except NotFoundError:
+            raise NotFoundError(
+                f"there is no message {wanted.message_id!r}", remedy="history_search shows the ids of messages"
+            ) from None
+        head = f"[{message.id}] {message.role}, {_when(message.at)}"
+        text = told(message)
+        if len(message.blocks) == 1 and message.results:
+            # Lines are counted as a search counts them, from the first of the output itself.
+            title, _, text = text.partition("\n")
+            head = f"{head} {title}"
+        whole = Held(message.id, encoded(text))
+        return f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
+
+    def _status(self, wanted: ContextStatus) -> str:
+        del wanted
+        return status(self._session)
+
+
+def _known(name: str) -> str:
+    if name not in KINDS:
+        raise NotFoundError(f"there is no tool {name!r}", remedy=f"the tools are {', '.join(TOOLS)}")
+    return name
+
+
+def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
+    kind = KINDS[name]
+    try:
+        values = msgspec.json.decode(arguments.strip() or "{}") if isinstance(arguments, str) else arguments
+        if values is None or isinstance(values, Mapping):
+            values = {key: value for key, value in (values or {}).items() if value is not None}
+        # Models write numbers and switches as text now and then, and null for what they leave out.
+        return msgspec.convert(values, kind, strict=False)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError, RecursionError) as error:
+        takes = ", ".join(kind.__struct_fields__) or "no arguments"
+        raise InputError(f"{name} cannot be called so: {error}", remedy=f"it takes {takes}") from None
+
+
+def _source(found: Found) -> str:
+    lines = f", lines {found.lines[0]}-{found.lines[1]}" if found.lines else ""
+    tool = f" {found.tool}" if found.tool else ""
+    return f"[{found.message_id}] {found.role}{tool}, {_when(found.at)}{lines}"
+
+
+def _when(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        # Whoever gave milliseconds is beyond every calendar.
+        return f"{at:g}"
+
+
+def _ref(written: str) -> str:
+    found = _AS_SHOWN.fullmatch(written)
+    return found[1] if found else written
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LONGEST_REFUSAL:
+        return text
+    # What was passed stands in the middle; the remedy is at the end.
+    half = LONGEST_REFUSAL // 2
+    return f"{text[:half]} ... {text[-half:]}"

@@ -1,0 +1,417 @@
+"""Collect the digest of messages: one pass over them, on top of what earlier digests held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from windowsill import shell
+from windowsill.history.marker import own_words
+from windowsill.messages import Document, Message, Text, ToolResult, ToolUse
+from windowsill.summaries import excerpts
+from windowsill.summaries.digest import (
+    CAPS,
+    KEYS,
+    Command,
+    Digest,
+    Failure,
+    File,
+    Quote,
+    Task,
+    Value,
+    add_range,
+    cap,
+    combine_commands,
+    join,
+    task_key,
+)
+from windowsill.summaries.excerpts import REMINDER, Edited, Shown
+from windowsill.summaries.identifiers import Source, collect_names
+from windowsill.summaries.summary_frame import unframe
+from windowsill.summaries.text import decisions, quotes, request, rules, sentences, telling
+from windowsill.summaries.tool_calls import Action, recognise
+from windowsill.tool_arguments import TABLE, TEXTS
+
+LONGEST_VALUE = 200
+SHORTEST_VALUE = 4
+"""Characters of an argument worth keeping: shorter ones are known by heart, longer ones are texts."""
+
+LONGEST_KEY = 120
+"""Characters of the names of tools and arguments."""
+
+MOST_VALUES = 24
+"""Values kept of one call."""
+
+MOST_MESSAGES = 40
+"""The assistant's latest messages, whose sentences are looked at. What it said before was said again, or is stale."""
+
+LONGEST_COMMAND = 600
+MOST_SCANNED = 40_000
+"""Characters of one message's words that are searched for rules, decisions and tasks."""
+
+EDGE = 3_000
+"""Characters looked at from each end of an output: programs say first or last that they failed."""
+
+LONGEST_LINE = 240
+"""Characters of the line that is kept of an output."""
+
+LAST_LINES = 12
+"""Lines at the end of an output among which the most telling one is looked for."""
+
+PASSED = "passed later"
+
+_CHECKBOX = re.compile(r"^[ \t]*+(?:[-*+]|\d{1,3}[.)])[ \t]++\[([ xX])\][ \t]++(.{3,300})$", re.MULTILINE)
+_QUOTED = re.compile(r"^  > \(([^)\n]{1,80})\) (.*(?:\n  > (?!\().*)*)", re.MULTILINE)
+_TASK_NUMBER = re.compile(r"#(\w{1,20})|\bid\W{1,4}(\w{1,40})")
+_TEXTS_AND_PATHS = TEXTS.union(TABLE["path"].names)
+
+_EXIT = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: (?:code|status))?|return ?code|exit[_-]?(?:code|status))\W{0,3}[^\w-](-?\d{1,10})\b"
+    r"|終了(?:コード|ステータス)[^\d\n-]{0,3}(-?\d{1,10})"
+)
+_ENDING = ("exit", "return", "終了")
+_SUSPICIOUS = (
+    "error", "err!", "exception", "fatal", "panic", "fail", "traceback", "not found", "no such file",
+    "permission denied", "エラー", "失敗", "例外",
+)  # fmt: skip
+_SUSPECT = re.compile("|".join(_SUSPICIOUS))
+_FAILURE = re.compile(
+    r"""\W{0,4}(?:\[[^\]]{1,40}\]\s*)?\W{0,4}(?:
+        [\w.]{0,80}(?:error|exception|fatal|panic|failure)(?:\s*[:\[(!]|$) | error\s
+        | traceback\ \(most\ recent | fail(?:ed)?\b | (?:npm\ )?err! | error\ ts\d
+        | [1-9]\d*\ (?:tests?\ )?failed\b | test\ result:\ failed | make(?:\[\d+\])?:\ \*\*\*\ .{0,120}\berror\ \d
+        | .{0,120}(?:command\ not\ found | no\ such\ file\ or\ directory | permission\ denied)
+        | [^\s:]{1,200}:\d+(?::\d+)?:\s+(?:fatal\ )?error\b
+        | エラー | 失敗 | 例外
+    )""",
+    re.VERBOSE,
+)
+_TELLING = re.compile(
+    r"\b\d+ (?:passed|failed|errors?|tests?)\b|\bok\b|\bdone\b|success|created|\[[^\]\n]+ [0-9a-f]{7,40}\]"
+)
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt)\b")
+_REFUSED = re.compile(
+    r"<tool_use_error>|doesn't want to proceed|was rejected|\"?(?:is_?error|error)\"?\s*[:=]\s*(?:true|\")",
+    re.IGNORECASE,
+)
+
+
+def collect(messages: Sequence[Message], before: Digest) -> Digest:
+    """Return the digest of these messages on top of an earlier one."""
+    collector = _Collector(before)
+    for message in messages:
+        collector.take(message)
+    return collector.digest()
+
+
+class _Collector:
+    """A digest in the making."""
+
+    def __init__(self, before: Digest) -> None:
+        self._before = before
+        self._messages = before.messages
+        self._requests = list(before.requests)
+        self._rules = list(before.rules)
+        self._decisions = [(0, one) for one in before.decisions]
+        self._files = {file.path: file for file in before.files}
+        self._commands = {one.command: one for one in before.commands}
+        self._failures = Failures(before.errors)
+        self._tasks = {task_key(task): task for task in before.tasks}
+        self._values = {value.text: value for value in before.values}
+        self._shown: list[Shown | Edited] = []
+        self._spoken: list[tuple[int, str, str]] = []
+        """`(when, message id, words)` of the assistant."""
+        self._sources: list[Source] = []
+        self._waiting: dict[str, tuple[ToolUse, Action]] = {}
+
+    def take(self, message: Message) -> None:
+        """Take in the next message."""
+        if message.origin:
+            self._summary(message)
+            return
+        self._messages += 1
+        if words := own_words(message):
+            self._user(words, message.id)
+        elif message.role == "assistant" and (words := message.text):
+            self._assistant(words, message.id)
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                self._call(block, message.id)
+            elif isinstance(block, ToolResult):
+                self._result(block, message.id)
+
+    def digest(self) -> Digest:
+        """Return all that was collected, within the caps."""
+        for use, action in self._waiting.values():
+            if action.command:
+                self._command(action, None, use.id)
+        said = self._assistant_sentences()
+        lists: dict[str, list[Any]] = {
+            "requests": self._requests,
+            "rules": self._rules,
+            "decisions": [one for _, one in self._decisions],
+            "names": [*self._before.names, *collect_names(self._sources, CAPS["names"])],
+            "sentences": [*self._before.sentences, *telling(said, CAPS["sentences"])],
+        }
+        return cap(
+            Digest(
+                messages=self._messages,
+                files=list(self._files.values()),
+                commands=list(self._commands.values()),
+                errors=self._failures.all(),
+                tasks=list(self._tasks.values()),
+                values=list(self._values.values()),
+                excerpts=excerpts.kept(self._before.excerpts, self._shown),
+                state=self._before.state,
+                **{name: join(entries, KEYS[name]) for name, entries in lists.items()},
+            )
+        )
+
+    def _summary(self, message: Message) -> None:
+        """Take in an earlier stand-in: its digest was merged already, what only its text has is kept as quotes."""
+        text = message.text
+        inside = unframe(text)
+        if inside and inside.source != "offline":
+            self._spoken.append((self._messages, message.id, inside.text[:MOST_SCANNED]))
+        elif not inside:
+            known = {quote.id for quote in self._requests}
+            self._requests += [
+                Quote(text=words.replace("\n  > ", "\n"), id=id)
+                for id, words in _QUOTED.findall(text)
+                if id not in known
+            ]
+
+    def _user(self, words: str, id: str) -> None:
+        self._requests.append(request(words, id))
+        words = words[:MOST_SCANNED]
+        spoken = sentences(words)
+        self._rules += rules(spoken, id)
+        self._decisions += [(self._messages, one) for one in decisions(spoken, id)]
+        self._checkboxes(words)
+        self._sources.append(Source(text=words, id=id))
+
+    def _assistant(self, words: str, id: str) -> None:
+        words = words[:MOST_SCANNED]
+        self._spoken.append((self._messages, id, words))
+        self._checkboxes(words)
+        self._sources.append(Source(text=words, id=id))
+
+    def _assistant_sentences(self) -> list[tuple[str, list[str]]]:
+        """Return the sentences of the assistant's latest messages; decisions and open ends in them are noted."""
+        said: list[tuple[str, list[str]]] = []
+        for when, id, words in self._spoken[-MOST_MESSAGES:]:
+            spoken = sentences(words)
+            said.append((id, spoken))
+            self._decisions += [(when, one) for one in decisions(spoken, id)]
+            for left in quotes(spoken, "open", id):
+                self._task(Task(text=left.text, status="said"))
+        self._decisions.sort(key=lambda pair: pair[0])
+        return said
+
+    def _checkboxes(self, words: str) -> None:
+        if "[" in words:
+            for sign, text in _CHECKBOX.findall(words):
+                self._task(Task(text=text.strip(), status="pending" if sign == " " else "completed"))
+
+    def _task(self, task: Task) -> None:
+        old = self._tasks.pop(task_key(task), None)
+        if old and not task.text:
+            task = msgspec.structs.replace(task, text=old.text, note=task.note or old.note)
+        if task.text:
+            self._tasks[task_key(task)] = task
+
+    def _call(self, use: ToolUse, id: str) -> None:
+        arguments = use.input
+        action = recognise(arguments)
+        self._waiting[use.id] = (use, action)
+        if action.kind == "plan":
+            if action.replaces:
+                self._tasks = {key: task for key, task in self._tasks.items() if task.status == "said"}
+            for task in action.tasks:
+                self._task(task)
+            return
+        # What a recognised call names is kept with its file, command or task.
+        left_out = _TEXTS_AND_PATHS if action.kind in ("read", "change") else TEXTS
+        for key, value in _values(arguments, left_out):
+            self._values.pop(value, None)
+            self._values[value] = Value(text=value, key=key[:LONGEST_KEY], tool=use.name[:LONGEST_KEY], id=id)
+
+    def _result(self, result: ToolResult, id: str) -> None:
+        use, action = self._waiting.pop(result.tool_use_id, (None, None))
+        text = _output(result).partition(REMINDER)[0]
+        if use is None or action is None:
+            self._sources.append(Source(text=text, id=id))
+            return
+        shows = action.kind in ("read", "search", "other") or (
+            action.kind == "command" and shell.shows_files(action.command)
+        )
+        is_error = result.is_error or (action.kind in ("read", "change") and refused(text))
+        end = outcome(text, is_error=is_error, shows_files=shows or action.kind in ("change", "plan"))
+        if action.command:
+            self._command(action, end, id)
+        if action.kind == "plan" and not action.replaces:
+            self._number(action.tasks[0], text)
+        if end.failed:
+            about = action.command or ", ".join(one.path for one in action.touched) or use.name
+            self._failures.add(Failure(text=end.said, source=about[:LONGEST_COMMAND], id=id))
+        else:
+            self._success(action, text, id)
+        self._sources.append(Source(text=text, id=id, contents=action.kind == "read"))
+
+    def _number(self, task: Task, answer: str) -> None:
+        """Key a task that was just made by the number its tool gave it: later updates name nothing else."""
+        number = _TASK_NUMBER.search(answer[:LONGEST_VALUE])
+        if number and not task.key and self._tasks.pop(task_key(task), None):
+            self._task(msgspec.structs.replace(task, key=number[1] or number[2]))
+
+    def _command(self, action: Action, end: Outcome | None, id: str) -> None:
+        new = Command(
+            command=action.command[:LONGEST_COMMAND],
+            failed=end.failed if end else None,
+            exit=end.exit if end else None,
+            said=end.said if end else "",
+            about=action.about[:LONGEST_VALUE],
+            id=id,
+        )
+        old = self._commands.pop(new.command, None)
+        self._commands[new.command] = combine_commands(old, new) if old else new
+
+    def _success(self, action: Action, text: str, id: str) -> None:
+        """Note the files that a call touched, and the failures it ended."""
+        for one in action.touched:
+            old = self._files.pop(one.path, None) or File(path=one.path)
+            read = old.read if one.changed else add_range(old.read, one.range)
+            self._files[one.path] = File(path=one.path, read=read, changes=old.changes + one.changed, id=id)
+        self._shown += [Edited(edit=edit, id=id) for edit in action.edits]
+        shown = [one for one in action.touched if not one.changed]
+        if len(shown) == 1 and len(action.touched) == 1:
+            self._shown.append(Shown(path=shown[0].path, text=text, first=shown[0].range[0], id=id))
+        changed = [one.path for one in action.touched if one.changed]
+        if action.command or changed:
+            # As long as what is kept of the command that failed: else a long one would never be the same.
+            self._failures.end(action.command[:LONGEST_COMMAND], changed)
+
+
+def _values(arguments: dict[str, Any], left_out: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield the short string arguments of a call with their keys."""
+    waiting: list[tuple[str, Any]] = list(reversed(arguments.items()))
+    count = 0
+    while waiting and count < MOST_VALUES:
+        key, value = waiting.pop()
+        if isinstance(value, str):
+            fits = SHORTEST_VALUE <= len(value) <= LONGEST_VALUE and "\n" not in value
+            if fits and key not in left_out and any(map(str.isalnum, value)):
+                yield key, value
+                count += 1
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.items()))
+        elif isinstance(value, list):
+            waiting.extend((key, one) for one in reversed(value))
+
+
+class Failures:
+    """The latest errors, and what ended each: a later success of the same command, or a change of a file it names.
+
+    There are no more of them than a digest holds, so that each success is checked quickly.
+    """
+
+    def __init__(self, before: Iterable[Failure]) -> None:
+        self._held: dict[tuple[str, str], tuple[str, Failure]] = {}
+        for one in before:
+            self.add(one)
+
+    def add(self, failure: Failure) -> None:
+        """Take in an error; the same one again is one, and open again."""
+        key = (failure.source, failure.text)
+        self._held.pop(key, None)
+        self._held[key] = (shell.without_trimming(failure.source), failure)
+        if len(self._held) > CAPS["errors"]:
+            del self._held[next(iter(self._held))]
+
+    def end(self, command: str, changed: Sequence[str]) -> None:
+        """Note a command that passed, or files that were changed."""
+        passed = shell.without_trimming(command)
+        names = [(path, path.replace("\\", "/").rpartition("/")[2]) for path in changed]
+        for key, (core, failure) in self._held.items():
+            fix = ""
+            if passed and core == passed and PASSED not in failure.fix:
+                fix = f"{failure.fix}; {PASSED}" if failure.fix else PASSED
+            elif not failure.fix:
+                fix = next((f"changed {path}" for path, name in names if _concerns(failure, name)), "")
+            if fix:
+                self._held[key] = (core, msgspec.structs.replace(failure, fix=fix))
+
+    def all(self) -> list[Failure]:
+        """Return all of them, oldest first."""
+        return [failure for _, failure in self._held.values()]
+
+
+def _concerns(failure: Failure, name: str) -> bool:
+    return len(name) > 1 and (name in failure.text or name in failure.source)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a call ended, and the line that tells it."""
+
+    failed: bool
+    exit: int | None = None
+    said: str = ""
+
+
+def outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
+    """Tell from the output how a call ended. Words in the contents of a file are not taken for an error."""
+    if shows_files and not is_error:
+        return Outcome(failed=False, said=_first_line(text[:EDGE]))
+    edges = text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
+    lowered = edges.lower()
+    code = _EXIT.search(lowered) if any(word in lowered for word in _ENDING) else None
+    exit = int(code[1] or code[2]) if code else None
+    line = _failure_line(edges, lowered)
+    if is_error or exit or (line and exit is None):
+        return Outcome(failed=True, exit=exit, said=line or _first_line(edges))
+    return Outcome(failed=False, exit=exit, said=_last_line(edges[-EDGE:]))
+
+
+def refused(text: str) -> bool:
+    """Tell whether a short answer of a tool reads like a refusal to do it."""
+    return len(text) < EDGE and _REFUSED.search(text[:400]) is not None
+
+
+def _output(result: ToolResult) -> str:
+    parts = [block.text for block in result.content if isinstance(block, Text | Document) and block.text]
+    return parts[0] if len(parts) == 1 else "\n".join(parts)
+
+
+def _failure_line(text: str, lowered: str) -> str:
+    """Return the first line that reports a failure; of a traceback, the error it ends with."""
+    if not any(word in lowered for word in _SUSPICIOUS):
+        return ""
+    if len(text) != len(lowered):  # a few letters grow when lowered: places would no longer agree
+        text = lowered
+    searched = 0
+    for suspect in _SUSPECT.finditer(lowered):
+        if suspect.start() < searched:
+            continue
+        start = lowered.rfind("\n", 0, suspect.start()) + 1
+        stop = lowered.find("\n", suspect.start())
+        searched = stop if stop >= 0 else len(lowered)
+        if _FAILURE.match(lowered[start : min(searched, start + 4 * LONGEST_LINE)]):
+            if lowered.startswith("traceback", start):
+                rest = [line.strip() for line in text[start:].splitlines()[1:]]
+                return next((line for line in rest if _RAISED.match(line)), rest[-1] if rest else "")[:LONGEST_LINE]
+            return text[start:searched].strip()[:LONGEST_LINE]
+    return ""
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:LONGEST_LINE]
+
+
+def _last_line(text: str) -> str:
+    """Return the last line that tells a result, or simply the last one."""
+    lines = text.rstrip().splitlines()[-LAST_LINES:]
+    telling_lines = (line for line in reversed(lines) if _TELLING.search(line[: 4 * LONGEST_LINE]))
+    return next(telling_lines, lines[-1] if lines else "").strip()[:LONGEST_LINE]

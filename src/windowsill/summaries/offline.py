@@ -1,0 +1,188 @@
+"""The offline writer: a summary built from the messages by code alone, the same bytes each time.
+
+Sections share the room by importance, and what one leaves the others take.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from windowsill.history.folds import Brief, Style
+from windowsill.summaries import Material, Written
+from windowsill.summaries.collect import collect
+from windowsill.summaries.digest import Digest, dump, load
+from windowsill.summaries.schema_fill import fill
+from windowsill.summaries.sections import BY_IMPORTANCE, STYLES, Line, Section
+from windowsill.summaries.summary_frame import frame
+from windowsill.text import cut_middle
+
+NAME = "offline"
+
+SHARE = 0.25
+"""Of what is hidden, when no room is given: identifiers and quotations that later calls need fit in there."""
+
+LARGEST = 6_000
+"""Tokens of a summary when no room is given. More of it keeps hardly more of what later calls need."""
+
+SMALLEST_CUT = 24
+"""Tokens below which part of a quotation or excerpt is not worth its place."""
+
+LINE_COST = 1
+"""Tokens for the end of a line."""
+
+FENCE_COST = 6
+"""Tokens of the signs around an excerpt."""
+
+MOST_TRIES = 3
+"""Lines of a section that may turn out too long before its turn is over: the room is nearly used up then."""
+
+
+class Offline:
+    """Writes summaries with code alone: no network, no model, English and Japanese."""
+
+    name = NAME
+
+    def write(self, brief: Brief, material: Material) -> Written:
+        """Write a text that with its frame is smaller than what it replaces and within the room; else an empty one.
+
+        The digest is complete whether or not the text fits.
+        """
+        wished = material.tokens if brief.style == "state" else min(int(material.tokens * SHARE), LARGEST)
+        most = min(brief.room or wished, material.tokens - 1)
+        room = most - material.count(frame("\n", source=NAME)) - 1
+
+        def fits(text: str) -> bool:
+            return material.count(frame(text, source=NAME)) <= most
+
+        digest = collect(material.messages, load(material.digest))
+        left_out: list[str] = []
+        if brief.style == "state":
+            digest = msgspec.structs.replace(digest, state=fill(brief.schema or {}, material.messages, digest.state))
+            text, left_out = _state_text(digest.state, fits)
+        else:
+            text = lay_out(brief.style, digest, room, material.count, fits)
+        notes = [] if text else ["nothing to tell, or no room to tell it in"]
+        if text and left_out:
+            notes.append(f"no room for {', '.join(left_out)}")
+        if brief.instructions or brief.directives:
+            notes.append("written with code alone, which cannot follow instructions or directives")
+        return Written(text=text, digest=dump(digest), writer=NAME, notes=tuple(notes))
+
+
+def _state_text(state: dict[str, Any], fits: Callable[[str], bool]) -> tuple[str, list[str]]:
+    """Return the state as JSON, and the names of the values left out of it: the largest go first."""
+    shown = dict(state)
+    left_out: list[str] = []
+    while shown:
+        text = json.dumps(shown, ensure_ascii=False)
+        if fits(text):
+            return text, left_out
+        left_out.append(max(shown, key=lambda name: len(json.dumps(shown[name], ensure_ascii=False))))
+        del shown[left_out[-1]]
+    return "", left_out
+
+
+def lay_out(
+    style: Style, digest: Digest, room: int, count: Callable[[str], int], fits: Callable[[str], bool] | None = None
+) -> str:
+    """Write a digest as text within `room` tokens, and such that it `fits`; empty when nothing does."""
+    parts = STYLES.get(style, STYLES["summary"])
+    room -= sum(count(f"# {name}\n\n") for name, _ in parts if name)
+    layout = _Layout(digest, room, count)
+    while True:
+        written: list[str] = []
+        for name, sections in parts:
+            inside = [layout.text(section) for section in sections if section.title in layout.chosen]
+            if inside:
+                written += [f"# {name}", *inside] if name else inside
+        text = "\n\n".join(written)
+        if not layout.chosen or (fits(text) if fits else count(text) <= room):
+            return text
+        layout.drop_last()
+
+
+class _Layout:
+    """Chooses the lines of each section."""
+
+    def __init__(self, digest: Digest, room: int, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._left = room
+        self.chosen: dict[str, list[Line]] = {}
+        self._order: list[tuple[str, Line]] = []
+        self._costs: dict[str, int] = {}
+        waiting = [self._take(section, section.lines(digest), int(room * section.share)) for section in BY_IMPORTANCE]
+        # What is left goes by halves first: the most important section shall not have all of a small room.
+        for portion in (2, 1):
+            waiting = [
+                self._take(section, lines, self._left // portion)
+                for section, lines in zip(BY_IMPORTANCE, waiting, strict=True)
+            ]
+
+    def text(self, section: Section) -> str:
+        """Return a section with its chosen lines in order."""
+        ordered = sorted(self.chosen[section.title], key=lambda line: line.place)
+        shown = [f"{line.group}\n{fenced(line.text)}" if line.group else line.text for line in ordered]
+        return "\n".join([f"## {section.title}", *shown])
+
+    def drop_last(self) -> None:
+        """Give up what was chosen last: the least important."""
+        title, line = self._order.pop()
+        self.chosen[title].remove(line)
+        if not self.chosen[title]:
+            del self.chosen[title]
+
+    def _take(self, section: Section, lines: Iterable[Line], room: int) -> Iterable[Line]:
+        """Take lines within `room`; return those that found no place."""
+        room = min(room, self._left)
+        head = 0 if section.title in self.chosen else self._cost_of(f"## {section.title}\n\n")
+        waiting: list[Line] = []
+        lines = iter(lines)
+        for line in lines:
+            taken = line if self._cost(line) <= room - head else self._cut(line, room - head)
+            if taken is None:
+                waiting.append(line)
+                if len(waiting) >= MOST_TRIES:
+                    break
+                continue
+            self.chosen.setdefault(section.title, []).append(taken)
+            self._order.append((section.title, taken))
+            cost = self._cost(taken) + head
+            room -= cost
+            self._left -= cost
+            head = 0
+        return itertools.chain(waiting, lines)
+
+    def _cost(self, line: Line) -> int:
+        group = self._cost_of(line.group) + FENCE_COST if line.group else 0
+        return self._cost_of(line.text) + LINE_COST + group
+
+    def _cost_of(self, text: str) -> int:
+        if text not in self._costs:
+            self._costs[text] = self._count(text)
+        return self._costs[text]
+
+    def _cut(self, line: Line, room: int) -> Line | None:
+        """Return as much of a line as fits; `None` when that would tell nothing."""
+        if not line.cuttable or room < SMALLEST_CUT:
+            return None
+        text, cost = line.text, self._cost(line)
+        while cost > room:
+            most = len(text) * room // cost - 8
+            if most <= SMALLEST_CUT:
+                return None
+            text = text[:most].rpartition("\n")[0] if line.group else cut_middle(text, most)
+            cost = self._cost(msgspec.structs.replace(line, text=text)) if text else 0
+        return msgspec.structs.replace(line, text=text) if text.strip() else None
+
+
+def fenced(text: str) -> str:
+    """Put a text between signs that it cannot close."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"

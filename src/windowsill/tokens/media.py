@@ -1,0 +1,295 @@
+"""What a picture costs in tokens, by the rule its provider published."""
+
+from __future__ import annotations
+
+import binascii
+import math
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from windowsill.errors import InputError
+from windowsill.messages import Document, Image
+
+Size: TypeAlias = tuple[int, int]
+
+_HEAD = 64
+"""Base64 characters that hold the size in every format but JPEG: 48 bytes, of which WebP needs 30."""
+
+_JPEG_READS = (4_096, 131_072, 2_097_152)
+"""JPEG keeps its size behind thumbnails and colour profiles of any length: read more only when needed."""
+
+_JPEG_NOT_A_FRAME = frozenset({0xC4, 0xC8, 0xCC})
+_JPEG_FRAMES = range(0xC0, 0xD0)
+_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
+
+
+def picture_size(data: str) -> Size | None:
+    """Width and height of a base64 picture; `None` when they cannot be told."""
+    head = _decode(data, _HEAD)
+    if head.startswith(b"\xff\xd8"):
+        return _jpeg_in(data)
+    size = _png(head) or _gif(head) or _webp(head)
+    return size if size and all(size) else None
+
+
+def decoded_size(data: str) -> int:
+    """Bytes that a base64 text stands for, without decoding it."""
+    return len(data) * 3 // 4 - data.count("=", -2)
+
+
+def _decode(data: str, length: int) -> bytes:
+    try:
+        return binascii.a2b_base64(data[:length])
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _png(head: bytes) -> Size | None:
+    if not head.startswith(b"\x89PNG\r\n\x1a\n") or len(head) < 24:  # noqa: PLR2004  where the header ends
+        return None
+    return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
+
+
+def _gif(head: bytes) -> Size | None:
+    if not head.startswith((b"GIF87a", b"GIF89a")) or len(head) < 10:  # noqa: PLR2004  where the header ends
+        return None
+    return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
+
+
+def _webp(head: bytes) -> Size | None:
+    if head[:4] != b"RIFF" or head[8:12] != b"WEBP" or len(head) < 30:  # noqa: PLR2004  where the longest header ends
+        return None
+    form = head[12:16]
+    if form == b"VP8X":
+        return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
+    if form == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if form == b"VP8 ":
+        return int.from_bytes(head[26:28], "little") & 0x3FFF, int.from_bytes(head[28:30], "little") & 0x3FFF
+    return None
+
+
+def _jpeg_in(data: str) -> Size | None:
+    for length in _JPEG_READS:
+        size = _jpeg(_decode(data, length))
+        if size or length >= len(data):
+            return size
+    return None
+
+
+def _jpeg(picture: bytes) -> Size | None:
+    at, end = 2, len(picture)
+    while at + 9 <= end:
+        if picture[at] != 0xFF:  # noqa: PLR2004  every marker starts with it
+            return None
+        marker = picture[at + 1]
+        if marker == 0xFF:  # noqa: PLR2004  padding before a marker
+            at += 1
+        elif marker in _JPEG_BARE:
+            at += 2
+        elif marker in _JPEG_FRAMES and marker not in _JPEG_NOT_A_FRAME:
+            height, width = int.from_bytes(picture[at + 5 : at + 7]), int.from_bytes(picture[at + 7 : at + 9])
+            return (width, height) if width and height else None
+        else:
+            at += 2 + max(2, int.from_bytes(picture[at + 2 : at + 4]))
+    return None
+
+
+class ImageRule(Protocol):
+    """A provider's rule: the tokens of a picture with a known size, and the most any picture costs."""
+
+    @property
+    def name(self) -> str:
+        """The name the model table uses."""
+
+    def tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Tokens of a picture of this size."""
+
+    def largest(self, detail: str | None = None) -> int:
+        """Tokens of the most expensive picture: what an unknown size is taken as."""
+
+
+class AreaRule(msgspec.Struct, frozen=True):
+    """Tokens by area, after the picture was made to fit a longest edge (Anthropic)."""
+
+    name: str
+    edge: int
+    most: int
+    pixels_per_token: int = 750
+
+    def tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Area over `pixels_per_token`."""
+        del detail
+        shrink = min(1.0, self.edge / max(width, height))
+        return min(self.most, math.ceil(width * shrink * height * shrink / self.pixels_per_token))
+
+    def largest(self, detail: str | None = None) -> int:
+        """The provider's ceiling."""
+        del detail
+        return self.most
+
+
+class TileRule(msgspec.Struct, frozen=True):
+    """A base and a price for each tile of 512 pixels (OpenAI: gpt-4o, gpt-4.1, gpt-5, o1, o3)."""
+
+    name: str
+    base: int
+    tile: int
+
+    def tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Fit into 2,048 pixels, then the shorter side into 768, then count tiles."""
+        if detail == "low":
+            return self.base
+        fit = min(1.0, 2048 / max(width, height))
+        fit *= min(1.0, 768 / (min(width, height) * fit))
+        return self.base + self.tile * _cells(width * fit, height * fit, 512)
+
+    def largest(self, detail: str | None = None) -> int:
+        """2,048 by 768 pixels are 4 by 2 tiles."""
+        return self.tokens(2048, 768, detail)
+
+
+class PatchRule(msgspec.Struct, frozen=True):
+    """A token for each square patch, up to a ceiling, times a factor of the model (newer OpenAI models, generic)."""
+
+    name: str
+    patches: int
+    factor: float = 1.0
+    side: int = 32
+    original_patches: int = 0
+    """The ceiling at `detail: original`; 0 where the model has no such detail."""
+
+    def tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Patches that cover the picture, at most the ceiling."""
+        return math.ceil(min(_cells(width, height, self.side), self._ceiling(detail)) * self.factor)
+
+    def largest(self, detail: str | None = None) -> int:
+        """The ceiling."""
+        return math.ceil(self._ceiling(detail) * self.factor)
+
+    def _ceiling(self, detail: str | None) -> int:
+        return max(self.patches, self.original_patches) if detail == "original" else self.patches
+
+
+class CropRule(msgspec.Struct, frozen=True):
+    """258 tokens for a small picture and for each crop of a larger one (Gemini up to 2.5)."""
+
+    name: str
+    crop: int = 258
+
+    def tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Crops whose side is two thirds of the shorter side, between 256 and 768 pixels."""
+        del detail
+        if max(width, height) <= 384:  # noqa: PLR2004  the published limit of a small picture
+            return self.crop
+        fit = min(1.0, 3072 / max(width, height))
+        width, height = max(1, int(width * fit)), max(1, int(height * fit))
+        side = min(768, max(256, int(min(width, height) / 1.5)))
+        return self.crop * _cells(width, height, side)
+
+    def largest(self, detail: str | None = None) -> int:
+        """3,072 by 384 pixels are 12 by 2 crops; no other shape has more."""
+        return self.tokens(3072, 384 + 1, detail)
+
+
+class FlatRule(msgspec.Struct, frozen=True):
+    """The same for every picture (Gemini 3 and later)."""
+
+    name: str
+    each: int
+
+    def tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """The flat price."""
+        del width, height, detail
+        return self.each
+
+    def largest(self, detail: str | None = None) -> int:
+        """The flat price."""
+        del detail
+        return self.each
+
+
+def _cells(width: float, height: float, side: int) -> int:
+    # Scaling leaves 768.0000001 where 768 is meant; a whole extra row of tiles must not come from that.
+    return math.ceil(round(width, 6) / side) * math.ceil(round(height, 6) / side)
+
+
+_RULES: tuple[ImageRule, ...] = (
+    AreaRule("anthropic", edge=1568, most=1600),
+    AreaRule("anthropic-high", edge=2576, most=4784),
+    TileRule("openai-4o", base=85, tile=170),
+    TileRule("openai-4o-mini", base=2833, tile=5667),
+    TileRule("openai-5", base=70, tile=140),
+    TileRule("openai-o", base=75, tile=150),
+    PatchRule("openai-mini", patches=1536, factor=1.62),
+    PatchRule("openai-nano", patches=1536, factor=2.46),
+    PatchRule("openai-o4-mini", patches=1536, factor=1.72),
+    PatchRule("openai-patches", patches=2500, original_patches=10_000),
+    CropRule("gemini"),
+    FlatRule("gemini-3", each=1120),
+    # Open models cut pictures into patches of 28 pixels and scale down to a few megapixels.
+    PatchRule("generic", patches=2500, side=28),
+)
+
+IMAGE_RULES: dict[str, ImageRule] = {rule.name: rule for rule in _RULES}
+
+
+def image_rule(name: str) -> ImageRule:
+    """The rule with this name."""
+    try:
+        return IMAGE_RULES[name]
+    except KeyError:
+        raise InputError(
+            f"there is no image rule {name!r}", remedy=f"use one of {', '.join(sorted(IMAGE_RULES))}"
+        ) from None
+
+
+def image_tokens(image: Image, rule: ImageRule) -> int:
+    """Tokens of a picture; one whose size cannot be read counts as the most expensive there is."""
+    data = inline_data(image.data, image.url)
+    size = picture_size(data) if data else None
+    return rule.tokens(*size, image.detail) if size else rule.largest(image.detail)
+
+
+def inline_data(data: str | None, url: str | None) -> str | None:
+    """The base64 text of a picture or document that travels inside the message, also inside a `data:` address."""
+    source = data or url
+    if source and source.startswith("data:"):
+        return source.partition(",")[2]
+    return data
+
+
+PAGE_TOKENS = 3_000
+"""Providers publish 1,500 to 3,000 tokens for a page of a PDF, its picture included: take the upper end."""
+
+PAGE_BYTES = 40_000
+"""A PDF made from text has about 50 to 100 KB for a page, scans more: this asks for too many pages, not too few."""
+
+REMOTE_PAGES = 10
+"""Pages assumed for a document by address, whose size nobody can know before the reply; usage corrects it then."""
+
+MOST_PAGES = 600
+"""The most pages any provider reads from one document."""
+
+
+def document_text(document: Document) -> str | None:
+    """The text of a document that is text, inline or encoded; `None` for a PDF or an address."""
+    if document.text is not None:
+        return document.text
+    kind = document.media_type or ""
+    data = inline_data(document.data, document.url)
+    if data is None or not (kind.startswith("text/") or kind == "application/json"):
+        return None
+    try:
+        return binascii.a2b_base64(data).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return None
+
+
+def page_tokens(document: Document) -> int:
+    """Tokens of a document that is not text, guessed from its size."""
+    data = inline_data(document.data, document.url)
+    pages = REMOTE_PAGES if data is None else -(-decoded_size(data) // PAGE_BYTES)
+    return PAGE_TOKENS * min(MOST_PAGES, max(1, pages))

@@ -1,0 +1,136 @@
+"""The payload: one request, any provider, and a report that adds up."""
+
+import itertools
+import json
+
+import pytest
+
+import windowsill
+from support.conversations import result, text_block, use
+from windowsill import Session
+from windowsill.store.memory import MemoryStore
+
+pytestmark = pytest.mark.unit
+
+TOOLS = [{"name": "read", "description": "Read a file", "input_schema": {"type": "object", "properties": {}}}]
+
+
+def opened(**settings):
+    ticks = itertools.count(1)
+    return Session.open(
+        "s", store=MemoryStore(), clock=lambda: float(next(ticks)), **{"model": "claude-sonnet-4-5", **settings}
+    )
+
+
+def talk(session, turns):
+    session.add({"role": "user", "content": "the task"})
+    for turn in range(turns):
+        session.add({"role": "assistant", "content": [text_block("looking"), use(f"t{turn}"), use(f"u{turn}")]})
+        session.add({"role": "user", "content": [result(f"t{turn}", "word " * 30), result(f"u{turn}")]})
+
+
+def test_the_same_payload_is_valid_for_the_other_provider():
+    """Folded or not, its meaning is the same in both formats."""
+    session = opened(budget=1_500)
+    talk(session, 30)
+    payload = session.compose_sync(system="mend it", tools=TOOLS, params={"max_tokens": 9})
+    assert payload.report.hidden > 0
+    assert windowsill.validate(payload.to("anthropic"), "anthropic") == []
+    other = payload.to("openai")
+    assert windowsill.validate(other, "openai") == []
+    assert other["messages"][0] == {"role": "system", "content": "mend it"}
+    assert other["tools"][0]["function"]["name"] == "read"
+
+
+def test_fields_that_only_one_provider_knows_stay_behind():
+    """A request rendered for Anthropic carries nothing of OpenAI's own, and what means the same is translated."""
+    body = {
+        "model": "gpt-5",
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_completion_tokens": 100,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.5,
+    }
+    other = windowsill.fit(body, model="gpt-5").to("anthropic")
+    assert "stream_options" not in other
+    assert "max_completion_tokens" not in other
+    assert (other["max_tokens"], other["temperature"]) == (100, 0.5)
+
+
+def test_a_payload_stays_what_it_was_when_the_session_moves_on():
+    """Also in a format that is asked for later, after more turns and folds."""
+    session = opened(budget=1_500)
+    talk(session, 5)
+    payload = session.compose_sync()
+    expected = session.compose_sync().to("openai")
+    for turn in range(30):
+        session.add({"role": "assistant", "content": [use(f"w{turn}")]})
+        session.add({"role": "user", "content": [result(f"w{turn}", "word " * 60)]})
+        session.compose_sync()
+    assert payload.to("openai") == expected
+
+
+def test_the_dictionary_belongs_to_the_caller():
+    """Changing it changes nothing here."""
+    session = opened()
+    talk(session, 1)
+    payload = session.compose_sync()
+    payload.to()["messages"].clear()
+    assert len(payload.to()["messages"]) == 3
+
+
+def test_the_parts_of_the_report_add_up():
+    """To the tokens of the whole request."""
+    session = opened(budget=1_500)
+    talk(session, 30)
+    report = session.compose_sync(system="mend it", tools=TOOLS).report
+    assert sum(report.parts.values()) == report.tokens
+    assert min(report.parts.values()) > 0
+    assert report.hidden + report.messages >= 61
+
+
+def test_stable_is_what_the_request_before_began_with():
+    """Nothing the first time; then everything that was sent before."""
+    session = opened()
+    talk(session, 5)
+    first = session.compose_sync(system="mend it")
+    session.add({"role": "assistant", "content": "done"})
+    session.add({"role": "user", "content": "thanks"})
+    second = session.compose_sync(system="mend it")
+    assert first.report.stable == 0
+    assert second.report.stable == pytest.approx(first.tokens, abs=2)
+    assert second.body(cache=False).startswith(first.body(cache=False)[:-2])
+
+
+def test_another_system_prompt_leaves_nothing_stable():
+    """It stands at the start: a cache has nothing to serve after it."""
+    session = opened()
+    talk(session, 5)
+    session.compose_sync(system="mend it")
+    assert session.compose_sync(system="break it").report.stable == 0
+
+
+def test_a_cached_prefix_costs_less():
+    """The same request again is billed at the cache's price."""
+    session = opened()
+    talk(session, 50)
+    first, second = session.compose_sync(), session.compose_sync()
+    assert 0 < second.cost < first.cost
+
+
+def test_without_breakpoints_no_byte_speaks_of_them():
+    """`cache=False` gives the messages exactly as they came."""
+    session = opened()
+    talk(session, 100)
+    payload = session.compose_sync(system="rule " * 2_000)
+    assert b"cache_control" in payload.body()
+    assert b"cache_control" not in payload.body(cache=False)
+    assert json.loads(payload.body(cache=False))["messages"] == payload.messages
+
+
+def test_parameters_are_passed_on_in_their_own_bytes():
+    """Further fields of the body come out as they went in."""
+    session = opened()
+    talk(session, 1)
+    payload = session.compose_sync(params={"max_tokens": 7, "metadata": {"user_id": "u"}, "temperature": 0.10})
+    assert payload.to() | {"max_tokens": 7, "metadata": {"user_id": "u"}, "temperature": 0.1} == payload.to()

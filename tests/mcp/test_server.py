@@ -1,0 +1,223 @@
+"""The tools over the Model Context Protocol, with the official client, over both transports."""
+
+import socket
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+from anyio import create_task_group, run
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from windowsill import Session, open_store
+from windowsill.errors import SettingError
+from windowsill.mcp import http_app
+from windowsill.mcp.server import in_address
+from windowsill.session.toolbox import TOOLS
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def place(tmp_path):
+    with Session.open("s", model="claude-sonnet-4-5", store=tmp_path) as session:
+        session.add("where is the key?")
+        session.add({"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]})
+        result = {"type": "tool_result", "tool_use_id": "c", "content": "drawer\nkey under the mat\n"}
+        session.add({"role": "user", "content": [result]})
+    return tmp_path
+
+
+def arguments(place, *more: str) -> list[str]:
+    return ["-m", "windowsill", "mcp", "s", "--store", str(place), *more]
+
+
+async def use(client: Client) -> None:
+    listed = await client.list_tools()
+    assert [tool.name for tool in listed.tools] == list(TOOLS)
+    read = await client.call_tool("tool_output_cache", {"ref_id": "o3", "offset": 2})
+    assert (read.content[0].text, read.is_error) == ("     2\tkey under the mat", False)
+    found = await client.call_tool("history_search", {"query": "mat"})
+    assert "key under the mat" in found.content[0].text
+    wrong = await client.call_tool("tool_output_cache_grep", {"ref_id": "o3", "pattern": "("})
+    assert wrong.is_error
+
+
+def test_a_client_talks_over_standard_input_and_output(place):
+    """The official client lists and calls the tools of a server it starts itself."""
+
+    async def main() -> None:
+        server = StdioServerParameters(command=sys.executable, args=arguments(place))
+        async with Client(stdio_client(server)) as client:
+            await use(client)
+
+    run(main)
+
+
+@pytest.fixture
+def serving(place):
+    """A server process; gives its address and takes further options."""
+    started = []
+
+    def start(*more: str) -> str:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [sys.executable, *arguments(place, "--http", "--port", str(port), *more)]
+        started.append(subprocess.Popen(command, stderr=subprocess.PIPE))
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return f"http://127.0.0.1:{port}/mcp"
+            assert started[-1].poll() is None, started[-1].stderr.read().decode()
+            time.sleep(0.05)
+        raise AssertionError("the server did not come up")
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(10)
+        process.stderr.close()
+
+
+def test_a_client_talks_over_streamable_http(serving):
+    """The official client lists and calls the tools of a server that listens on loopback."""
+
+    async def main() -> None:
+        async with Client(streamable_http_client(serving())) as client:
+            await use(client)
+
+    run(main)
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+def test_a_web_page_cannot_talk_to_it(serving):
+    """A foreign Host or Origin header is refused."""
+    address = serving()
+    assert httpx2.post(address, json=PING, headers={**JSON, "Host": "evil.example"}).status_code == 421
+    assert httpx2.post(address, json=PING, headers={**JSON, "Origin": "http://evil.example"}).status_code == 403
+
+
+def test_a_stated_token_is_demanded(serving):
+    """Without the token there is no answer; with it the client is served."""
+    address = serving("--token", "secret")
+    assert httpx2.post(address, json=PING, headers=JSON).status_code == 401
+    assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "Bearer wrong"}).status_code == 401
+
+    async def main() -> None:
+        http = httpx2.AsyncClient(headers={"Authorization": "Bearer secret"})
+        async with http, Client(streamable_http_client(address, http_client=http)) as client:
+            await use(client)
+
+    run(main)
+
+
+def ended(place, *more: str) -> tuple[int, str]:
+    """How a server ended that could not start."""
+    done = subprocess.run(
+        [sys.executable, *arguments(place, "--http", *more)], capture_output=True, timeout=10, text=True, check=False
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(place):
+    """The work failed: the line names the address and says what to do, and no address is promised before."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = ended(place, "--port", port)
+    assert code == 1
+    assert said.startswith(f"windowsill: cannot listen on 127.0.0.1:{port}: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
+def test_a_host_that_is_not_here_is_told_in_one_line(place, host):
+    """An address of another machine, or a name that nobody knows."""
+    code, said = ended(place, "--host", host, "--token", "secret")
+    assert code == 1
+    assert said.startswith(f"windowsill: cannot listen on {host}:8765: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.0.0.1"])
+@pytest.mark.parametrize("token", ["", "  "])
+def test_an_empty_token_is_refused(place, host, token):
+    """A variable that was not set must not open the door, on loopback neither."""
+    code, said = ended(place, "--host", host, "--token", token)
+    assert code == 2
+    assert said.startswith("windowsill: setting 'token' is ")
+    assert said.count("\n") == 1
+
+
+def test_loopback_of_ipv6_is_served(place):
+    """Its address is told as a browser takes it, and answers under it."""
+    with socket.socket(socket.AF_INET6) as free:
+        free.bind(("::1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, *arguments(place, "--http", "--host", "::1", "--port", str(port))]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        address = server.stderr.readline().strip()
+        try:
+            assert address == f"http://[::1]:{port}/mcp"
+
+            async def main() -> None:
+                async with Client(streamable_http_client(address)) as client:
+                    await use(client)
+
+            run(main)
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [("2001:db8::7", "[2001:db8::7]"), ("[::1]", "[::1]"), ("::", "[::]"), ("127.0.0.1", "127.0.0.1")]
+)
+def test_a_host_of_ipv6_stands_in_brackets(host, told):
+    """So clients send it in their Host header, by which they are let in."""
+    assert in_address(host) == told
+
+
+def test_a_session_that_was_deleted_meanwhile_is_an_answer(place):
+    """The client hears that it is gone; the server goes on."""
+
+    async def main() -> None:
+        server = StdioServerParameters(command=sys.executable, args=arguments(place))
+        async with Client(stdio_client(server)) as client:
+            await use(client)
+            open_store(place).delete("s")
+            gone = await client.call_tool("tool_output_cache", {"ref_id": "o3"})
+            assert gone.is_error
+            assert gone.content[0].text.startswith("Error: there is no tool output 'o3'")
+            assert (await client.list_tools()).tools
+
+    run(main)
+
+
+def test_calls_at_the_same_time_are_all_answered(place):
+    """A hundred of them, some with a megabyte of nonsense."""
+
+    async def main() -> None:
+        server = StdioServerParameters(command=sys.executable, args=arguments(place))
+        async with Client(stdio_client(server)) as client, create_task_group() as tasks:
+
+            async def ask(number: int) -> None:
+                ref = "o3" if number % 10 else "x" * 1_000_000
+                answer = await client.call_tool("tool_output_cache", {"ref_id": ref})
+                assert answer.is_error == (ref != "o3")
+
+            for number in range(100):
+                tasks.start_soon(ask, number)
+
+    run(main)
+
+
+def test_beyond_loopback_a_token_is_required(place):
+    """A server that others could reach does not start without a token."""
+    with Session.open("s", store=place) as session, pytest.raises(SettingError, match="token"):
+        http_app(session.tools, host="0.0.0.0")

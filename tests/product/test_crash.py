@@ -1,0 +1,141 @@
+"""A process that dies, a disk that is full: what a session said it has, it has (X3)."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.sessions import opened, problems
+from support.stores import child_env
+
+pytestmark = pytest.mark.integration
+
+ROUNDS = 24
+
+AGENT = """
+import os, sys
+from sessions import opened, turn
+
+session = opened(sys.argv[1])
+if not session.items():
+    session.add({"role": "user", "content": "the task"})
+number = len(list(session.messages()))
+os.write(1, b"ready\\n")
+while True:
+    for message in turn(number, words=60):
+        os.write(1, session.add(message).encode() + b"\\n")
+    session.compose_sync(system="You mend.")
+    number += 1
+"""
+
+DISK_FULL = """
+import resource, sys
+from sessions import opened, problems, talk
+from windowsill import StoreError
+
+session = opened(sys.argv[1])
+talk(session, 20)
+session.compose_sync(system="You mend.")
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, most))
+for _ in range(2):
+    try:
+        session.add({"role": "assistant", "content": "huge " + "x" * 1_000_000})
+    except StoreError as error:
+        print(type(error).__name__, error)
+print(len(list(session.messages())), len(session.items()))
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+print(session.add({"role": "assistant", "content": "huge " + "x" * 1_000_000}))
+print(session.add({"role": "user", "content": "and on"}))
+payload = session.compose_sync(system="You mend.")
+print(payload.tokens <= 1_500, problems(payload), session.verify())
+print(len(list(session.messages())), len(session.calls))
+session.close()
+"""
+
+DISK_FULL_COMPOSING = """
+import resource, sys
+from pathlib import Path
+from sessions import opened, problems, shown, talk
+from windowsill import StoreError
+
+session = opened(sys.argv[1])
+talk(session, 40)
+before = shown(session)
+wal = next(Path(sys.argv[1]).glob("*-wal")).stat().st_size
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (wal, most))
+try:
+    session.compose_sync(system="You mend.")
+except StoreError as error:
+    print(type(error).__name__, error)
+print(shown(session) == before)
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+payload = session.compose_sync(system="You mend.")
+print(payload.tokens <= 1_500, problems(payload), len(session.folds), session.verify())
+session.close()
+"""
+
+
+def run_until_killed(folder, seconds):
+    """The ids that an agent's process acknowledged before it was killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(folder)], stdout=subprocess.PIPE, env=child_env(), text=True
+    ) as child:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        child.send_signal(signal.SIGKILL)
+        return [line.strip() for line in child.stdout if line.endswith("\n")]
+
+
+def test_an_agent_that_is_killed_again_and_again_loses_nothing(tmp_path):
+    """Every acknowledged message is there once and in order, the history is whole, and the session goes on."""
+    moments, acknowledged = random.Random(17), []
+    for _ in range(ROUNDS):
+        acknowledged += run_until_killed(tmp_path, moments.uniform(0, 0.05))
+        with opened(tmp_path) as session:
+            there = [message.id for message in session.messages()]
+            assert [id for id in there if id in set(acknowledged)] == acknowledged
+            assert len(there) == len(set(there))
+            assert session.verify() == []
+            payload = session.compose_sync(system="You mend.")
+            assert payload.tokens <= 1_500
+            assert problems(payload) == []
+            assert [session.request(call.id) for call in session.calls[-1:]] == [payload.body()]
+    assert len(acknowledged) > ROUNDS
+    with opened(tmp_path) as session:
+        assert session.folds
+
+
+def output(code, folder):
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], env=child_env(), text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_full_disk_in_the_middle_of_adding(tmp_path):
+    """The error says what to do; with room again the same process goes on, and nothing is lost or there twice."""
+    said = output(DISK_FULL, tmp_path)
+    assert [line.partition(" ")[0] for line in said[:2]] == ["StoreError", "StoreError"]
+    assert "check free space" in said[0]
+    assert said[2].startswith("41 ")
+    assert said[5] == "True [] []"
+    assert said[6] == "43 2"
+    with opened(tmp_path) as again:
+        kept = [message.id for message in again.messages()]
+        assert kept[-2:] == said[3:5]
+        assert len(kept) == len(set(kept)) == 43
+        assert again.verify() == []
+
+
+def test_a_full_disk_in_the_middle_of_composing(tmp_path):
+    """A fold that could not be written was not made; with room again it is made once."""
+    said = output(DISK_FULL_COMPOSING, tmp_path)
+    assert said[0].startswith("StoreError ")
+    assert said[1] == "True"
+    assert said[2] == "True [] 1 []"

@@ -1,0 +1,45 @@
+"""The documentation's examples run, so that they cannot drift."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.end_to_end
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.name
+)
+def test_the_python_examples_of_a_page_run_one_after_the_other(page, tmp_path):
+    """A reader who types in a page from top to bottom sees no error."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={"WINDOWSILL_HOME": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_help_texts_on_the_page_are_what_the_commands_print(monkeypatch):
+    """`make docs` was run after the last change of an option."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert importlib.import_module("help").filled(page) == page
+
+
+def test_every_relative_link_leads_somewhere():
+    """No page points to a file that is not there."""
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} -> {target}"

@@ -1,0 +1,289 @@
+"""The example agent as its reader runs it: in a process, on a folder, with a server that speaks as providers do."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from support.agents import results
+from windowsill import Session
+from windowsill.testing import Answer, Call, Server
+
+pytestmark = pytest.mark.end_to_end
+
+AGENT = Path(__file__).resolve().parents[2] / "examples" / "folder-agent" / "agent.py"
+TASK = "Make it say good morning."
+PLANNED = [
+    Answer(calls=(Call("update_plan", {"steps": [{"description": "greet", "status": "completed"}]}),)),
+    Answer(text="I have a plan."),
+]
+"""How each task begins."""
+
+
+class Agent:
+    """A folder with one file, a model that plays a script, and the command that lets it work there."""
+
+    def __init__(self, tmp_path, format="anthropic"):
+        self.folder = tmp_path / "work"
+        self.folder.mkdir()
+        (self.folder / "app.py").write_text("print('hello')\n")
+        self.store = tmp_path / "store"
+        self.format = format
+        self.script = iter(())
+        self.server = Server(self.respond)
+
+    def respond(self, _):
+        said = next(self.script)
+        return said() if callable(said) else said
+
+    def command(self, *options):
+        models = {"anthropic": "claude-sonnet-5@{}", "openai": "gpt-5@{}/v1"}
+        spec = f"{self.format}:{models[self.format].format(self.server.url)}"
+        places = ["--session", "s", "--store", str(self.store)]
+        return [sys.executable, str(AGENT), str(self.folder), TASK, "--model", spec, *places, *options]
+
+    def begins(self, *answers):
+        self.script = iter([*PLANNED, *answers])
+
+    def run(self, *options, **settings):
+        return subprocess.run(
+            self.command(*options), capture_output=True, text=True, check=False, timeout=60, **settings
+        )
+
+    def start(self, *options, **settings):
+        return subprocess.Popen(self.command(*options), stdout=subprocess.PIPE, text=True, **settings)
+
+    def session(self):
+        return Session.open("s", store=self.store)
+
+
+@pytest.fixture
+def agent(tmp_path):
+    made = Agent(tmp_path)
+    with made.server:
+        yield made
+
+
+def call(name, **arguments):
+    return Call(name, arguments)
+
+
+def waited_for(condition):
+    """What it gives when it is no longer false."""
+    end = time.monotonic() + 30
+    while not (found := condition()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+def is_gone(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+def test_it_reads_edits_runs_and_reports(tmp_path, format):
+    """The files are changed, what happens is shown, the session has it all, and no request is refused."""
+    agent = Agent(tmp_path, format)
+    agent.begins(
+        Answer(text="I look.", calls=(call("list_files"), call("search", pattern="h.llo", regex=True))),
+        Answer(calls=(call("read_file", path="app.py", first=1, last=1),)),
+        Answer(calls=(call("edit_file", path="app.py", old="hello", new="good morning"),)),
+        Answer(calls=(call("write_file", path="docs/notes.txt", text="greets\n"),)),
+        Answer(calls=(call("run_shell", command=f"{sys.executable} app.py; exit 3"),)),
+        Answer(text="It says good morning now."),
+    )
+    with agent.server as server:
+        ran = agent.run("--yes")
+    assert (ran.returncode, ran.stderr, server.refused) == (0, "", [])
+    assert (agent.folder / "app.py").read_text() == "print('good morning')\n"
+    assert (agent.folder / "docs" / "notes.txt").read_text() == "greets\n"
+    for line in ("== planning", "== executing", "* checkpoint", "> edit_file path='app.py'", "It says good morning"):
+        assert line in ran.stdout
+    assert "-- 8 turns, 6 tool calls" in ran.stdout
+    assert "% cached)" in ran.stdout
+    with agent.session() as session:
+        assert results(session)[1:] == [
+            ("list_files", "       15  app.py", False),
+            ("search", "app.py:1: print('hello')", False),
+            ("read_file", "     1  print('hello')", False),
+            ("edit_file", "edited line 1 of app.py", False),
+            ("write_file", "wrote 7 characters to docs/notes.txt", False),
+            ("run_shell", "[exit code 3]\ngood morning\n", False),
+        ]
+        assert session.state.value.runtime.phase == "completed"
+        assert session.verify() == []
+    assert list((agent.store / "snapshots").rglob("*.json"))
+
+
+def test_an_interrupted_task_goes_on_and_repeats_nothing(agent):
+    """Ctrl-C ends a slow command and what it started; the same command again is told so, and completes the task."""
+    agent.begins(
+        Answer(calls=(call("run_shell", command="echo once >> log; sleep 300 & echo $! > child; wait"),)),
+        Answer(calls=(call("read_file", path="log"),)),
+        Answer(text="I think it was begun once."),
+        Answer(text="It was begun once."),
+    )
+    process = agent.start("--yes")
+    written = agent.folder / "child"
+    child = int(waited_for(lambda: written.exists() and written.read_text()))
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command goes on where this was" in shown
+    assert "-- 3 turns" in shown
+    assert waited_for(lambda: is_gone(child))
+    ran = agent.run("--yes")
+    assert (ran.returncode, agent.server.refused) == (0, [])
+    assert "It was begun once." in ran.stdout
+    assert "-- 6 turns" in ran.stdout
+    assert (agent.folder / "log").read_text() == "once\n"
+    with agent.session() as session:
+        assert [(name, said) for name, said, _ in results(session)[1:]] == [
+            ("run_shell", "Error: this was cancelled while it ran. It may have taken effect, in part or whole."),
+            ("read_file", "     1  once"),
+        ]
+        assert sum(message.text == TASK for message in session.messages()) == 1
+
+
+def test_an_interrupted_answer_is_asked_for_again(agent):
+    """Ctrl-C while the model is thinking loses nothing: the same request is made by the same command."""
+    thinking, interrupted = Event(), Event()
+
+    def slow():
+        thinking.set()
+        interrupted.wait(30)
+        return Answer(text="never heard")
+
+    agent.begins(slow, Answer(text="Good morning."))
+    process = agent.start()
+    assert thinking.wait(30)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    interrupted.set()
+    assert agent.run().returncode == 0
+    with agent.session() as session:
+        said = [message.text for message in session.messages()]
+    assert (said.count(TASK), said.count("never heard"), said[-1]) == (1, 0, "Good morning.")
+
+
+def test_no_path_leads_out_of_the_folder(agent, tmp_path):
+    """Neither dots nor links nor an absolute path, whatever the tool; the model reads why."""
+    (tmp_path / "secret").write_text("key")
+    (agent.folder / "link").symlink_to(tmp_path / "secret")
+    (agent.folder / "away").symlink_to(tmp_path)
+    refused = (
+        call("read_file", path="../secret"),
+        call("read_file", path="link"),
+        call("write_file", path="away/new", text="x"),
+        call("edit_file", path="../secret", old="key", new="x"),
+        call("delete_file", path="../secret"),
+        call("search", pattern="key", path=".."),
+        call("list_files", path="/"),
+    )
+    agent.begins(Answer(calls=refused), Answer(text="I cannot."), Answer(text="Really not."))
+    assert agent.run("--yes").returncode == 0
+    assert (tmp_path / "secret").read_text() == "key"
+    assert not (tmp_path / "new").exists()
+    with agent.session() as session:
+        why = "is outside of the folder: give a path below it, such as src/main.py"
+        assert results(session)[1:] == [(each.name, f"{each.input['path']} {why}", True) for each in refused]
+
+
+def test_what_lies_behind_a_link_is_neither_listed_nor_searched(agent, tmp_path):
+    """Nor are hidden files."""
+    (tmp_path / "secret").write_text("hello")
+    (agent.folder / "link").symlink_to(tmp_path / "secret")
+    (agent.folder / "away").symlink_to(tmp_path)
+    (agent.folder / ".env").write_text("hello")
+    agent.begins(Answer(calls=(call("list_files"), call("search", pattern="hello"))), Answer(text="Done."))
+    assert agent.run().returncode == 0
+    with agent.session() as session:
+        assert [said for _, said, _ in results(session)[1:]] == ["       15  app.py", "app.py:1: print('hello')"]
+
+
+@pytest.mark.parametrize(("answers", "happens"), [("y\nyes\n", True), ("n\nsure\n", False), ("", False)])
+def test_commands_and_deletions_are_asked_about(agent, answers, happens):
+    """Only a yes lets them happen; without anybody to answer they do not."""
+    asked = (call("run_shell", command="echo hi > said"), call("delete_file", path="app.py"))
+    agent.begins(Answer(calls=asked), Answer(text="Done."), Answer(text="Really."))
+    ran = agent.run(input=answers)
+    assert (ran.returncode, ran.stdout.count("may it? [y/N]")) == (0, 2)
+    assert ((agent.folder / "said").exists(), (agent.folder / "app.py").exists()) == (happens, not happens)
+
+
+def test_an_edit_needs_a_text_that_stands_there_once(agent):
+    """Anything else is told, and the file stays as it is; line ends and the mode stay too."""
+    file = agent.folder / "two.txt"
+    file.write_bytes(b"one\r\none\r\ntwo\r\n")
+    file.chmod(0o750)
+    edits = [("one", "1"), ("three", "3"), ("", "0"), ("two", "2")]
+    agent.begins(
+        *(Answer(calls=(call("edit_file", path="two.txt", old=old, new=new),)) for old, new in edits),
+        Answer(text="Done."),
+        Answer(text="Really."),
+    )
+    assert agent.run().returncode == 0
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"one\r\none\r\n2\r\n", 0o750)
+    with agent.session() as session:
+        told = [said.partition(" in ")[0] for _, said, _ in results(session)[1:]]
+    assert told == [
+        "the old text stands 2 times",
+        "the old text stands 0 times",
+        "the old text stands 0 times",
+        "edited line 3 of two.txt",
+    ]
+    assert sorted(each.name for each in agent.folder.iterdir()) == ["app.py", "two.txt"]
+
+
+def test_a_command_that_takes_too_long_is_stopped_and_what_it_said_is_kept(agent):
+    """All of it, however much, and the window does not overflow."""
+    agent.begins(
+        Answer(calls=(call("run_shell", command="seq 60000; sleep 300", seconds=3),)),
+        Answer(text="It is slow."),
+    )
+    ran = agent.run("--yes")
+    assert (ran.returncode, agent.server.refused) == (0, [])
+    assert "* folded" in ran.stdout
+    with agent.session() as session:
+        said = results(session)[1][1]
+    assert said.startswith("[stopped after 3 seconds]\n1\n2\n")
+    assert said.endswith("\n60000\n")
+    assert max(seen.tokens for seen in agent.server.seen) < 100_000
+
+
+def test_ctrl_c_at_the_question_ends_it_too(agent):
+    """No thread waits on for an answer; what was not agreed to is asked about again."""
+    agent.begins(Answer(calls=(call("run_shell", command="echo hi >> said"),)), Answer(text="Done."))
+    terminal, theirs = pty.openpty()
+    process = agent.start(stdin=theirs)
+    shown = ""
+    while "may it?" not in shown:
+        shown += process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    os.close(terminal)
+    os.close(theirs)
+    assert agent.run(input="y\n").returncode == 0
+    assert (agent.folder / "said").read_text() == "hi\n"
+
+
+def test_a_mistake_in_the_call_is_one_line(agent):
+    """A model that nobody knows needs its window."""
+    agent.format = "openai"
+    ran = agent.run("--model", f"openai:unheard-of@{agent.server.url}/v1")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("Error: no window is known for the model 'unheard-of'")
+    assert ran.stderr.count("\n") == 1

@@ -1,0 +1,78 @@
+"""The public names: one list, all of them there, nothing loaded before it is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import windowsill
+from support.stores import child_env
+
+pytestmark = pytest.mark.unit
+
+HEAVY = ("splintr", "sqlite3", "genai_prices", "rich", "click", "tomllib")
+
+
+def loaded(code):
+    """Which heavy modules a fresh interpreter has loaded after this code."""
+    ask = f"{code}\nimport sys\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", ask], env=child_env(), text=True, capture_output=True, check=True)
+    return done.stdout.strip()
+
+
+def test_all_is_sorted_and_has_no_name_twice():
+    """So that a reader finds a name, and a change shows."""
+    assert list(windowsill.__all__) == sorted(set(windowsill.__all__))
+
+
+@pytest.mark.parametrize("name", windowsill.__all__)
+def test_every_public_name_can_be_imported(name):
+    """And says the same name itself."""
+    assert getattr(windowsill, name).__name__ == name
+
+
+def test_a_star_import_brings_every_public_name():
+    """No name of the list is missing."""
+    found = {}
+    exec("from windowsill import *", found)
+    assert set(windowsill.__all__) <= found.keys()
+
+
+def test_dir_lists_the_public_names():
+    """For completion at a prompt."""
+    assert set(windowsill.__all__) | {"__version__"} <= set(dir(windowsill))
+
+
+def test_every_error_can_be_caught_by_its_public_name():
+    """Whatever is raised on purpose is public, with the root."""
+    names = {name for name, value in vars(windowsill.errors).items() if isinstance(value, type)}
+    assert names - {"Any"} <= set(windowsill.__all__)
+    assert all(issubclass(getattr(windowsill, name), windowsill.WindowsillError) for name in names - {"Any"})
+
+
+def test_a_name_that_is_not_public_is_no_attribute():
+    """With the error Python itself would give."""
+    with pytest.raises(AttributeError, match="module 'windowsill' has no attribute 'nothing'"):
+        _ = windowsill.nothing
+    assert not hasattr(windowsill, "Nothing")
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    """No tokenizer, no database, no prices, no terminal."""
+    assert loaded("import windowsill") == "[]"
+
+
+def test_looking_at_the_names_loads_nothing_heavy():
+    """Completion at a prompt costs nothing either."""
+    assert loaded("import windowsill; dir(windowsill); windowsill.__all__; windowsill.__version__") == "[]"
+
+
+def test_errors_and_values_load_nothing_heavy():
+    """Catching an error or building a message needs no tokenizer and no database."""
+    assert loaded("from windowsill import WindowsillError, Message, Usage, Tool") == "[]"
+
+
+def test_a_session_in_memory_needs_no_database_and_no_terminal():
+    """The table of models is read, and nothing beside it."""
+    settings = "store=':memory:', budget=500, tokenizer='bytes/4'"
+    assert loaded(f"from windowsill import Session\nSession.open('s', {settings}).add('hi')") == "['tomllib']"

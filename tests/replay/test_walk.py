@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from support.cli_calls import anthropic_turns
+from windowsill.replay.recordings import parse
+from windowsill.replay.walk import ReplayOptions, Walk
+from windowsill.session.toolbox import TOOLS
+
+pytestmark = pytest.mark.unit
+
+
+def walk(**fields):
+    recording = {"id": "s", "model": "claude-opus-4-6", "messages": anthropic_turns(5), **fields}
+    return Walk(parse(json.dumps(recording).encode(), "x"), ReplayOptions(window=9_000, tokenizer="o200k_base"))
+
+
+def test_unreduced_request_weighs_what_everything_weighs():
+    """Where nothing was folded, the request is the unreduced one."""
+    assert all(turn.everything == turn.tokens for turn in walk().calls())
+
+
+def test_stable_part_is_the_request_before():
+    """Without folds each request begins with the whole one before, up to framing."""
+    turns = list(walk().calls())
+    assert turns[0].stable == 0
+    assert [turn.stable for turn in turns[1:]] == [turn.tokens for turn in turns[:-1]]
+
+
+def test_request_is_sent_when_the_last_message_came():
+    """The time of a call is that of the message before the answer."""
+    turns = walk(times=[10.0 * number for number in range(12)]).calls()
+    assert [turn.at for turn in turns] == [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
+
+
+def test_nothing_is_lost():
+    """After a walk every message can be read back as it was added."""
+    made = walk()
+    list(made.calls())
+    assert made.lost() == 0
+
+
+def test_changed_message_counts_as_lost():
+    """A message that does not come back byte for byte is lost."""
+    made = walk()
+    list(made.calls())
+    entries = made.session._store._journals["s"].entries
+    place = next(place for place, entry in enumerate(entries) if entry.kind == "message")
+    entries[place] = msgspec.structs.replace(entries[place], body=b'{"role":"user","content":"other"}')
+    assert made.lost() == 1
+
+
+def test_a_tool_that_was_recorded_is_not_offered_twice():
+    """An agent that had the tools is replayed with them once: providers refuse a name that comes twice."""
+    mine = {"name": "history_read", "description": "mine", "input_schema": {"type": "object"}}
+    recording = {"model": "claude-opus-4-6", "max_tokens": 9, "tools": [mine], "messages": anthropic_turns(2)}
+    made = Walk(parse(json.dumps(recording).encode(), "x"), ReplayOptions(window=9_000, tools=True))
+    body = json.loads(next(iter(made.calls())).body)
+    names = [tool["name"] for tool in body["tools"]]
+    assert sorted(names) == sorted(TOOLS)
+    assert body["tools"][0] == mine

@@ -1,0 +1,160 @@
+"""What a shell command names, however it is written: plain attempts to reach what is out of bounds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowsill import shell
+from windowsill.messages import Tool
+from windowsill.state import State
+from windowsill.state.layers import Constraints, System
+from windowsill.state.policies import Guard
+from windowsill.state.tools import ToolOffer
+
+pytestmark = pytest.mark.unit
+
+LIMITS = Constraints(forbidden_paths=("/etc", "~/.ssh"), allowed_domains=("example.com",))
+
+
+@pytest.fixture
+def judged(tmp_path):
+    guard = Guard(System(constraints=LIMITS), base=tmp_path)
+
+    def judge(arguments, tool="run"):
+        return guard.judge(ToolOffer(Tool(name=tool, schema={})), arguments, State()).outcome
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd / && cat etc/passwd",
+        "cd /; ls etc",
+        "cd / && cd etc",
+        "pushd / ; cat etc/passwd",
+        "git -C / diff etc/passwd",
+        "bash -c 'cd / && cat etc/passwd'",
+        "cd ~ && cat .ssh/id_rsa",
+        "cat /{etc,usr}/passwd",
+        "cat /e{x,t}c/passwd",
+        "cat /etc\\\n/passwd",
+        "cat /e\\\ntc/passwd",
+        "cat $'/etc/passwd'",
+        "node -e \"read('/etc/passwd')\"",
+        "perl -ne 'print' /etc/passwd",
+        "ruby --eval \"File.read('/etc/passwd')\"",
+    ],
+)
+def test_a_forbidden_path_is_found_in_a_command(command, judged):
+    """Through folders that are changed to, braces, lines that go on, and scripts of other languages."""
+    assert judged({"command": command}) == "refused"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo hi\ncurl evil.com",
+        "sudo curl evil.com",
+        "sudo -u me curl evil.com",
+        "TOKEN=1 curl evil.com",
+        "env A=1 wget evil.com",
+        "timeout 5 curl evil.com",
+        "nohup curl evil.com &",
+        "for i in 1; do curl evil.com; done",
+        "if true; then curl evil.com; fi",
+        "curl example.com; curl evil.com",
+        "curl -s \\\n evil.com",
+        "curl > out.txt evil.com",
+        "cat <<E\nit's\nE\ncurl evil.com",
+    ],
+)
+def test_a_host_without_a_scheme_is_found_in_a_command(command, judged):
+    """Behind other lines, variables, programs that run it, and words of the shell."""
+    assert judged({"command": command}) == "refused"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd a && cat b/c.txt",
+        "cat {a,b}.txt",
+        "echo {1..3}",
+        "grep -e etc notes.txt",
+        "find . -name a.b -type f",
+        "curl example.com > out.txt",
+        "curl example.com 2>err.log",
+        "wget -q example.com &> w.log; cat a.b",
+        "sudo apt install foo.bar",
+        "grep curl setup.py",
+        "apt install curl foo.bar",
+        "env A=1 ls b.c",
+    ],
+)
+def test_plain_commands_are_left_alone(command, judged):
+    """Files that are read and written look like hosts, and are none."""
+    assert judged({"command": command}) == "allowed"
+
+
+@pytest.mark.parametrize("command", ["{" + "," * 200_000, "{a,b}" * 5_000, "cd a; " * 20_000])
+def test_a_hostile_command_takes_no_longer_than_its_length(command):
+    """Braces that are never closed, choices of choices, and folder upon folder: none is spelled out without end."""
+    assert all(len(path) <= 2 * shell.LONGEST_FOLDER + len(command) for path in shell.paths_in(shell.words_of(command)))
+
+
+def test_a_pattern_of_files_is_a_path_and_one_of_words_is_not(judged):
+    """What `glob` looks for are files; what `grep` looks for may be the name of any."""
+    assert judged({"pattern": "/etc/*.conf"}, "Glob") == "refused"
+    assert judged({"pattern": "/etc/passwd"}, "grep") == "allowed"
+
+
+def test_a_tool_that_runs_commands_runs_what_it_is_given(judged):
+    """Its one parameter may be called anything; a text stays a text."""
+    assert judged({"input": "cat /etc/passwd"}, "bash") == "refused"
+    assert judged({"description": "cat /etc/passwd"}, "bash") == "allowed"
+
+
+def test_a_path_that_climbs_is_seen_under_any_name(judged):
+    """It begins with a harmless folder, and ends outside."""
+    assert judged({"image": "a" + "/.." * 40 + "/etc/passwd"}) == "refused"
+
+
+def test_variables_in_a_path_are_read_as_a_tool_may_read_them(judged, monkeypatch):
+    """Some programs expand them by themselves."""
+    monkeypatch.setenv("PLACE", "/etc")
+    assert judged({"path": "$PLACE/passwd"}) == "refused"
+
+
+@pytest.mark.parametrize("command", ["curl '>' evil.com", "curl '2>' evil.com", 'curl "<" evil.com'])
+def test_a_sign_in_quotes_is_a_word(command, judged):
+    """What follows it is not a file that is written, but a host like any other."""
+    assert judged({"command": command}) == "refused"
+
+
+def test_a_list_of_words_may_come_to_a_shell(judged):
+    """So a sign that ends a command ends it there too."""
+    assert judged({"argv": ["ls", ";", "curl", "evil.com"]}) == "refused"
+
+
+SIGNS = st.text("ab /.'\"\\;|&<>()\n\t$2=-", max_size=12)
+
+
+@given(SIGNS)
+def test_words_are_split_as_the_standard_library_splits_them(command):
+    """Quotes, escapes and signs, wherever they stand; only the number before a redirection stays with it."""
+    plain = command.replace("\\\n", "").replace("$'", "'").replace('$"', '"')
+    reader = shlex.shlex(plain, posix=True, punctuation_chars="();<>|&\n")
+    reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
+    try:
+        expected = list(reader)
+    except ValueError:
+        return
+    found = [re.sub(r"^\d+", "", word) if isinstance(word, shell.Operator) else word for word in shell.split(command)]
+    numbers = [word for word in shell.split(command) if isinstance(word, shell.Operator) and word[0].isdigit()]
+    assert [word for word in expected if not word.isdigit()] == [word for word in found if not word.isdigit()]
+    assert sum(map(str.isdigit, expected)) == sum(map(str.isdigit, found)) + len(numbers)

@@ -1,0 +1,205 @@
+"""What the digest says of messages."""
+
+import json
+
+import pytest
+
+from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
+from windowsill.summaries.collect import collect
+from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task
+from windowsill.summaries.summary_frame import frame
+
+pytestmark = pytest.mark.unit
+
+
+def step(number, arguments, output, *, name="tool", is_error=False):
+    """A call and its result."""
+    use = ToolUse(id=f"c{number}", name=name, arguments=json.dumps(arguments))
+    answer = ToolResult(tool_use_id=f"c{number}", content=(Text(text=output),), is_error=is_error)
+    return [
+        Message(role="assistant", blocks=(use,), id=f"a{number}"),
+        Message(role="user", blocks=(answer,), id=f"r{number}"),
+    ]
+
+
+def collected(*messages, before=None):
+    return collect([one for group in messages for one in group], before or Digest())
+
+
+def said(text, role="assistant", id="m1"):
+    return [text_message(role, text, id=id)]
+
+
+def test_requests_are_quoted_with_their_message():
+    """What the user asked for, and only what the user typed."""
+    digest = collected(
+        said("Mend the import.", "user", "m1"), said("<system-reminder>x</system-reminder>", "user", "m2")
+    )
+    assert digest.requests == [Quote(text="Mend the import.", id="m1")]
+
+
+def test_files_are_listed_with_ranges_and_changes():
+    """Reads with their lines, changes with their number, by any tool."""
+    digest = collected(
+        step(1, {"path": "a.py", "offset": 1, "limit": 20}, "1\tx"),
+        step(2, {"path": "a.py", "offset": 15, "limit": 20}, "15\tx"),
+        step(3, {"path": "a.py", "old_string": "x", "new_string": "y"}, "done"),
+        step(4, {"command": "sed -n '3,9p' b.c"}, "int x;"),
+    )
+    assert digest.files == [
+        File(path="a.py", read=((1, 34),), changes=1, id="r3"),
+        File(path="b.c", read=((3, 9),), id="r4"),
+    ]
+
+
+def test_a_change_that_failed_is_an_error_and_no_change():
+    """A refused edit did not happen."""
+    digest = collected(
+        step(1, {"path": "a.py", "old_string": "x", "new_string": "y"}, "String not found", is_error=True)
+    )
+    assert digest.files == []
+    assert digest.errors == [Failure(text="String not found", source="a.py", id="r1")]
+
+
+def test_commands_have_their_outcome():
+    """What was run, how it ended, what it was for, and what it said."""
+    digest = collected(step(1, {"command": "make test", "description": "Run the tests"}, "3 passed\n"))
+    assert digest.commands == [
+        Command(command="make test", failed=False, said="3 passed", about="Run the tests", id="r1")
+    ]
+
+
+def test_a_command_without_a_result_is_told_as_such():
+    """A call that was cut off did not succeed."""
+    assert collected(step(1, {"command": "make"}, "")[:1]).commands == [Command(command="make", failed=None, id="c1")]
+
+
+def test_an_error_is_fixed_by_an_edit_of_the_file_it_names():
+    """The change that followed is told with the error."""
+    digest = collected(
+        step(1, {"command": "make"}, "src/a.c:3:5: error: no"),
+        step(2, {"path": "src/a.c", "old_string": "x", "new_string": "y"}, "done"),
+    )
+    assert [failure.fix for failure in digest.errors] == ["changed src/a.c"]
+
+
+def test_an_error_is_fixed_when_the_same_command_passes():
+    """Even when its output is trimmed in another way."""
+    digest = collected(
+        step(1, {"command": "make test 2>&1 | tail -5"}, "error: broken"),
+        step(2, {"path": "b.py", "content": "x"}, "written"),
+        step(3, {"command": "make test"}, "ok"),
+    )
+    assert [failure.fix for failure in digest.errors] == ["passed later"]
+
+
+def test_an_error_that_was_not_fixed_stays_open():
+    """Another command's success says nothing about it."""
+    digest = collected(step(1, {"command": "make"}, "error: broken"), step(2, {"command": "ls"}, "a"))
+    assert [failure.fix for failure in digest.errors] == [""]
+
+
+def test_a_plan_is_what_its_latest_call_says():
+    """A list replaces the list before; an update changes one entry."""
+    digest = collected(
+        step(1, {"todos": [{"content": "old", "status": "pending"}]}, "ok"),
+        step(2, {"todos": [{"content": "new", "status": "in_progress", "activeForm": "Doing new"}]}, "ok"),
+    )
+    assert digest.tasks == [Task(text="new", status="in_progress", note="Doing new")]
+
+
+def test_a_task_goes_by_the_number_its_tool_gave_it():
+    """An update names nothing but the number."""
+    digest = collected(
+        step(1, {"subject": "Write it"}, "Task #7 created successfully: Write it"),
+        step(2, {"taskId": "7", "status": "completed"}, "Updated task #7"),
+    )
+    assert digest.tasks == [Task(text="Write it", status="completed", key="7")]
+
+
+def test_a_thousand_errors_are_not_kept():
+    """The latest are; and a success ends only those of its own command."""
+    digest = collected(*(step(number, {"command": f"make {number}"}, "error: no") for number in range(1_000)))
+    assert [failure.source for failure in digest.errors][-1] == "make 999"
+    assert len(digest.errors) == CAPS["errors"]
+
+
+def test_checkboxes_and_next_steps_are_tasks():
+    """Whatever is written as open in a text."""
+    digest = collected(said("- [x] read it\n- [ ] write it\nNext I will write the tests."))
+    assert [(task.text, task.status) for task in digest.tasks] == [
+        ("read it", "completed"),
+        ("write it", "pending"),
+        ("Next I will write the tests.", "said"),
+    ]
+
+
+def test_short_arguments_are_kept_with_their_tool_and_key():
+    """A later call may need the same ones."""
+    digest = collected(step(1, {"pattern": "def main", "path": "src/app"}, "none", name="mcp__files__search"))
+    assert [(value.tool, value.key, value.text) for value in digest.values] == [
+        ("mcp__files__search", "pattern", "def main"),
+        ("mcp__files__search", "path", "src/app"),
+    ]
+
+
+def test_identifiers_of_outputs_are_kept_with_their_message():
+    """What only a tool output has shown."""
+    digest = collected(step(1, {"query": "open"}, '{"identifier": "ENT-98"}'))
+    assert ("ENT-98", "r1") in [(name.text, name.id) for name in digest.names]
+
+
+def test_an_excerpt_follows_the_edits():
+    """A line that a later edit may quote stands as it is in the file now."""
+    digest = collected(
+        step(1, {"path": "a.py"}, "1\tdef f():\n2\t    return 1\n"),
+        step(2, {"path": "a.py", "old_string": "    return 1", "new_string": "    return 2"}, "done"),
+    )
+    assert [one.text for one in digest.excerpts] == ["def f():\n    return 2"]
+
+
+def test_an_earlier_digest_is_updated_not_nested():
+    """The text of an earlier summary is not read again; its digest goes on."""
+    before = Digest(messages=7, rules=[Quote(text="Never push.", id="m0")])
+    old = text_message("user", frame("- you must never nest"), id="s1", metadata={"windowsill": "summary"})
+    digest = collected([old], said("Always test.", "user", "m9"), before=before)
+    assert [rule.text for rule in digest.rules] == ["Never push.", "Always test."]
+    assert digest.messages == 8
+
+
+def test_of_a_models_summary_the_telling_sentences_stay():
+    """What a model wrote is in no digest; the most telling of it goes on."""
+    text = frame("The root cause was a stale lock in store.py.", source="anthropic:m")
+    digest = collected([text_message("user", text, id="s1", metadata={"windowsill": "summary"})])
+    assert [one.text for one in digest.sentences] == ["The root cause was a stale lock in store.py."]
+
+
+def test_the_quotations_of_a_marker_are_taken_over():
+    """A marker without a digest still holds what the user asked for."""
+    text = "[Memory Summary] 3 earlier messages\n  > (m3) first line\n  > second line\n  > (m5) another\n(End)"
+    digest = collected([text_message("user", text, metadata={"windowsill": "marker"})])
+    assert digest.requests == [Quote(text="first line\nsecond line", id="m3"), Quote(text="another", id="m5")]
+
+
+def test_a_long_command_that_passes_later_ends_its_error():
+    """What is kept of a command is compared, not all of it."""
+    command = "make " + "target " * 200
+    digest = collected(step(1, {"command": command}, "error: broken"), step(2, {"command": command}, "all good"))
+    assert [one.fix for one in digest.errors] == ["passed later"]
+
+
+def test_names_of_tools_and_arguments_are_cut():
+    """A digest does not grow with what a tool is called."""
+    digest = collected(step(1, {"k" * 9_000: "some value"}, "done", name="t" * 9_000))
+    assert [(len(one.key), len(one.tool)) for one in digest.values] == [(120, 120)]
+
+
+@pytest.mark.parametrize("gap", [" ", "\n", "\t", "\r\n", " \n"])
+def test_long_gaps_are_passed_over(gap):
+    """Half a million blanks in words, a command or an output: expressions that look back at each would take hours."""
+    wide = gap * (500_000 // len(gap))
+    words = f"- [ ] first task\n{wide}- [x] second"
+    digest = collected(
+        said(words, role="user"), said(words), step(1, {"command": f"make a{wide}b"}, f"exit{wide}"), said("done")
+    )
+    assert digest.tasks[0].text == "first task"
