@@ -11,10 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.messages import Message, Text, ToolResult, text_message
-from windowsill.summaries.answers import compact, is_refusal, spoken, state, summary
+from windowsill.summaries.answers import (
+    is_refusal,
+    parse_compact,
+    parse_state,
+    parse_summary,
+    script_of,
+    without_thoughts,
+)
 from windowsill.summaries.errors import UnusableError
 from windowsill.summaries.requests import mark_for, transcript
-from windowsill.summaries.text import script_of
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +48,7 @@ def kind(read: Any, *arguments: Any, **named: Any) -> str:
 )
 def test_retain_and_summary(answer: str) -> None:
     """Both parts are found, in either order, in any letters, with a fence around all of it or without."""
-    assert (compact(answer).text, compact(answer).notes) == (READ, ())
+    assert (parse_compact(answer).text, parse_compact(answer).notes) == (READ, ())
 
 
 @pytest.mark.parametrize(
@@ -70,7 +76,7 @@ def test_retain_and_summary(answer: str) -> None:
 )
 def test_broken_answers(answer: str, fault: str) -> None:
     """Every way to miss the form has its name."""
-    assert kind(compact, answer) == fault
+    assert kind(parse_compact, answer) == fault
 
 
 @pytest.mark.parametrize(
@@ -84,46 +90,46 @@ def test_broken_answers(answer: str, fault: str) -> None:
 )
 def test_quoted_tags_are_words(quoted: str) -> None:
     """Tags in fences, quoted lines and code within a line belong to what is reported, word for word."""
-    assert compact(f"{RETAIN}<summary>It printed\n{quoted}\nand ended.</summary>").text.endswith(
+    assert parse_compact(f"{RETAIN}<summary>It printed\n{quoted}\nand ended.</summary>").text.endswith(
         f"It printed\n{quoted}\nand ended."
     )
 
 
 def test_missing_retain_is_told() -> None:
     """A summary alone can be used; that nothing is retained is told."""
-    parsed = compact("<summary>Done.</summary>")
+    parsed = parse_compact("<summary>Done.</summary>")
     assert (parsed.text, parsed.notes) == ("Done.", ("no-retain-tag: the answer retains nothing",))
 
 
 def test_words_outside_of_the_tags_are_left_out() -> None:
     """What stands beside the parts is not used, and that is told."""
-    parsed = compact(f"Here it is:\n{BOTH}\nAnything else?")
+    parsed = parse_compact(f"Here it is:\n{BOTH}\nAnything else?")
     assert (parsed.text, parsed.notes) == (READ, ("outside-tags: words outside of the tags were left out",))
 
 
 def test_summary_without_tags() -> None:
     """A plain text is taken where no tags are demanded, and only there."""
-    assert summary("Done.", tags=False).text == "Done."
-    assert summary("Done.", tags=False).notes[0].startswith("no-summary-tag")
-    assert kind(summary, "Done.", tags=True) == "no-summary-tag"
+    assert parse_summary("Done.", tags=False).text == "Done."
+    assert parse_summary("Done.", tags=False).notes[0].startswith("no-summary-tag")
+    assert kind(parse_summary, "Done.", tags=True) == "no-summary-tag"
 
 
 def test_summary_with_tags() -> None:
     """Where tags are, they count, demanded or not."""
-    assert summary("Well. <summary>Done.</summary>", tags=False).text == "Done."
-    assert kind(summary, "<summary>One.</summary><summary>Two.</summary>", tags=False) == "tag-twice"
+    assert parse_summary("Well. <summary>Done.</summary>", tags=False).text == "Done."
+    assert kind(parse_summary, "<summary>One.</summary><summary>Two.</summary>", tags=False) == "tag-twice"
 
 
 @given(st.text(st.sampled_from(list('<>/`~\n retainsummary{}"x')), max_size=60), st.booleans())
 def test_any_answer_is_read_or_refused_by_name(answer: str, tags: bool) -> None:  # noqa: FBT001 hypothesis gives it
     """Nothing but text or a named fault comes out, whatever goes in."""
-    for read in (compact, lambda text: summary(text, tags=tags), lambda text: state(text, None)[1]):
+    for read in (parse_compact, lambda text: parse_summary(text, tags=tags), lambda text: parse_state(text, None)):
         with suppress(UnusableError):
             assert read(answer).text.strip()
 
 
 @pytest.mark.parametrize("pieces", ["```a\n", "~~~a\n```b\n", "`", "< ", "<summary", "\n", "> `", "````\n"])
-@pytest.mark.parametrize("read", [compact, lambda text: state(text, None)[1]])
+@pytest.mark.parametrize("read", [parse_compact, lambda text: parse_state(text, None)])
 def test_no_answer_takes_long_to_read(pieces: str, read: Any) -> None:
     """What is read once is read at once: an answer of a million characters, made to be looked at again and again."""
     answer = f"<{' ' * 200_000}x" + pieces * (800_000 // len(pieces))
@@ -142,8 +148,8 @@ def test_no_answer_takes_long_to_read(pieces: str, read: Any) -> None:
 )
 def test_state(answer: str) -> None:
     """The object is found, with a fence around it or without."""
-    value, parsed = state(answer, None)
-    assert (value, json.loads(parsed.text), parsed.notes) == ({"city": "Kyoto"}, {"city": "Kyoto"}, ())
+    parsed = parse_state(answer, None)
+    assert (parsed.state, json.loads(parsed.text), parsed.notes) == ({"city": "Kyoto"}, {"city": "Kyoto"}, ())
 
 
 @pytest.mark.parametrize(
@@ -152,8 +158,8 @@ def test_state(answer: str) -> None:
 )
 def test_words_beside_the_state(answer: str) -> None:
     """Words around the object are left out, and that is told."""
-    value, parsed = state(answer, None)
-    assert (value, parsed.notes) == ({"a": 1}, ("outside-tags: words beside the JSON were left out",))
+    parsed = parse_state(answer, None)
+    assert (parsed.state, parsed.notes) == ({"a": 1}, ("outside-tags: words beside the JSON were left out",))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +180,7 @@ def test_words_beside_the_state(answer: str) -> None:
 )
 def test_broken_states(answer: str, fault: str) -> None:
     """Every way to give no object has its name."""
-    assert kind(state, answer, None) == fault
+    assert kind(parse_state, answer, None) == fault
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
@@ -182,21 +188,21 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 
 def test_state_fulfils_its_schema() -> None:
     """An object that fulfils the schema is used."""
-    assert state('{"n": 3}', SCHEMA)[0] == {"n": 3}
+    assert parse_state('{"n": 3}', SCHEMA).state == {"n": 3}
 
 
 @pytest.mark.parametrize("answer", ['{"n": "3"}', "{}", '{"n": 3, "more": 1}'])
 def test_state_against_its_schema(answer: str) -> None:
     """One that breaks it is refused, and the place is named."""
     with pytest.raises(UnusableError, match="breaks its schema at") as caught:
-        state(answer, SCHEMA)
+        parse_state(answer, SCHEMA)
     assert caught.value.kind == "schema"
 
 
 @pytest.mark.parametrize("schema", [{"type": 7}, {"$ref": "http://127.0.0.1:9/schema.json"}, {"$ref": "#/nowhere"}])
 def test_broken_schema(schema: dict[str, Any]) -> None:
     """A schema that is none, or refers to what is not in it, is told; nothing is fetched."""
-    assert kind(state, '{"n": 3}', schema) == "broken-schema"
+    assert kind(parse_state, '{"n": 3}', schema) == "broken-schema"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +224,7 @@ def test_refusals(text: str, refused: bool) -> None:  # noqa: FBT001 a column of
 
 def test_spoken_strips_thoughts() -> None:
     """Thoughts at the beginning are not part of the answer; later ones are words."""
-    assert spoken("<think>hm</think> Yes. <think>no</think>") == "Yes. <think>no</think>"
+    assert without_thoughts("<think>hm</think> Yes. <think>no</think>") == "Yes. <think>no</think>"
 
 
 @pytest.mark.parametrize(

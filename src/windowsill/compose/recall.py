@@ -16,9 +16,9 @@ import msgspec
 
 from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
+from windowsill.providers.convert import message_text
 from windowsill.search import Archive, Found
 from windowsill.summaries.identifiers import identifiers
-from windowsill.summaries.requests import told
 from windowsill.summaries.summary_frame import frame_recalled
 
 LARGEST_STEP = 8_000
@@ -115,7 +115,7 @@ class Recalling:
         for item in view.items:
             key = (item.seq, item.span, item.cuts)
             text = known.get(key)
-            self._texts[key] = told(view.read(item)) if text is None else text
+            self._texts[key] = message_text(view.read(item)) if text is None else text
         texts = list(self._texts.values())
         if list(self._texts)[: len(known)] != list(known):
             self._looked.clear()
@@ -137,7 +137,7 @@ def names(view: View) -> dict[str, float]:
     for item in _step(view.items):
         if item.fold or _is_ours(view, item):
             continue
-        text = told(view.read(item))
+        text = message_text(view.read(item))
         if len(text) > LARGEST_STEP:
             half = LARGEST_STEP // 2
             text = f"{text[:half]}\n{text[-half:]}"

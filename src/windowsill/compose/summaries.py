@@ -266,11 +266,11 @@ class SummaryQueue:
             self._given_up = job
 
     def _write_by_code(self, view: View, proposal: Proposal) -> Drafted:
-        from windowsill.summaries.model_writer import by_code
+        from windowsill.summaries.offline import write_by_code
 
         with telemetry.span("write", writer=self._offline.name, strategy=proposal.strategy):
             texts: list[Written | None] = [
-                None if brief is None or material is None else by_code(self._offline, brief, material)
+                None if brief is None or material is None else write_by_code(self._offline, brief, material)
                 for brief, material in zip(proposal.briefs, _materials(view, proposal), strict=True)
             ]
             return fill(view, proposal, texts)

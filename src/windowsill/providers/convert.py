@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from windowsill.history.repair import rules
-from windowsill.messages import Block, Image, Text, ToolResult, Unknown
+from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
 from windowsill.providers.wire import any_decoder
 
 SAID = frozenset({"refusal", "transcript"})
@@ -58,6 +58,30 @@ TOLD = frozenset(
 
 OPAQUE = frozenset({"cache_control", "caller", "citations", "citation", "annotations", "logprobs", *ASKED})
 """Fields that hold more fields, none of them worth telling, or told elsewhere."""
+
+
+def message_text(message: Message) -> str:
+    """Return what a message says, calls and results in words; reasoning is left out."""
+    return "\n".join(text for block in message.blocks if (text := _block_text(block)))
+
+
+def _block_text(block: Block) -> str:
+    match block:
+        case Text():
+            return block.text
+        case ToolUse():
+            return f"[calls {block.name}: {block.arguments}]"
+        case ToolResult():
+            inner = "\n".join(text for each in block.content if (text := _block_text(each)))
+            return f"[result{' (an error)' if block.is_error else ''} of {block.name or block.tool_use_id}]\n{inner}"
+        case Image():
+            return "[a picture]"
+        case Document():
+            return f"[a document{f': {block.title}' if block.title else ''}]\n{block.text or ''}".rstrip()
+        case Unknown():
+            return words(block.type, block.raw) if block.raw is not None else ""
+        case Reasoning():
+            return ""
 
 
 def words(type: str, raw: bytes) -> str:

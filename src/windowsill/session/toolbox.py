@@ -29,8 +29,8 @@ from windowsill.outputs.grep import Query, grep
 from windowsill.outputs.parts import Held, encoded
 from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, fitting, weight
+from windowsill.providers.convert import message_text
 from windowsill.secrets import redacted
-from windowsill.summaries.requests import told
 
 if TYPE_CHECKING:
     from windowsill.search import Found
@@ -322,7 +322,7 @@ class Toolbox:
                 f"there is no message {wanted.message_id!r}", remedy="history_search shows the ids of messages"
             ) from None
         head = f"[{message.id}] {message.role}, {_when(message.at)}"
-        text = told(message)
+        text = message_text(message)
         if len(message.blocks) == 1 and message.results:
             # Lines are counted as a search counts them, from the first of the output itself.
             title, _, text = text.partition("\n")

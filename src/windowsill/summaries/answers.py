@@ -1,6 +1,7 @@
-"""Reads what a model wrote. Nothing in it is trusted: what is not exactly as asked for is refused, by name.
+"""Read and judge what a model wrote: how the answer ended, its form, its size and its language.
 
-Tags inside of code fences, of code within a line and of quoted lines are not tags: they belong to what is reported.
+Nothing in an answer is trusted: what is not exactly as asked for is refused, by name. Tags inside of code fences, of
+code within a line and of quoted lines are not tags: they belong to what is reported.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -19,14 +21,22 @@ from windowsill.history.marker import own_words
 from windowsill.messages import Message, Reply, Unknown, Usage
 from windowsill.summaries import Material
 from windowsill.summaries.errors import FaultKind, UnusableError, note
-from windowsill.summaries.text import fences, script_of
 
-SHORT = 600
+LONGEST_COMPLAINT = 200
+"""Characters of what the validator says: it quotes the object, which may be large."""
+
+LONGEST_REFUSAL = 600
 """Characters: a longer text is no refusal, whatever it begins with."""
+
+_TAG = re.compile(r"<\s*+(/?)\s*+(retain|summary)\s*+>", re.IGNORECASE)
+_QUOTED = re.compile(r"^[ \t]*>.*$|`[^`\n]+`", re.MULTILINE)
+_WRAPPED = re.compile(r"\s*(```+|~~~+)[^\n`]*\n(.*)\n[ \t]*\1\s*", re.DOTALL)
+_FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_FENCE_MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 _CANNOT = r"(?:can't|cannot|can not|won't|will not|am unable to|am not able to|must decline|have to decline|decline)"
 _DOING = r"(?:help|assist|do|comply|fulfil|summar|provide|continue|process|create|write|share|discuss|with|that|this)"
-
 _REFUSALS = tuple(
     re.compile(rf"\W*{form}", re.IGNORECASE)
     for form in (
@@ -40,33 +50,88 @@ _REFUSALS = tuple(
     )
 )
 
+SCRIPTS = (
+    ("Latin", 1, ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0x24F), (0x1E00, 0x1EFF))),
+    ("Greek", 2, ((0x370, 0x3FF),)),
+    ("Cyrillic", 2, ((0x400, 0x52F),)),
+    ("Hebrew", 2, ((0x590, 0x5FF),)),
+    ("Arabic", 2, ((0x600, 0x6FF), (0x750, 0x77F))),
+    ("Devanagari", 2, ((0x900, 0x97F),)),
+    ("Thai", 2, ((0xE00, 0xE7F),)),
+    ("Kana", 4, ((0x3041, 0x30FF),)),
+    ("Hangul", 4, ((0xAC00, 0xD7A3),)),
+    ("Han", 4, ((0x3400, 0x4DBF), (0x4E00, 0x9FFF))),
+)
+"""Name, weight and ranges. Code, paths and names are Latin in every language, so other letters weigh more; a syllable
+or an ideogram says as much as several letters."""
 
-def is_refusal(answer: str) -> bool:
-    """Whether an answer reads like a refusal."""
-    if len(answer) > SHORT:
-        return False
-    plain = answer.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return any(form.match(plain) for form in _REFUSALS)
+KANA_SHARE = 0.1
+"""Japanese is ideograms with at least so many syllables between them; Chinese has none."""
+
+ENOUGH = 12
+"""Below this weight a text is too short to tell its script."""
+
+MOST_READ = 20_000
+"""Characters that are looked at for the script."""
 
 
-_TAG = re.compile(r"<\s*+(/?)\s*+(retain|summary)\s*+>", re.IGNORECASE)
-_QUOTED = re.compile(r"^[ \t]*>.*$|`[^`\n]+`", re.MULTILINE)
-_WRAPPED = re.compile(r"\s*(```+|~~~+)[^\n`]*\n(.*)\n[ \t]*\1\s*", re.DOTALL)
-_FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+class Answer(msgspec.Struct, frozen=True):
+    """The words of an answer that ended as it should, and what they cost."""
+
+    text: str
+    usage: Usage | None = None
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """The text to use, and what was not as it should be."""
+    """The text to use, what was not as it should be, and the object that the text spells, where one was asked for."""
 
     text: str
     notes: tuple[str, ...] = ()
+    state: dict[str, Any] | None = None
 
 
-def spoken(text: str) -> str:
-    """The answer without the thoughts that some local models put before it; refused when nothing is left.
+def read_answer(format: str, body: bytes) -> Answer:
+    """Return the words of a provider's response; `UnusableError` when it is anything else than a whole text."""
+    try:
+        reply = providers.get(format).read_reply(body)
+    except FormatError:
+        if _blocked(body):
+            raise UnusableError("refusal", "the provider blocked the request", remedy="use another model") from None
+        what = "the answer is not in the provider's format"
+        raise UnusableError("unreadable", what, remedy="check the address") from None
+    try:
+        return Answer(_words(reply), reply.usage)
+    except UnusableError as fault:
+        fault.usage = reply.usage
+        raise
 
-    `UnusableError` also when it reads like a refusal.
+
+def judge(text: str, brief: Brief, material: Material, *, tags: bool) -> Parsed:
+    """Return what can be used of an answer; `tags` says whether a summary has to stand between its tags."""
+    if brief.style == "state":
+        parsed = parse_state(text, brief.schema)
+    else:
+        parsed = parse_compact(text) if brief.style == "compact" else parse_summary(text, tags=tags)
+    size = material.count(parsed.text)
+    if size >= material.tokens:
+        what = f"the answer has {size:,} tokens, what it replaces {material.tokens:,}"
+        raise UnusableError("larger", what, remedy="fold more at a time")
+    if brief.room and size > brief.room:
+        what = f"the answer has {size:,} tokens, there is room for {brief.room:,}"
+        raise UnusableError("over-room", what, remedy="give more room")
+    if brief.style != "state":
+        wanted = script_of(own_words(message) for message in material.messages)
+        found = script_of([parsed.text])
+        if wanted and found and wanted != found:
+            foreign = note("", "language", f"the answer is in {found} script, the user writes {wanted}")
+            return msgspec.structs.replace(parsed, notes=(*parsed.notes, foreign))
+    return parsed
+
+
+def without_thoughts(text: str) -> str:
+    """Return the answer without the thoughts that some local models put before it.
+
+    `UnusableError` when nothing is left, or when it reads like a refusal.
     """
     answer = _THOUGHTS.sub("", text, count=1) if _THOUGHTS.match(text) else text
     if not answer.strip():
@@ -76,31 +141,133 @@ def spoken(text: str) -> str:
     return answer.strip()
 
 
-def summary(text: str, *, tags: bool) -> Parsed:
-    """The one `<summary>`; with `tags` false, an answer without any is taken as it is, and that is told."""
-    answer = _unwrapped(spoken(text))
+def is_refusal(answer: str) -> bool:
+    """Tell whether an answer is short and begins in one of the ways in which models refuse."""
+    if len(answer) > LONGEST_REFUSAL:
+        return False
+    plain = answer.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    return any(form.match(plain) for form in _REFUSALS)
+
+
+def parse_summary(text: str, *, tags: bool) -> Parsed:
+    """Return the one `<summary>`; with `tags` false, an answer without any is taken as it is, with a note."""
+    answer = _unwrapped(without_thoughts(text))
     found, outside = _sections(answer)
     if "summary" not in found:
         if tags or found:
-            raise _missing()
+            raise _broken("no-summary-tag", "the answer has no <summary>")
         return Parsed(answer, (note("", "no-summary-tag", "the answer has no <summary>; all of it is used"),))
-    return Parsed(_filled(found["summary"]), _beside(outside))
+    return Parsed(_filled(found["summary"]), _outside_note(outside))
 
 
-def compact(text: str) -> Parsed:
-    """The one `<retain>` and the one `<summary>`, what is to be retained first; only the latter has to be there."""
-    found, outside = _sections(_unwrapped(spoken(text)))
+def parse_compact(text: str) -> Parsed:
+    """Return the one `<retain>` and the one `<summary>`, in this order; only the latter has to be there."""
+    found, outside = _sections(_unwrapped(without_thoughts(text)))
     if "summary" not in found:
-        raise _missing()
+        raise _broken("no-summary-tag", "the answer has no <summary>")
     body = _filled(found["summary"])
     kept = found.get("retain", "").strip()
     if kept:
-        return Parsed(f"Retained:\n{kept}\n\nSummary:\n{body}", _beside(outside))
-    return Parsed(body, (note("", "no-retain-tag", "the answer retains nothing"), *_beside(outside)))
+        return Parsed(f"Retained:\n{kept}\n\nSummary:\n{body}", _outside_note(outside))
+    return Parsed(body, (note("", "no-retain-tag", "the answer retains nothing"), *_outside_note(outside)))
 
 
-def _missing() -> UnusableError:
-    return _broken("no-summary-tag", "the answer has no <summary>")
+def parse_state(text: str, schema: dict[str, Any] | None) -> Parsed:
+    """Return the one JSON object of an answer, which fulfils the schema, if there is one."""
+    source = without_thoughts(text)
+    beside = ""
+    found = fences(source)
+    if len(found) == 1:
+        [fence] = found
+        source, beside = source[fence.inner : fence.close], source[: fence.start] + source[fence.end :]
+    value, rest = _object(source)
+    if schema is not None:
+        _check_schema(value, schema)
+    around = rest.strip() or beside.strip()
+    notes = (note("", "outside-tags", "words beside the JSON were left out"),) if around else ()
+    return Parsed(json.dumps(value, ensure_ascii=False), notes, value)
+
+
+def script_of(texts: Iterable[str]) -> str:
+    """Return the script of most of these texts: one of `SCRIPTS`, or Japanese; empty when there is too little to tell.
+
+    That is enough to see that an answer is in another language.
+    """
+    weights: dict[str, int] = {}
+    for letter in _letters(texts):
+        for name, weight, ranges in SCRIPTS:
+            if any(low <= letter <= high for low, high in ranges):
+                weights[name] = weights.get(name, 0) + weight
+                break
+    kana, han = weights.get("Kana", 0), weights.get("Han", 0)
+    if kana and kana >= KANA_SHARE * (kana + han):
+        weights["Japanese"] = weights.pop("Kana") + weights.pop("Han", 0)
+    best = max(weights, key=lambda name: weights[name], default="")
+    return best if weights.get(best, 0) >= ENOUGH else ""
+
+
+class Fence(NamedTuple):
+    """Where a code fence starts and ends, and what is inside of it, from `inner` up to `close`."""
+
+    start: int
+    inner: int
+    close: int
+    end: int
+
+
+def fences(text: str) -> list[Fence]:
+    """Find fenced code: a line of backticks or tildes, up to the next line of just the same signs.
+
+    One pass: whoever writes an answer must not decide how long it takes to read.
+    """
+    lines: list[tuple[int, int, str, bool]] = []
+    last_closing: dict[str, int] = {}
+    start = 0
+    for number, line in enumerate(text.split("\n")):
+        found = _FENCE_MARK.match(line)
+        mark = found[1] if found else ""
+        bare = bool(mark) and line.strip(" \t") == mark
+        if bare:
+            last_closing[mark] = number
+        lines.append((start, start + len(line), mark, bare))
+        start += len(line) + 1
+    done: list[Fence] = []
+    opened: tuple[int, int, str, bool] | None = None
+    for number, each in enumerate(lines):
+        if opened is None:
+            opened = each if each[2] and last_closing.get(each[2], -1) > number else None
+        elif each[3] and each[2] == opened[2]:
+            done.append(Fence(opened[0], min(opened[1] + 1, each[0]), each[0], each[1]))
+            opened = None
+    return done
+
+
+def _words(reply: Reply) -> str:
+    messages = (reply.message, *reply.more)
+    reason = providers.stop_kind(reply.stop_reason)
+    if reason == "refused" or any(_declines(message) for message in messages):
+        raise UnusableError("refusal", "the model refused", remedy="use another model for summaries")
+    if reason in {"length", "unfinished"}:
+        raise UnusableError("truncated", "the answer was cut off", remedy="give more room, or a model that writes less")
+    if any(message.calls for message in messages):
+        raise UnusableError("tool-calls", "the model called tools in the place of answering", remedy="ask again")
+    return "\n".join(message.text for message in messages if message.text)
+
+
+def _declines(message: Message) -> bool:
+    return any(isinstance(block, Unknown) and block.type == "refusal" for block in message.blocks)
+
+
+class _Blocked(msgspec.Struct):
+    promptFeedback: dict[str, Any] | None = None  # noqa: N815 Google's spelling
+
+
+def _blocked(body: bytes) -> bool:
+    """Tell whether Gemini gave no answer because of the question."""
+    try:
+        return bool((msgspec.json.decode(body, type=_Blocked).promptFeedback or {}).get("blockReason"))
+    except (msgspec.DecodeError, RecursionError):
+        return False
 
 
 def _filled(section: str) -> str:
@@ -109,18 +276,18 @@ def _filled(section: str) -> str:
     return section.strip()
 
 
-def _beside(outside: str) -> tuple[str, ...]:
+def _outside_note(outside: str) -> tuple[str, ...]:
     return (note("", "outside-tags", "words outside of the tags were left out"),) if outside.strip() else ()
 
 
 def _unwrapped(answer: str) -> str:
-    """The answer without a fence around all of it."""
+    """Return the answer without a fence around all of it."""
     found = _WRAPPED.fullmatch(answer)
     return answer if found is None or len(_FENCE_LINE.findall(found[2])) % 2 else found[2].strip()
 
 
 def _sections(answer: str) -> tuple[dict[str, str], str]:
-    """What stands between tags, by name, and what stands outside of all of them.
+    """Return what stands between tags, by name, and what stands outside of all of them.
 
     `UnusableError` where they do not stand one after the other, each once.
     """
@@ -151,7 +318,7 @@ def _broken(kind: FaultKind, what: str) -> UnusableError:
 
 
 def _masked(answer: str) -> str:
-    """The answer with blanks, one for each character, where tags are only quoted."""
+    """Return the answer with blanks, one for each character, where tags are only quoted."""
     pieces: list[str] = []
     end = 0
     for fence in fences(answer):
@@ -164,33 +331,12 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
 
-LONGEST_COMPLAINT = 200
-"""Characters of what the validator says: it quotes the object, which may be large."""
-
-
-def state(text: str, schema: dict[str, Any] | None) -> tuple[dict[str, Any], Parsed]:
-    """The one JSON object of an answer: itself, and its text. It fulfils the schema, if there is one."""
-    answer = spoken(text)
-    found = fences(answer)
-    source, beside = answer, ""
-    if len(found) == 1:
-        [fence] = found
-        source, beside = answer[fence.inner : fence.close], answer[: fence.start] + answer[fence.end :]
-    value, rest = _object(source)
-    around = rest.strip() or beside.strip()
-    if schema is not None:
-        _fulfil(value, schema)
-    notes = (note("", "outside-tags", "words beside the JSON were left out"),) if around else ()
-    return value, Parsed(json.dumps(value, ensure_ascii=False), notes)
-
-
 def _object(source: str) -> tuple[dict[str, Any], str]:
+    """Return the one JSON object in a text, and what stands around it."""
     start = source.find("{")
-    if start < 0:
-        what = "a list" if source.lstrip().startswith("[") else "no JSON object"
-        raise UnusableError("not-an-object", f"the answer holds {what}", remedy="use a model that follows forms")
-    if source.lstrip().startswith("["):
-        raise UnusableError("not-an-object", "the answer holds a list", remedy="use a model that follows forms")
+    is_list = source.lstrip().startswith("[")
+    if start < 0 or is_list:
+        raise _broken("not-an-object", f"the answer holds {'a list' if is_list else 'no JSON object'}")
     try:
         value, length = _decoder.raw_decode(source[start:])
     except (ValueError, RecursionError) as error:
@@ -211,11 +357,11 @@ def _is_object(source: str) -> bool:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(digits: str) -> float:
-    """A number with a point or an exponent; one beyond all bounds would be written as `Infinity`, which is no JSON."""
+    """Refuse a number beyond all bounds: it would be written as `Infinity`, which is not JSON."""
     number = float(digits)
     return number if math.isfinite(number) else _no_number(digits)
 
@@ -223,110 +369,25 @@ def _finite(digits: str) -> float:
 _decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 
 
-def _fulfil(value: dict[str, Any], schema: dict[str, Any]) -> None:
+def _check_schema(value: dict[str, Any], schema: dict[str, Any]) -> None:
     try:
         validator = schemas.validator(schema)
         validator.check_schema(schema)
         errors = list(validator.iter_errors(value))
     except schemas.unreadable() as error:
-        said = schemas.fault_of(error)[:LONGEST_COMPLAINT]
-        raise UnusableError(
-            "broken-schema", f"the schema cannot be used: {said}", remedy="correct the schema"
-        ) from None
+        what = f"the schema cannot be used: {schemas.fault_of(error)[:LONGEST_COMPLAINT]}"
+        raise UnusableError("broken-schema", what, remedy="correct the schema") from None
     if errors:
         first = min(errors, key=lambda each: each.json_path)
-        raise UnusableError(
-            "schema",
-            f"the object breaks its schema at {first.json_path}: {first.message[:LONGEST_COMPLAINT]}",
-            remedy="use a model that follows schemas",
-        )
+        what = f"the object breaks its schema at {first.json_path}: {first.message[:LONGEST_COMPLAINT]}"
+        raise UnusableError("schema", what, remedy="use a model that follows schemas")
 
 
-class Judged(msgspec.Struct, frozen=True):
-    """A text that can be used; `state` is the object it spells, where one was asked for."""
-
-    text: str
-    notes: tuple[str, ...] = ()
-    state: dict[str, Any] | None = None
-
-
-class Said(msgspec.Struct, frozen=True):
-    """The words of an answer that ended as it should, and what they cost."""
-
-    text: str
-    usage: Usage | None = None
-
-
-def said(format: str, body: bytes) -> Said:
-    """The words of a provider's response; `UnusableError` when it is anything else than a whole text."""
-    try:
-        reply = providers.get(format).read_reply(body)
-    except FormatError:
-        if _blocked(body):
-            raise UnusableError("refusal", "the provider blocked the request", remedy="use another model") from None
-        what = "the answer is not in the provider's format"
-        raise UnusableError("unreadable", what, remedy="check the address") from None
-    try:
-        return Said(_words(reply), reply.usage)
-    except UnusableError as fault:
-        fault.usage = reply.usage
-        raise
-
-
-def _words(reply: Reply) -> str:
-    messages = (reply.message, *reply.more)
-    reason = providers.stop_kind(reply.stop_reason)
-    if reason == "refused" or any(_declines(message) for message in messages):
-        raise UnusableError("refusal", "the model refused", remedy="use another model for summaries")
-    if reason in {"length", "unfinished"}:
-        raise UnusableError("truncated", "the answer was cut off", remedy="give more room, or a model that writes less")
-    if any(message.calls for message in messages):
-        raise UnusableError("tool-calls", "the model called tools in the place of answering", remedy="ask again")
-    return "\n".join(message.text for message in messages if message.text)
-
-
-def _declines(message: Message) -> bool:
-    return any(isinstance(block, Unknown) and block.type == "refusal" for block in message.blocks)
-
-
-def _blocked(body: bytes) -> bool:
-    """Whether Gemini gave no answer because of the question."""
-    try:
-        return bool((msgspec.json.decode(body, type=_Blocked).promptFeedback or {}).get("blockReason"))
-    except (msgspec.DecodeError, RecursionError):
-        return False
-
-
-class _Blocked(msgspec.Struct):
-    promptFeedback: dict[str, Any] | None = None  # noqa: N815 Google's spelling
-
-
-def judge(text: str, brief: Brief, material: Material, *, tags: bool) -> Judged:
-    """What can be used of an answer; `tags` says whether a summary has to stand between its tags."""
-    value: dict[str, Any] | None = None
-    if brief.style == "state":
-        value, parsed = state(text, brief.schema)
-    else:
-        parsed = compact(text) if brief.style == "compact" else summary(text, tags=tags)
-    _demand_size(parsed, brief, material)
-    return Judged(parsed.text, (*parsed.notes, *_language(parsed, brief, material)), value)
-
-
-def _demand_size(parsed: Parsed, brief: Brief, material: Material) -> None:
-    size = material.count(parsed.text)
-    if size >= material.tokens:
-        what = f"the answer has {size:,} tokens, what it replaces {material.tokens:,}"
-        raise UnusableError("larger", what, remedy="fold more at a time")
-    if brief.room and size > brief.room:
-        what = f"the answer has {size:,} tokens, there is room for {brief.room:,}"
-        raise UnusableError("over-room", what, remedy="give more room")
-
-
-def _language(parsed: Parsed, brief: Brief, material: Material) -> tuple[str, ...]:
-    if brief.style == "state":
-        return ()
-    wanted = script_of(own_words(message) for message in material.messages)
-    found = script_of([parsed.text])
-    if not wanted or not found or wanted == found:
-        return ()
-    return (note("", "language", f"the answer is in {found} script, the user writes {wanted}"),)
+def _letters(texts: Iterable[str]) -> Iterator[int]:
+    """Yield the code points of letters, up to a limit."""
+    seen = 0
+    for text in texts:
+        yield from (ord(letter) for letter in text[:MOST_READ] if letter.isalpha())
+        seen += len(text)
+        if seen >= MOST_READ:
+            return

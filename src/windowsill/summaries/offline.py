@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from windowsill.history.folds import Brief, Style
-from windowsill.summaries import Material, Written
+from windowsill.summaries import Material, Writer, Written
 from windowsill.summaries.collect import collect
 from windowsill.summaries.digest import Digest, dump, load
 from windowsill.summaries.schema_fill import fill
@@ -72,6 +72,22 @@ class Offline:
         if brief.instructions or brief.directives:
             notes.append("written with code alone, which cannot follow instructions or directives")
         return Written(text=text, digest=dump(digest), writer=NAME, notes=tuple(notes))
+
+
+def write_by_code(writer: Writer, brief: Brief, material: Material) -> Written:
+    """Let a writer without a model write; nothing, and a note, when it fails."""
+    try:
+        written = writer.write(brief, material)
+        return written if isinstance(writer, Offline) else storable(written)
+    except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
+        why = f"failed: the {writer.name} writer raised {type(error).__name__}"
+        return Written(text="", writer=str(writer.name), notes=(why,))
+
+
+def storable(written: Written) -> Written:
+    """Return the same as it will be read again; half letters, which no store takes, are replaced."""
+    whole = msgspec.structs.replace(written, text=written.text.encode("utf-8", "replace").decode())
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(whole), type=Written)
 
 
 def _state_text(state: dict[str, Any], fits: Callable[[str], bool]) -> tuple[str, list[str]]:

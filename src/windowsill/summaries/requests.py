@@ -1,4 +1,8 @@
-"""The bodies that ask a model for a summary: behind the request that is about to be sent, or apart from it."""
+"""The requests that ask a model for a summary: behind the request that is about to be sent, or apart from it.
+
+Apart from it, the conversation is text. Its messages are divided by a mark that is made from all of them, so that none
+of them can hold it: what a message says cannot pass for another message.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,14 @@ import msgspec
 
 from windowsill import providers
 from windowsill.errors import WindowsillError
+from windowsill.history.folds import Brief
 from windowsill.history.repair import repair, without_open_calls
-from windowsill.messages import (
-    Block,
-    Document,
-    Image,
-    Message,
-    Reasoning,
-    Request,
-    Text,
-    ToolResult,
-    ToolUse,
-    Unknown,
-    text_message,
-)
-from windowsill.providers.convert import words
+from windowsill.messages import Message, Request, text_message
+from windowsill.models.catalog import key as spelled
+from windowsill.providers.convert import message_text
 from windowsill.providers.endpoints import Endpoint
 from windowsill.providers.gemini.tools import camel
-from windowsill.summaries import Shared
+from windowsill.summaries import Material, Shared, prompts
 from windowsill.summaries.errors import UnusableError
 from windowsill.text import cut_middle
 
@@ -35,21 +29,31 @@ THOUGHTS = 8_192
 """Tokens added to the limit of an answer where a provider counts the model's thoughts against it: what is not used is
 not paid for, and without it a model that thinks has none left for words."""
 
-UNWANTED = frozenset(
-    {
-        "stream",
-        "stream_options",
-        "stop",
-        "stop_sequences",
-        "response_format",
-        "output_format",
-        "context_management",
-        "n",
-        "logprobs",
-        "top_logprobs",
-        "background",
-    }
-)
+LONGEST = 4_096
+"""Tokens of an answer where the brief has no room of its own."""
+
+SHORTEST = 256
+"""Tokens that an answer may always have: tags and a sentence need some."""
+
+AIM = 0.7
+"""Of the limit, what the model is told: they write more than they are told to."""
+
+MARGIN = 0.1
+"""Of the window, kept free: the count is of another model's tokens."""
+
+LARGEST_SHARE = 6
+"""Where not everything fits, no message gets more than this part of the room: one output must not push out the rest."""
+
+HEAD_SHARE = 4
+"""This part of the room is for the beginning, the rest for the end: what came last is what the work goes on with."""
+
+NOTE_TOKENS = 40
+"""Kept free for the note that says how much was left out."""
+
+UNWANTED = frozenset({
+    "stream", "stream_options", "stop", "stop_sequences", "response_format", "output_format", "context_management", "n",
+    "logprobs", "top_logprobs", "background",
+})  # fmt: skip
 """Fields that would make the answer something else than one whole text, or need a header we do not have."""
 
 UNWANTED_BY_GEMINI = frozenset(
@@ -60,16 +64,32 @@ Fields = dict[str, Any]
 
 
 def speaks(endpoint: Endpoint, format: str) -> bool:
-    """Whether a request in this format can go to this endpoint."""
+    """Tell whether a request in this format can go to this endpoint."""
     own = endpoint.provider.name
     return format == own or (own in providers.DIALECTS and format in providers.DIALECTS)
 
 
-def behind(shared: Shared, instruction: str, *, endpoint: Endpoint, limit: int) -> bytes:
-    """The same request with the instruction as its last message; what stands before stays byte for byte.
+def shares_cache(endpoint: Endpoint, shared: Shared) -> bool:
+    """Tell whether the request that is about to be sent goes to the same model: only then its cache is of use.
 
-    `UnusableError` when that would be no sound request.
+    Gemini's bodies do not name the model; it is taken to be the same.
     """
+    model = providers.model_of(shared.body)
+    return speaks(endpoint, shared.format) and (not model or spelled(model) == spelled(endpoint.model))
+
+
+def answer_limit(brief: Brief, material: Material) -> int:
+    """Return the most tokens an answer may have."""
+    return max(SHORTEST, min(brief.room or LONGEST, material.tokens))
+
+
+def behind(shared: Shared, brief: Brief, material: Material, *, endpoint: Endpoint) -> bytes:
+    """Return the same request with an instruction as its last message; what stands before stays byte for byte.
+
+    `UnusableError` when that would not be a valid request.
+    """
+    limit = answer_limit(brief, material)
+    instruction = f"{prompts.at_the_end(material.messages)}\n\n{_instruction(brief, material)}"
     try:
         request = providers.read_request(shared.body, format=shared.format)
         target = providers.get(request.format)
@@ -80,17 +100,111 @@ def behind(shared: Shared, instruction: str, *, endpoint: Endpoint, limit: int) 
         body = providers.render_request(msgspec.structs.replace(request, messages=messages, rest=rest))
         named = {"model": endpoint.model or "unnamed"} if target.name == "gemini" else {}
         problems = providers.validate({**msgspec.json.decode(body), **named}, target.name)
+    except UnusableError:
+        raise
     except (WindowsillError, msgspec.DecodeError, RecursionError) as error:
-        if isinstance(error, UnusableError):
-            raise
         raise UnusableError("prefix", f"the request cannot be read: {type(error).__name__}") from None
     if problems:
         raise UnusableError("prefix", f"the request would break {problems[0].rule}")
     return body
 
 
+def apart(brief: Brief, material: Material, *, endpoint: Endpoint, window: int) -> bytes:
+    """Return a small request of its own: who the model is, and everything it needs to read, fitted to a window."""
+    # With thoughts where they count, and never so large that nothing can be read.
+    thoughts = min(THOUGHTS, window // 8) if endpoint.provider.counts_thoughts else 0
+    limit = min(answer_limit(brief, material), window // 4) + thoughts
+    format = endpoint.provider.name
+    fields: Fields = {endpoint.limit_field: limit}
+    if format == "gemini":
+        fields = {"generationConfig": {"maxOutputTokens": limit}}
+    elif format == "responses":
+        fields["store"] = False
+    request = Request(
+        format=format,
+        system=text_message("system", prompts.apart()),
+        messages=(text_message("user", prompt(brief, material, window=window, limit=limit)),),
+        model=endpoint.model,
+        rest={key: msgspec.Raw(providers.encode(value)) for key, value in fields.items()},
+    )
+    return providers.render_request(request)
+
+
+def prompt(brief: Brief, material: Material, *, window: int, limit: int) -> str:
+    """Return the conversation and what to write of it, fitted to a window with `limit` tokens for the answer."""
+    messages = without_open_calls(material.messages)
+    mark = mark_for(messages)
+    wish = _instruction(brief, material)
+    before = prompts.conversation(mark)
+    around = material.count(f"{prompts.apart()}\n\n{before}\n\n{mark}\n\n{wish}")
+    room = int(window * (1 - MARGIN)) - limit - around
+    text = transcript(messages, mark=mark, room=room, count=material.count) if room > 0 else ""
+    if not text:
+        raise UnusableError("too-long", f"nothing fits a window of {window:,} tokens", remedy="use a larger model")
+    return "\n\n".join((before, text, f"{mark} end of the conversation", wish))
+
+
+def mark_for(messages: Sequence[Message]) -> str:
+    """Return how a message begins: the same for the same messages. Who writes one of them cannot know it."""
+    digest = hashlib.blake2b(digest_size=6)
+    for message in messages:
+        digest.update(message_text(message).encode("utf-8", "replace") + b"\0")
+    return f"=== {digest.hexdigest()}"
+
+
+def transcript(messages: Sequence[Message], *, mark: str, room: int, count: Callable[[str], int]) -> str:
+    """Write messages as text of at most `room` tokens: long ones cut in their middle, then the middle ones left out."""
+    whole = [
+        f"{mark} message {number}: {'earlier summary' if message.origin else message.role}\n{message_text(message)}"
+        for number, message in enumerate(messages, 1)
+    ]
+    sizes = [count(text) for text in whole]
+    if sum(sizes) > room:
+        most = max(1, room // LARGEST_SHARE)
+        whole = [_cut(text, size, most) for text, size in zip(whole, sizes, strict=True)]
+        sizes = [count(text) for text in whole]
+    while True:
+        chosen = _choose(whole, sizes, room)
+        text = "\n\n".join(chosen)
+        if count(text) <= room or not chosen:
+            return text
+        # Joined, the pieces weigh a little more than apart.
+        room -= max(NOTE_TOKENS, room // 20)
+
+
+def _choose(texts: list[str], sizes: list[int], room: int) -> list[str]:
+    """Return the first and last texts that fit, and a note between them; nothing when none fits."""
+    if sum(sizes) <= room:
+        return texts
+    room -= NOTE_TOKENS
+    head, used = 0, 0
+    while head < len(texts) and used + sizes[head] <= room // HEAD_SHARE:
+        used += sizes[head]
+        head += 1
+    tail = len(texts)
+    while tail > head and used + sizes[tail - 1] <= room:
+        tail -= 1
+        used += sizes[tail]
+    left_out = tail - head
+    note = f"[{left_out:,} messages were left out here: there was no room for them.]"
+    return [*texts[:head], note, *texts[tail:]] if left_out < len(texts) else []
+
+
+def _cut(text: str, size: int, most: int) -> str:
+    if size <= most:
+        return text
+    first, _, rest = text.partition("\n")
+    return f"{first}\n{cut_middle(rest, len(rest) * most // size)}"
+
+
+def _instruction(brief: Brief, material: Material) -> str:
+    known = material.digest.get("state")
+    aim = int(answer_limit(brief, material) * AIM)
+    return prompts.instruction(brief, aim=aim, state=known if isinstance(known, dict) else None)
+
+
 def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
-    """The other fields of the request, so changed that one whole text comes back."""
+    """Return the other fields of the request, changed so that one whole text comes back."""
     given: Fields = {key: msgspec.json.decode(value) for key, value in request.rest.items()}
     if given.get("conversation") is not None:
         raise UnusableError("prefix", "the provider keeps this conversation and would add the question to it")
@@ -111,18 +225,18 @@ def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
 
 
 def _within(stated: Any, wanted: int) -> int:
-    """The limit of an answer: never above the request's own, for which the window has room."""
+    """Keep the limit of an answer below the request's own, for which the window has room."""
     return min(stated, wanted) if isinstance(stated, int) else wanted
 
 
 def _thinking(fields: Fields) -> int:
-    """Tokens that Anthropic's models may think, which count against the limit and stand below it."""
+    """Return the tokens that Anthropic's models may think, which count against the limit and stand below it."""
     thinking = fields.get("thinking") or {}
     return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
 
 
 def _anthropic(fields: Fields, limit: Fields) -> Fields:
-    """Whether tools may be called is left as it is: Anthropic's cache forgets all messages when that changes.
+    """Leave the choice of tools as it is: Anthropic's cache forgets all messages when that changes.
 
     Only a call that is demanded is forbidden: nothing else could come back.
     """
@@ -139,111 +253,3 @@ def _gemini(fields: Fields, limit: int, *, tools: bool) -> Fields:
     kept = {key: value for key, value in config.items() if key not in UNWANTED_BY_GEMINI}
     fields = {**found, "generationConfig": {**kept, "maxOutputTokens": most}}
     return {**fields, **({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}} if tools else {})}
-
-
-def apart(prompt: str, role: str, *, endpoint: Endpoint, model: str, limit: int) -> bytes:
-    """A small request of its own: who the model is, and everything it needs to read."""
-    format = endpoint.provider.name
-    fields: Fields = {endpoint.limit_field: limit}
-    if format == "gemini":
-        fields = {"generationConfig": {"maxOutputTokens": limit}}
-    elif format == "responses":
-        fields["store"] = False
-    request = Request(
-        format=format,
-        system=text_message("system", role),
-        messages=(text_message("user", prompt),),
-        model=model,
-        rest={key: msgspec.Raw(providers.encode(value)) for key, value in fields.items()},
-    )
-    return providers.render_request(request)
-
-
-LARGEST_SHARE = 6
-"""Where not everything fits, no message gets more than this part of the room: one output must not push out the rest."""
-
-HEAD_SHARE = 4
-"""This part of the room is for the beginning, the rest for the end: what came last is what the work goes on with."""
-
-NOTE_TOKENS = 40
-"""Kept free for the note that says how much was left out."""
-
-
-def mark_for(messages: Sequence[Message]) -> str:
-    """How a message begins: the same for the same messages. Who writes one of them cannot know it."""
-    digest = hashlib.blake2b(digest_size=6)
-    for message in messages:
-        digest.update(told(message).encode("utf-8", "replace") + b"\0")
-    return f"=== {digest.hexdigest()}"
-
-
-def transcript(messages: Sequence[Message], *, mark: str, room: int, count: Callable[[str], int]) -> str:
-    """The messages as text of at most `room` tokens: long ones cut in their middle, then the middle ones left out."""
-    whole = [_framed(message, number, mark) for number, message in enumerate(messages, 1)]
-    sizes = [count(text) for text in whole]
-    if sum(sizes) > room:
-        most = max(1, room // LARGEST_SHARE)
-        whole = [_cut(text, size, most) for text, size in zip(whole, sizes, strict=True)]
-        sizes = [count(text) for text in whole]
-    while True:
-        chosen, left_out = _choose(whole, sizes, room)
-        text = "\n\n".join(chosen)
-        if count(text) <= room or not chosen:
-            return text
-        # Joined, the pieces weigh a little more than apart.
-        room -= max(NOTE_TOKENS, room // 20)
-        if left_out == len(whole):
-            return ""
-
-
-def _choose(texts: list[str], sizes: list[int], room: int) -> tuple[list[str], int]:
-    if sum(sizes) <= room:
-        return texts, 0
-    room -= NOTE_TOKENS
-    head, used = 0, 0
-    while head < len(texts) and used + sizes[head] <= room // HEAD_SHARE:
-        used += sizes[head]
-        head += 1
-    tail = len(texts)
-    while tail > head and used + sizes[tail - 1] <= room:
-        tail -= 1
-        used += sizes[tail]
-    left_out = tail - head
-    note = f"[{left_out:,} messages were left out here: there was no room for them.]"
-    return ([*texts[:head], note, *texts[tail:]] if left_out < len(texts) else []), left_out
-
-
-def _cut(text: str, size: int, most: int) -> str:
-    if size <= most:
-        return text
-    first, _, rest = text.partition("\n")
-    return f"{first}\n{cut_middle(rest, len(rest) * most // size)}"
-
-
-def _framed(message: Message, number: int, mark: str) -> str:
-    who = "earlier summary" if message.origin else message.role
-    return f"{mark} message {number}: {who}\n{told(message)}"
-
-
-def told(message: Message) -> str:
-    """What a message says, calls and results in words; reasoning is left out."""
-    return "\n".join(text for block in message.blocks if (text := _block(block)))
-
-
-def _block(block: Block) -> str:
-    match block:
-        case Text():
-            return block.text
-        case ToolUse():
-            return f"[calls {block.name}: {block.arguments}]"
-        case ToolResult():
-            inner = "\n".join(text for each in block.content if (text := _block(each)))
-            return f"[result{' (an error)' if block.is_error else ''} of {block.name or block.tool_use_id}]\n{inner}"
-        case Image():
-            return "[a picture]"
-        case Document():
-            return f"[a document{f': {block.title}' if block.title else ''}]\n{block.text or ''}".rstrip()
-        case Unknown():
-            return words(block.type, block.raw) if block.raw is not None else ""
-        case Reasoning():
-            return ""

@@ -10,12 +10,9 @@ import itertools
 import math
 import re
 import tomllib
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
-from itertools import accumulate
-from typing import NamedTuple
 
 from windowsill.summaries.digest import Quote, Sentence
 
@@ -172,112 +169,3 @@ def _word_lists() -> dict[str, dict[str, list[str]]]:
     text = resources.files(__package__).joinpath("words.toml").read_text("utf-8")
     lists: dict[str, dict[str, list[str]]] = tomllib.loads(text)
     return lists
-
-
-SCRIPTS = (
-    ("Latin", 1, ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0x24F), (0x1E00, 0x1EFF))),
-    ("Greek", 2, ((0x370, 0x3FF),)),
-    ("Cyrillic", 2, ((0x400, 0x52F),)),
-    ("Hebrew", 2, ((0x590, 0x5FF),)),
-    ("Arabic", 2, ((0x600, 0x6FF), (0x750, 0x77F))),
-    ("Devanagari", 2, ((0x900, 0x97F),)),
-    ("Thai", 2, ((0xE00, 0xE7F),)),
-    ("Kana", 4, ((0x3041, 0x30FF),)),
-    ("Hangul", 4, ((0xAC00, 0xD7A3),)),
-    ("Han", 4, ((0x3400, 0x4DBF), (0x4E00, 0x9FFF))),
-)
-"""Name, weight and ranges. Code, paths and names are Latin in every language, so other letters weigh more; a syllable
-or an ideogram says as much as several letters."""
-
-KANA_SHARE = 0.1
-"""Japanese is ideograms with at least so many syllables between them; Chinese has none."""
-
-ENOUGH = 12
-"""Below this weight a text is too short to tell."""
-
-READ = 20_000
-"""Characters that are looked at."""
-
-
-def script_of(texts: Iterable[str]) -> str:
-    """The script of most of these texts: one of `SCRIPTS`, or Japanese; empty when there is too little to tell."""
-    weights: dict[str, int] = {}
-    for letter in _letters(texts):
-        for name, weight, ranges in SCRIPTS:
-            if any(low <= letter <= high for low, high in ranges):
-                weights[name] = weights.get(name, 0) + weight
-                break
-    kana, han = weights.get("Kana", 0), weights.get("Han", 0)
-    if kana and kana >= KANA_SHARE * (kana + han):
-        weights["Japanese"] = weights.pop("Kana") + weights.pop("Han", 0)
-    best = max(weights, key=lambda name: weights[name], default="")
-    return best if weights.get(best, 0) >= ENOUGH else ""
-
-
-def _letters(texts: Iterable[str]) -> Iterable[int]:
-    """Code points of letters, up to a limit."""
-    kept = list(texts)
-    ends = accumulate(len(text) for text in kept)
-    for text, end in zip(kept, ends, strict=True):
-        yield from (ord(letter) for letter in text[:READ] if letter.isalpha())
-        if end >= READ:
-            return
-
-
-SHORTEST = 3
-"""Characters of the line that opens or closes a fence."""
-
-
-class Fence(NamedTuple):
-    """Where a fence stands, and what is inside of it."""
-
-    start: int
-    inner: int
-    """Behind the line that opens it,"""
-    close: int
-    """before the line that closes it,"""
-    end: int
-    """and behind that line, without its line break."""
-
-
-class _Line(NamedTuple):
-    start: int
-    end: int
-    mark: str
-    """The backticks or tildes it begins with; empty where it opens and closes nothing."""
-    bare: bool
-    """Whether nothing else stands in it, so that it can close."""
-
-
-def fences(text: str) -> list[Fence]:
-    """The fences of a text, one after the other: a line of backticks or tildes, up to the next one that is the same."""
-    lines = _lines(text)
-    closing: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        if line.bare:
-            closing.setdefault(line.mark, []).append(number)
-    found: list[Fence] = []
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        number += 1
-        closers = closing.get(line.mark, []) if line.mark else []
-        place = bisect_right(closers, number - 1)
-        if place < len(closers):
-            last = lines[closers[place]]
-            found.append(Fence(line.start, min(line.end + 1, last.start), last.start, last.end))
-            number = closers[place] + 1
-    return found
-
-
-def _lines(text: str) -> list[_Line]:
-    found: list[_Line] = []
-    start = 0
-    for line in text.split("\n"):
-        words = line.strip(" \t")
-        first = words[:1]
-        mark = words[: len(words) - len(words.lstrip(first))] if first in ("`", "~") and first else ""
-        mark = mark if len(mark) >= SHORTEST else ""
-        found.append(_Line(start, start + len(line), mark, bool(mark) and mark == words))
-        start += len(line) + 1
-    return found
