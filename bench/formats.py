@@ -21,7 +21,6 @@ from bench.measure import best_of, show
 from bench.trace import SYSTEM, TASK, prose, turns
 from windowsill import providers
 from windowsill.providers import stream as streaming
-from windowsill.providers.events import Stream
 
 SIZES = (500, 5_000, 50_000)
 MEASURED = 5_000
@@ -164,7 +163,7 @@ def _streams(name: str, words: int) -> None:
         for event in _events(chunks):
             _decode(event)
 
-    def ours() -> Stream:
+    def ours() -> streaming.Stream:
         stream = streaming.stream(name)
         for chunk in chunks:
             stream.feed(chunk)

@@ -17,15 +17,13 @@ from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, ToolUse, Usage
 from windowsill.providers import stream as streaming
-from windowsill.providers.events import (
+from windowsill.providers.stream import (
     CallDelta,
     CallStarted,
-    Event,
     Failed,
     Finished,
     Raw,
     ReasoningDelta,
-    Stream,
     TextDelta,
     UsageSeen,
 )
@@ -106,7 +104,7 @@ def wire(sent: list[dict[str, Any]]) -> bytes:
     return b"".join(b"event: " + each["type"].encode() + b"\ndata: " + dumps(each) + b"\n\n: hm\n\n" for each in sent)
 
 
-def after(*middle: dict[str, Any], stop: bool = True) -> tuple[Stream, list[Event]]:
+def after(*middle: dict[str, Any], stop: bool = True) -> tuple[streaming.Stream, list[streaming.Event]]:
     """A stream that was fed a start, these events and an end, and what was heard of these events."""
     stream = streaming.stream("anthropic")
     stream.feed(wire(events(response([]), random.Random(0))[:2]))

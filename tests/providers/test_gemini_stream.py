@@ -18,15 +18,13 @@ from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
 from windowsill.providers import stream as streaming
-from windowsill.providers.events import (
+from windowsill.providers.stream import (
     CallDelta,
     CallStarted,
-    Event,
     Failed,
     Finished,
     Raw,
     ReasoningDelta,
-    Stream,
     TextDelta,
     UsageSeen,
 )
@@ -101,7 +99,7 @@ def wire(sent: list[dict[str, Any]], way: str = "sse") -> bytes:
     return b": keep-alive\r\n\r\n".join(b"data: " + dumps(each) + b"\r\n\r\n" for each in sent)
 
 
-def after(*said: dict[str, Any]) -> tuple[Stream, list[Event]]:
+def after(*said: dict[str, Any]) -> tuple[streaming.Stream, list[streaming.Event]]:
     """A stream that was fed a chunk for each of these parts, and what was heard besides the usage."""
     stream = streaming.stream("gemini")
     heard = stream.feed(wire([chunk(part) for part in said]))
@@ -112,7 +110,7 @@ def words(message: Message) -> str:
     return "".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
-def native(stream: Stream) -> list[dict[str, Any]]:
+def native(stream: streaming.Stream) -> list[dict[str, Any]]:
     return msgspec.json.decode(stream.body())["candidates"][0]["content"]["parts"]
 
 

@@ -17,15 +17,13 @@ from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Text, ToolUse, Usage
 from windowsill.providers import stream as streaming
-from windowsill.providers.events import (
+from windowsill.providers.stream import (
     CallDelta,
     CallStarted,
-    Event,
     Failed,
     Finished,
     Raw,
     ReasoningDelta,
-    Stream,
     TextDelta,
     UsageSeen,
 )
@@ -98,13 +96,13 @@ def wire(sent: list[dict[str, Any]]) -> bytes:
     return b": keep-alive\n\n".join(b"data: " + dumps(each) + b"\n\n" for each in sent)
 
 
-def after(*deltas: dict[str, Any]) -> tuple[Stream, list[Event]]:
+def after(*deltas: dict[str, Any]) -> tuple[streaming.Stream, list[streaming.Event]]:
     """A stream that was fed these deltas, and what was heard."""
     stream = streaming.stream("openai")
     return stream, stream.feed(wire([chunk(delta) for delta in deltas]))
 
 
-def native(stream: Stream) -> dict[str, Any]:
+def native(stream: streaming.Stream) -> dict[str, Any]:
     return msgspec.json.decode(stream.body())["choices"][0]["message"]
 
 

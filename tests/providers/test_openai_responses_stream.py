@@ -14,18 +14,17 @@ from support.conversations import ids, names, spoken
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, Usage
 from windowsill.providers import stream as streaming
-from windowsill.providers.events import (
+from windowsill.providers.openai_responses.items import read_reply
+from windowsill.providers.stream import (
     CallDelta,
     CallStarted,
     Failed,
     Finished,
     Raw,
     ReasoningDelta,
-    Stream,
     TextDelta,
     UsageSeen,
 )
-from windowsill.providers.openai_responses.items import read_reply
 
 pytestmark = pytest.mark.unit
 
@@ -128,7 +127,7 @@ def wire(sent: list[dict[str, Any]]) -> bytes:
     return b"".join(b"event: " + each["type"].encode() + b"\ndata: " + dumps(each) + b"\n\n" for each in sent)
 
 
-def decoded(stream: Stream) -> Any:
+def decoded(stream: streaming.Stream) -> Any:
     return msgspec.json.decode(stream.body())
 
 

@@ -14,7 +14,6 @@ from windowsill.messages import Message, Reply, Request
 from windowsill.models import wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.providers import stream as streaming
-from windowsill.providers.events import PARTIAL, Stream
 from windowsill.session import Session
 from windowsill.session.client_history import PREVIOUS, RESPONSE, THREAD, Resumed
 from windowsill.summaries.model_writer import meter
@@ -102,7 +101,7 @@ class CallSpan:
                 call.fail(str(status))
         call.end()
 
-    def streamed(self, stream: Stream | None) -> None:
+    def streamed(self, stream: streaming.Stream | None) -> None:
         """A stream has ended, or nobody reads on; without a stream it could not be read."""
         call = self._call
         if call is None or not call.live:
@@ -112,7 +111,7 @@ class CallSpan:
                 self._tell_stream(call, stream, stream.body())
         call.end()
 
-    def _tell_stream(self, call: ModelCall, stream: Stream, body: bytes) -> None:
+    def _tell_stream(self, call: ModelCall, stream: streaming.Stream, body: bytes) -> None:
         if stream.failure is not None:
             call.fail(stream.failure.kind)
         reply = _reply(self._format, body)
@@ -275,7 +274,7 @@ class Exchange:
         except (WindowsillError, OSError) as error:
             log.warning("an answer was not recorded: %s", error)
 
-    def streamed(self, stream: Stream) -> None:
+    def streamed(self, stream: streaming.Stream) -> None:
         """Record a streamed answer, as far as it came."""
         if self._resumed is None:
             return
@@ -287,7 +286,7 @@ class Exchange:
             log.warning("a streamed answer was not recorded: %s", error)
             return
         if not stream.partial or _says_something((reply.message, *reply.more)):
-            self._record(stream.body(), {PARTIAL: True} if stream.partial else {})
+            self._record(stream.body(), {streaming.PARTIAL: True} if stream.partial else {})
 
 
 class Recorder:
@@ -296,9 +295,9 @@ class Recorder:
     Nothing it hears can disturb the caller: what it cannot read it passes over, and says so.
     """
 
-    def __init__(self, exchange: Exchange, stream: Stream) -> None:
+    def __init__(self, exchange: Exchange, stream: streaming.Stream) -> None:
         self._exchange = exchange
-        self._stream: Stream | None = stream
+        self._stream: streaming.Stream | None = stream
         self._whole: list[bytes] | None = None
         self._begun = self._closed = False
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from windowsill.errors import WindowsillError
 from windowsill.models import is_overflow
-from windowsill.providers.events import loose
+from windowsill.providers.stream import loose
 from windowsill.secrets import usual
 
 FaultKind: TypeAlias = Literal[

@@ -74,7 +74,7 @@ class Parser:
             self._line.append(rest)
             self._line_size += len(rest)
         if self._data_size + self._line_size > self._limit and not found:
-            raise self._too_large()
+            raise too_large(self._limit)
         return found
 
     def close(self) -> list[Event]:
@@ -98,7 +98,7 @@ class Parser:
                         # What came before it in the same chunk is given first; the next call then says it.
                         if found:
                             return
-                        raise self._too_large()
+                        raise too_large(self._limit)
                     whole = data[0] if len(data) == 1 else b"\n".join(data)
                     found.append(Event(str(self._name, "utf-8", "replace"), whole, self._id))
                     data.clear()
@@ -137,9 +137,11 @@ class Parser:
         self._ended_in_cr = chunk[-1:] == b"\r"
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _too_large(self) -> FormatError:
-        return FormatError(
-            f"an event of more than {self._limit} bytes",
-            where="stream",
-            remedy="check that this is an event stream, or raise the limit",
-        )
+
+def too_large(limit: int) -> FormatError:
+    """Return the error for an event above the limit."""
+    return FormatError(
+        f"an event of more than {limit} bytes",
+        where="stream",
+        remedy="check that this is an event stream, or raise the limit",
+    )

@@ -9,54 +9,386 @@ reply = stream.reply()
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import json
+from abc import ABC, abstractmethod
+from functools import cache
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from windowsill import providers
-from windowsill.errors import NotFoundError
-from windowsill.messages import Reply
+from windowsill.errors import FormatError, NotFoundError
+from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
-from windowsill.providers.anthropic.messages import read_reply as read_anthropic
-from windowsill.providers.anthropic.stream import AnthropicAssembly
-from windowsill.providers.events import (
-    Assembly,
-    Parser,
-    Stream,
-)
-from windowsill.providers.gemini import stream as gemini_wire
-from windowsill.providers.gemini.stream import GeminiAssembly
-from windowsill.providers.gemini.stream import read_reply as read_gemini
-from windowsill.providers.openai_chat.deepseek import DeepSeek
-from windowsill.providers.openai_chat.messages import read_reply as read_openai
-from windowsill.providers.openai_chat.stream import OpenAIAssembly
-from windowsill.providers.openai_responses.items import read_reply as read_responses
-from windowsill.providers.openai_responses.stream import ResponsesAssembly
 from windowsill.providers.sse import MAX_EVENT_BYTES
+from windowsill.providers.wire import UNREADABLE, Fields, any_decoder, encode, fields_decoder
+
+T = TypeVar("T")
+
+DONE = b"[DONE]"
+"""The last event of OpenAI, and of who speaks like it; it is not JSON."""
+
+PARTIAL = "partial"
+"""The key in the metadata of a message that did not arrive whole."""
+
+MALFORMED = "malformed"
+"""The kind of a failure that is not the provider's word but ours."""
+
+REPLACED = frozenset({"type", "role", "id", "format"})
+"""Fields that are whole each time they come; some servers repeat them in every event."""
 
 
-class _Parts(NamedTuple):
-    assembly: Callable[[], Assembly]
-    read_reply: Callable[[bytes], Reply]
-    parser: Callable[[int], Parser] = lambda limit: sse.Parser(limit=limit)
+# Events
 
 
-_STREAMS = {
-    "anthropic": _Parts(AnthropicAssembly, read_anthropic),
-    "deepseek": _Parts(OpenAIAssembly, DeepSeek.read_reply),
-    "gemini": _Parts(GeminiAssembly, read_gemini, lambda limit: gemini_wire.Parser(limit=limit)),
-    "openai": _Parts(OpenAIAssembly, read_openai),
-    "responses": _Parts(ResponsesAssembly, read_responses),
-}
+class TextDelta(msgspec.Struct, frozen=True, gc=False):
+    """More text; `index` is the block it belongs to, where the format counts blocks."""
+
+    text: str
+    index: int = 0
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
+    """More reasoning."""
+
+    text: str
+    index: int = 0
+
+
+class CallStarted(msgspec.Struct, frozen=True, gc=False):
+    """The model begins to call a tool; the arguments follow."""
+
+    id: str
+    name: str
+    index: int = 0
+
+
+class CallDelta(msgspec.Struct, frozen=True, gc=False):
+    """More of a call's arguments: a piece of JSON text, cut anywhere."""
+
+    arguments: str
+    index: int = 0
+
+
+class UsageSeen(msgspec.Struct, frozen=True, gc=False):
+    """The usage of the call so far. It may come several times, also after `Finished`; the last one counts."""
+
+    usage: Usage
+
+
+class Finished(msgspec.Struct, frozen=True, gc=False):
+    """The answer is whole."""
+
+    stop_reason: str | None = None
+
+
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """The provider reported an error, or sent what cannot be read (`kind` is then `malformed`)."""
+
+    what: str
+    kind: str = ""
+    data: bytes = b""
+
+
+class Raw(msgspec.Struct, frozen=True, gc=False):
+    """An event, or a part of one, that this version does not know, as it came."""
+
+    event: str
+    data: bytes
+
+
+Event: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | UsageSeen | Finished | Failed | Raw
+
+
+# The stream
+
+
+class Parser(Protocol):
+    """Takes the bytes apart. It gives each event once, when it is whole."""
+
+    def feed(self, chunk: bytes) -> list[sse.Event]:
+        """Return the events that end in this chunk."""
+
+    def close(self) -> list[sse.Event]:
+        """Return what is left when nothing more comes."""
+
+
+class Assembly(ABC):
+    """Puts an answer of one format together out of its events. It never raises for what a server sends."""
+
+    format: str
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.failure: Failed | None = None
+        self._out: list[Event] = []
+
+    @staticmethod
+    def parser(limit: int) -> Parser:
+        """Return a parser for the bytes of a stream; `limit` is the size in bytes that one event may have."""
+        return sse.Parser(limit=limit)
+
+    def take(self, arrived: list[sse.Event]) -> list[Event]:
+        """Take more events; return what they mean to a listener."""
+        out: list[Event] = []
+        self._out = out
+        for event in arrived:
+            if event.data and not self._take(loose_value(event.data), event):
+                self._fail(Failed("an event that cannot be read", MALFORMED, event.data))
+        return out
+
+    @abstractmethod
+    def _take(self, value: Any, event: sse.Event) -> bool:
+        """Take the value of one event, `None` where it is not JSON; return false when it cannot be read."""
+
+    @abstractmethod
+    def body(self) -> bytes:
+        """Return the response as the call without streaming would have given it, as far as it arrived."""
+
+    def read_reply(self, body: bytes) -> Reply:
+        """Read the whole response."""
+        return providers.get(self.format).read_reply(body)
+
+    def _emit(self, event: Event) -> None:
+        self._out.append(event)
+
+    def _pass_on(self, event: sse.Event) -> bool:
+        """Emit an event as it came."""
+        self._out.append(Raw(event.event, event.data))
+        return True
+
+    def _finish(self, stop_reason: str | None) -> None:
+        self.finished = True
+        self._out.append(Finished(stop_reason))
+
+    def _fail(self, failure: Failed) -> None:
+        self.failure = self.failure or failure
+        self._out.append(failure)
+
+    def _fail_by(self, error: Any, event: sse.Event, *kinds: str) -> None:
+        """Report an error of the provider; `kinds` are the fields that may name its kind."""
+        fields = settle(error) if isinstance(error, dict) else {"message": error}
+        kind = next((fields[each] for each in kinds if fields.get(each)), "error")
+        self._fail(Failed(str(fields.get("message") or "an error"), str(kind), event.data))
+
+    def _usage_of(self, body: dict[str, Any]) -> Usage | None:
+        """Read the usage of a response; `None` where it cannot be read."""
+        try:
+            return self.read_reply(encode(body)).usage or Usage()
+        except FormatError:
+            return None
+
+
+class Stream:
+    """One answer. Feed it what the provider sends; it does no input or output of its own."""
+
+    def __init__(self, parser: Parser, assembly: Assembly) -> None:
+        self._parser = parser
+        self._assembly = assembly
+
+    @property
+    def partial(self) -> bool:
+        """True as long as something is missing: the end has not come, or an event could not be read."""
+        failure = self._assembly.failure
+        return not self._assembly.finished or (failure is not None and failure.kind == MALFORMED)
+
+    @property
+    def failure(self) -> Failed | None:
+        """The first error in the stream."""
+        return self._assembly.failure
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take bytes as they came, torn anywhere; return what is new in them."""
+        return self._assembly.take(self._parser.feed(chunk))
+
+    def close(self) -> list[Event]:
+        """End the stream. An event that only lacks its end is read; one torn in the middle is left out."""
+        return self._assembly.take([event for event in self._parser.close() if _is_whole(event.data)])
+
+    def body(self) -> bytes:
+        """Return the response as the call without streaming would have given it, as far as it arrived."""
+        return self._assembly.body()
+
+    def reply(self, *, partial_ok: bool = True) -> Reply:
+        """Return the message as the call without streaming would have given it, with usage, model and stop reason.
+
+        The messages of an answer that is not whole carry `PARTIAL` in their metadata.
+        """
+        if not self.partial:
+            return self._assembly.read_reply(self.body())
+        if not partial_ok:
+            why = self.failure.what if self.failure is not None else "its last event did not come"
+            raise FormatError(f"the answer is not whole: {why}", where="stream", remedy="send the request again")
+        reply = self._assembly.read_reply(self.body())
+        message, *more = [
+            msgspec.structs.replace(each, metadata={PARTIAL: True}) for each in (reply.message, *reply.more)
+        ]
+        return msgspec.structs.replace(reply, message=message, more=tuple(more))
+
+
+def _is_whole(data: bytes) -> bool:
+    if data == DONE:
+        return True
+    try:
+        any_decoder.decode(data)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def names() -> tuple[str, ...]:
-    """The formats whose streams are known."""
-    return tuple(_STREAMS)
+    """Return the formats whose streams are known."""
+    return tuple(_assemblies())
 
 
 def stream(format: str, *, limit: int = MAX_EVENT_BYTES) -> Stream:
-    """A new stream of this format; `limit` is the size in bytes that one event may have."""
-    found = _STREAMS.get(providers.ALIASES.get(format, format))
-    if found is None:
-        raise NotFoundError(f"no streams of format {format!r}", remedy=f"use one of {', '.join(_STREAMS)}")
-    return Stream(found.parser(limit), found.assembly(), found.read_reply)
+    """Return a new stream of this format; `limit` is the size in bytes that one event may have."""
+    assemblies = _assemblies()
+    assembly = assemblies.get(providers.ALIASES.get(format, format))
+    if assembly is None:
+        raise NotFoundError(f"no streams of format {format!r}", remedy=f"use one of {', '.join(assemblies)}")
+    return Stream(assembly.parser(limit), assembly())
+
+
+@cache
+def _assemblies() -> dict[str, type[Assembly]]:
+    """Return the assembly of each format; their modules import this one."""
+    from windowsill.providers.anthropic.stream import AnthropicAssembly  # noqa: PLC0415
+    from windowsill.providers.gemini.stream import GeminiAssembly  # noqa: PLC0415
+    from windowsill.providers.openai_chat.stream import DeepSeekAssembly, OpenAIAssembly  # noqa: PLC0415
+    from windowsill.providers.openai_responses.stream import ResponsesAssembly  # noqa: PLC0415
+
+    every = (AnthropicAssembly, DeepSeekAssembly, GeminiAssembly, OpenAIAssembly, ResponsesAssembly)
+    return {each.format: each for each in every}
+
+
+# Values that arrive in pieces: kept apart while they come, joined once
+
+
+class Pieces(list[str]):
+    """Text that may still grow."""
+
+
+def joined(pieces: list[str]) -> str:
+    """Return the text of all pieces; a character torn into halves (two escapes in two events) is made whole."""
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _with_whole_characters(text)
+    return text
+
+
+def settle(value: Any) -> Any:
+    """Return a value with its pieces joined, as JSON has it."""
+    if isinstance(value, Pieces):
+        return joined(value)
+    if isinstance(value, str):
+        return joined([value])
+    if isinstance(value, dict):
+        return {joined([key]): settle(each) for key, each in value.items()}
+    return [settle(each) for each in value] if isinstance(value, list) else value
+
+
+def grow(into: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Add what arrived to what is there: text and lists get longer, objects are merged, anything else is replaced."""
+    for key, value in fields.items():
+        old = into.get(key)
+        if isinstance(value, str) and key not in REPLACED:
+            into[key] = _longer(old, value)
+        elif isinstance(value, list):
+            into[key] = items = _items(old)
+            for each in value:
+                _add(items, each)
+        elif isinstance(value, dict):
+            into[key] = inner = old if isinstance(old, dict) else {}
+            grow(inner, value)
+        elif value is not None or key not in into:
+            into[key] = value
+
+
+def _longer(old: Any, text: str) -> Any:
+    if isinstance(old, Pieces):
+        old.append(text)
+        return old
+    if isinstance(old, dict) and not text:
+        return old
+    if isinstance(old, list):
+        _add(old, {"type": "text", "text": text})
+        return old
+    return Pieces([old, text] if isinstance(old, str) else [text])
+
+
+def _items(old: Any) -> list[Any]:
+    """Return the list that grows; text that was there before becomes its first part."""
+    if isinstance(old, Pieces):
+        return [{"type": "text", "text": old}] if any(old) else []
+    return old if isinstance(old, list) else []
+
+
+def _add(items: list[Any], item: Any) -> None:
+    """Add one more item, or more of the last one, which then has the same index and type."""
+    last = items[-1] if items else None
+    if isinstance(item, dict) and isinstance(last, dict) and _continues(last, item):
+        grow(last, item)
+    elif isinstance(item, dict):
+        items.append({})
+        grow(items[-1], item)
+    else:
+        items.append(item)
+
+
+def _continues(last: dict[str, Any], item: dict[str, Any]) -> bool:
+    may = "index" in item or item.keys() == {"type", "text"}
+    return may and last.get("type") == item.get("type") and last.get("index") == item.get("index")
+
+
+# Lenient JSON
+
+
+def lenient(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> T | None:
+    """Decode what other readers of JSON take too (half a surrogate pair, broken UTF-8); `None` when nothing helps."""
+    try:
+        return decoder.decode(data)
+    except UNREADABLE:
+        pass
+    try:
+        text = json.dumps(json.loads(str(bytes(data), "utf-8", "replace")), ensure_ascii=False)
+        return decoder.decode(_with_whole_characters(text).encode())
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def raw_fields(data: bytes | msgspec.Raw, *path: str) -> Fields | None:
+    """Decode the object at this path, its values as bytes; `None` where there is none."""
+    fields = lenient(fields_decoder, data)
+    for key in path:
+        fields = None if fields is None or key not in fields else lenient(fields_decoder, fields[key])
+    return fields
+
+
+def loose(data: bytes) -> dict[str, Any] | None:
+    """Decode an object, halves of surrogate pairs kept for their other half; `None` when it is not one."""
+    value = loose_value(data)
+    return value if isinstance(value, dict) else None
+
+
+def loose_value(data: bytes) -> Any:
+    """Decode any value like `loose`; `None` when it cannot be read."""
+    try:
+        return any_decoder.decode(data)
+    except UNREADABLE:
+        pass
+    try:
+        return json.loads(str(data, "utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def text_of(value: Any) -> str:
+    """Return a text as it is; anything else as no text."""
+    return value if isinstance(value, str) else ""
+
+
+def _with_whole_characters(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -14,9 +14,9 @@ from windowsill.errors import FormatError, UnknownModelError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
 from windowsill.models import find
 from windowsill.providers import ProviderSpec
-from windowsill.providers.events import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
 from windowsill.providers.faults import ModelError, reported_error
 from windowsill.providers.gemini.tools import camel
+from windowsill.providers.stream import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
 from windowsill.providers.wire import Fields, any_decoder, decode, encode, fields_decoder, join_body, take_out
 
 NO_NAME = "unknown"

@@ -19,9 +19,9 @@ from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.models import find
 from windowsill.providers import stream as streaming
 from windowsill.providers.endpoints import Endpoint, endpoint
-from windowsill.providers.events import MALFORMED, Event, Failed
 from windowsill.providers.faults import ModelError, from_report, reported_error
 from windowsill.providers.http import BrokenOffError, HttpClient, Post, RetryPolicy
+from windowsill.providers.stream import MALFORMED, Event, Failed
 
 if TYPE_CHECKING:
     import httpx2
