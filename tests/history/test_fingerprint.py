@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from support.conversations import result, sound_anthropic, text_block, thinking, use
 from windowsill import providers
-from windowsill.history.fingerprint import START, chain, thread
+from windowsill.history.fingerprint import START, chain, follow, said
 
 pytestmark = pytest.mark.unit
 
@@ -121,7 +121,7 @@ def thread_of(messages, format="anthropic"):
     """The fingerprint of a conversation as a client may send it again."""
     link = START
     for message in providers.read_request(messages, format=format).messages:
-        link = thread(link, message)
+        link = follow(link, message.role, said(message))
     return link
 
 

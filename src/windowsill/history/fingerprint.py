@@ -25,18 +25,13 @@ def chain(before: bytes, message: Message) -> bytes:
     return hashlib.blake2b(before + content, digest_size=16).digest()
 
 
-def thread(before: bytes, message: Message) -> bytes:
-    """The fingerprint of a conversation as its client may send it again.
+def follow(before: bytes, role: str, pieces: Sequence[bytes]) -> bytes:
+    """Return the fingerprint of a conversation, as its client may send it again, after a message of these pieces.
 
     A client gives an answer back without its reasoning, with its words joined, or in more or fewer messages than it
     came in: that is the same conversation. A leading system prompt is not part of it: programs put the time of
     day there.
     """
-    return follow(before, message.role, said(message))
-
-
-def follow(before: bytes, role: str, pieces: Sequence[bytes]) -> bytes:
-    """The fingerprint of a conversation after a message of this role that says these pieces."""
     if role == "system" and before == START:
         return before
     for piece in pieces:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from windowsill.budget import Budget
 from windowsill.history.view import Item, View
-from windowsill.messages import Text
 from windowsill.strategies import (
     Plan,
     SummaryStrategy,
@@ -26,22 +25,7 @@ from windowsill.strategies import (
     tokens_freed,
     units_after_task,
 )
-
-DECISIONS = (
-    "decided",
-    "agreed",
-    "will do",
-    "let's",
-    "plan is",
-    "we will",
-    "we'll",
-    "決定",
-    "決めま",
-    "決まり",
-    "合意",
-    "方針",
-)
-"""Words that tell a decision or a commitment."""
+from windowsill.strategies.scoring import DECISIONS, plain
 
 
 class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +40,7 @@ class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields
     share: float = 0.5
     """Of the messages that may go, the share that a truncation takes at least, oldest first."""
     decisions: tuple[str, ...] = DECISIONS
-    """Words that tell a decision: a truncation leaves messages that hold one."""
+    """Phrases that tell a decision: a truncation leaves messages that hold one."""
 
     name = "condense"
 
@@ -116,11 +100,5 @@ class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether a truncation leaves the items of a unit where they are."""
         if any(item.calls or item.results or "important" in item.marks for item in items):
             return True
-        words = (
-            block.text.casefold()
-            for item in items
-            if not item.fold
-            for block in view.read(item).blocks
-            if isinstance(block, Text)
-        )
-        return any(word.casefold() in text for text in words for word in self.decisions)
+        texts = [plain(view.read(item).text) for item in items if not item.fold]
+        return any(plain(phrase) in text for text in texts for phrase in self.decisions)

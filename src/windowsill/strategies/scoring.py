@@ -75,10 +75,10 @@ APPROVALS = ("duck_call", "agent_call", "approval", "承認", "許可", "エー�
 """Approvals, and calls from one agent to another."""
 
 DECISIONS = (
-    *("we will", "we should", "we must", "we decided to", "we agreed to", "let's", "the plan is", "we'll"),
-    *("ことにし", "ことに決", "決定", "決めました", "合意", "方針は", "しましょう"),
+    *("we will", "we'll", "we should", "we must", "will do", "decided", "agreed", "let's", "plan is"),
+    *("ことにし", "ことに決", "決定", "決めま", "決まり", "合意", "方針", "しましょう"),
 )
-"""Phrases that commit somebody to something."""
+"""Phrases that commit somebody to something: for every strategy that leaves decisions where they are."""
 
 _STOP_WORDS = frozenset(
     (
