@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from support.conversations import result, sound_anthropic, text_block, thinking, use
 from windowsill import providers
-from windowsill.history.fingerprint import START, chain, follow, said
+from windowsill.history.fingerprint import START, extend, extend_exactly, pieces
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ def chain_of(messages, format="anthropic"):
     """The chain of a list of native messages, or of its JSON."""
     link = START
     for message in providers.read_request(messages, format=format).messages:
-        link = chain(link, message)
+        link = extend_exactly(link, message)
     return link
 
 
@@ -121,7 +121,7 @@ def thread_of(messages, format="anthropic"):
     """The fingerprint of a conversation as a client may send it again."""
     link = START
     for message in providers.read_request(messages, format=format).messages:
-        link = follow(link, message.role, said(message))
+        link = extend(link, message.role, pieces(message))
     return link
 
 

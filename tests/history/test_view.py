@@ -222,9 +222,9 @@ def test_a_splice_shows_again_what_was_covered():
 
 def test_a_view_that_becomes_another_stays_the_object_that_others_hold():
     """Items, weight and place are the other's."""
-    view, other = view_of(3), View(SCALE, unread, [message(9)], at=9, thread=b"thread")
+    view, other = view_of(3), View(SCALE, unread, [message(9)], at=9, conversation_hash=b"thread")
     view.become(other)
-    assert (ids(view), view.weight, view.at, view.thread) == (["m9"], heavy(9), 9, b"thread")
+    assert (ids(view), view.weight, view.at, view.conversation_hash) == (["m9"], heavy(9), 9, b"thread")
 
 
 def test_another_scale_counts_again_what_another_vocabulary_counted():
@@ -290,7 +290,7 @@ def test_a_view_is_built_from_its_entries():
     view = built(journal({}, {}, "a call", {}, fold(run(2, 4, hides=2)), {}, Marking(6, "m6", add=("pinned",))))
     assert ids(view) == ["m1", "f5:0", "m6"]
     assert view.items[-1].pinned
-    assert (view.at, view.thread) == (7, b"6")
+    assert (view.at, view.conversation_hash) == (7, b"6")
     assert view.weight == weighed(view)
 
 

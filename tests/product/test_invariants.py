@@ -283,7 +283,7 @@ class Conversation(RuleBasedStateMachine):
             msgspec.to_builtins(item) for item in fresh.items
         ]
         assert fresh.weight == self.session.view.weight
-        assert fresh.changes == self.session.view.changes
+        assert fresh.edits_of_past == self.session.view.edits_of_past
 
     @invariant()
     def the_journal_is_whole(self):

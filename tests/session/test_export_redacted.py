@@ -110,7 +110,7 @@ def test_fingerprints_are_of_what_is_left(store):
         said = [message for message in copy.messages() if "windowsill" not in message.metadata]
     with Session.open("s", model="claude-opus-4-6", store=fresh) as session:
         session.extend(said)
-        assert session.view.thread == copy.view.thread
+        assert session.view.conversation_hash == copy.view.conversation_hash
 
 
 def test_weights_are_counted_again():
@@ -135,8 +135,8 @@ def test_reasoning_stays_bound_to_its_system_prompt():
     import_session(target, exported(place))
     with Session.open("s", store=target) as copy:
         (call,) = (call_meta(copy.journal.find(call.id, "call").meta) for call in copy.calls)
-        assert copy.items()[-1].terms == call.terms
-        assert copy.items()[-1].terms != session.items()[-1].terms
+        assert copy.items()[-1].prompt_hash == call.prompt_hash
+        assert copy.items()[-1].prompt_hash != session.items()[-1].prompt_hash
 
 
 def test_session_without_secrets_is_exported_exactly():

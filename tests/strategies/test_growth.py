@@ -46,7 +46,7 @@ def steps():
 
 def anew(view):
     """The same view, of which nothing is known yet."""
-    return View(view.scale, view.read, list(view.items), at=view.at, thread=view.thread)
+    return View(view.scale, view.read, list(view.items), at=view.at, conversation_hash=view.conversation_hash)
 
 
 def budget_of(view):

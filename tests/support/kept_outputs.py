@@ -47,7 +47,12 @@ def say(store: Store, *results: tuple[Block, ...], session: str = "s", refs: tup
     info = store.info(session)
     last = store.read(session, info.version, info.version)
     meta = MessageMeta(
-        role="user", weight=Weight(), counter="", format=NEUTRAL, thread=b"", **({"refs": refs} if refs else {})
+        role="user",
+        weight=Weight(),
+        counter="",
+        format=NEUTRAL,
+        conversation_hash=b"",
+        **({"refs": refs} if refs else {}),
     )
     entry = seal(
         seq=info.version + 1,

@@ -367,7 +367,7 @@ class Composer:
             return [f"recall failed: {error}"]
         if found is None:
             return []
-        write(self.journal, [found.message], None, steady=view.thread)
+        write(self.journal, [found.message], None, steady=view.conversation_hash)
         return [f"recall: {found.lines} hidden lines brought back"]
 
     # Fitting

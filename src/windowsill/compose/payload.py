@@ -13,7 +13,7 @@ from windowsill import providers
 from windowsill.budget import Budget
 from windowsill.compose.prompt_cache import Breakpoints
 from windowsill.compose.render import Rendered, Rendering, shows_refs
-from windowsill.history.head import terms
+from windowsill.history.head import prompt_hash
 from windowsill.history.repair import Repair
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Tool, text_length
@@ -102,7 +102,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def prompt_hash(self) -> bytes:
         """The fingerprint of the system prompt and the tools."""
-        return terms(self.parts.ids)
+        return prompt_hash(self.parts.ids)
 
     @property
     def shows_refs(self) -> bool:

@@ -63,7 +63,7 @@ class Rendering:
         """What the model demands beyond the format."""
         self.refs = refs
         """Whether refs of outputs are shown: only where the tool that reads them is offered."""
-        self._terms = b""
+        self._prompt_hash = b""
         self._forget()
 
     def _forget(self) -> None:
@@ -78,10 +78,10 @@ class Rendering:
         self._used: set[str] = set()
         self._tail = _Part(0, 0)
 
-    def render(self, view: View, terms: bytes = b"") -> Rendered:
+    def render(self, view: View, prompt_hash: bytes = b"") -> Rendered:
         """The view as it is now, for a request with this system prompt and these tools."""
-        if self.demands.bound_reasoning and terms != self._terms:
-            self._terms, self._edits = terms, -1
+        if self.demands.bound_reasoning and prompt_hash != self._prompt_hash:
+            self._prompt_hash, self._edits = prompt_hash, -1
         if self._edits != view.edits or self._done == self._start:
             self._begin(view)
         boundaries = self._boundaries(view.items)
@@ -135,7 +135,7 @@ class Rendering:
         if item.role != "assistant":
             return message
         unwanted = self.demands.no_reasoning and self.format.name == CHAT
-        if not unwanted and not (self.demands.bound_reasoning and view.is_uprooted(item, self._terms)):
+        if not unwanted and not (self.demands.bound_reasoning and view.edited_before(item, self._prompt_hash)):
             return message
         kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
         return (

@@ -89,7 +89,7 @@ class StateMessages:
         def note(draft: Draft, entries: list[Entry]) -> None:
             self._state.tell(draft, told(entries[0].seq))
 
-        write(self._ledger, [message], None, steady=self._ledger.view.thread, also=note)
+        write(self._ledger, [message], None, steady=self._ledger.view.conversation_hash, also=note)
         self._known = None
 
 

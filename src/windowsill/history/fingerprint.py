@@ -19,14 +19,14 @@ START = b""
 """The fingerprint before any message."""
 
 
-def chain(before: bytes, message: Message) -> bytes:
-    """The fingerprint of everything up to and including `message`."""
+def extend_exactly(before: bytes, message: Message) -> bytes:
+    """Return the fingerprint of everything up to and including `message`, ids and reasoning included."""
     content = msgspec.msgpack.encode([message.role, [_content(block) for block in message.blocks]])
     return hashlib.blake2b(before + content, digest_size=16).digest()
 
 
-def follow(before: bytes, role: str, pieces: Sequence[bytes]) -> bytes:
-    """Return the fingerprint of a conversation, as its client may send it again, after a message of these pieces.
+def extend(before: bytes, role: str, parts: Sequence[bytes]) -> bytes:
+    """Return the fingerprint of a conversation, as its client may send it again, after a message of these parts.
 
     A client gives an answer back without its reasoning, with its words joined, or in more or fewer messages than it
     came in: that is the same conversation. A leading system prompt is not part of it: programs put the time of
@@ -34,33 +34,33 @@ def follow(before: bytes, role: str, pieces: Sequence[bytes]) -> bytes:
     """
     if role == "system" and before == START:
         return before
-    for piece in pieces:
-        before = hashlib.blake2b(before + piece, digest_size=16).digest()
+    for part in parts:
+        before = hashlib.blake2b(before + part, digest_size=16).digest()
     return before
 
 
-def gist(pieces: Sequence[bytes]) -> bytes:
-    """The fingerprint of a message by itself; empty when it says nothing."""
-    return hashlib.blake2b(b"".join(pieces), digest_size=16).digest() if pieces else b""
+def of_message(parts: Sequence[bytes]) -> bytes:
+    """Return the fingerprint of a message by itself from its pieces; empty when it has none."""
+    return hashlib.blake2b(b"".join(parts), digest_size=16).digest() if parts else b""
 
 
-def said(message: Message) -> tuple[bytes, ...]:
-    """What a message says, a fingerprint for each piece: its words, then whatever else it holds."""
+def pieces(message: Message) -> tuple[bytes, ...]:
+    """Return a fingerprint of each piece of a message: its words, then whatever else it holds."""
     words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
-    pieces: list[list[Any]] = [["text", words]] if words else []
+    found: list[list[Any]] = [["text", words]] if words else []
     for block in message.blocks:
         match block:
             case Text() | Reasoning():
                 pass
             case ToolUse():
-                pieces.append(["call", _given(block.id), block.name, _plain(block.arguments)])
+                found.append(["call", _given(block.id), block.name, _plain(block.arguments)])
             case ToolResult():
                 content = [_content(inner) for inner in block.content]
-                pieces.append(["result", _given(block.tool_use_id), block.is_error, content])
+                found.append(["result", _given(block.tool_use_id), block.is_error, content])
             case _:
-                pieces.append(_content(block))
+                found.append(_content(block))
     return tuple(
-        hashlib.blake2b(msgspec.msgpack.encode([message.role, piece]), digest_size=16).digest() for piece in pieces
+        hashlib.blake2b(msgspec.msgpack.encode([message.role, each]), digest_size=16).digest() for each in found
     )
 
 

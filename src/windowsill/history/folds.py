@@ -130,33 +130,37 @@ def unpack_stand_ins(body: bytes) -> tuple[Message | None, ...]:
     return _stand_ins(body)
 
 
-class Change(msgspec.Struct, frozen=True, array_like=True):
-    """Messages between these two entries were said with another past."""
+class PastEdit(msgspec.Struct, frozen=True, array_like=True):
+    """An edit of the history before the messages between these two entries.
+
+    Some models take their signed reasoning back only with the past it was written after. A fold edits the past of what
+    was said before it was made; removing it gives that past back, and edits that of what was said while it applied.
+    """
 
     after: int
     before: int
 
 
-def made(seq: int, fold: Fold) -> list[Change]:
-    """What a fold made at `seq` changes, while it applies."""
-    return [Change(span.first if isinstance(span, MessageSpan) else span.message, seq) for span in fold.spans]
+def edits_by(seq: int, fold: Fold) -> list[PastEdit]:
+    """Return the edits of a fold made at `seq`, while it applies."""
+    return [PastEdit(span.first if isinstance(span, MessageSpan) else span.message, seq) for span in fold.spans]
 
 
-def changes(folds: Mapping[int, Fold], undone: Mapping[int, Unfold]) -> tuple[Change, ...]:
-    """All changes that the folds and unfolds of a path (by entry number) leave behind."""
+def edits_of_past(folds: Mapping[int, Fold], undone: Mapping[int, Unfold]) -> tuple[PastEdit, ...]:
+    """Return the edits that the folds and unfolds of a path (by entry number) leave behind."""
     removed = {(each.fold, number): seq for seq, each in undone.items() for number in each.spans}
     found = []
     for seq, fold in folds.items():
-        for number, change in enumerate(made(seq, fold)):
+        for number, edit in enumerate(edits_by(seq, fold)):
             gone = removed.get((seq, number))
-            found.append(change if gone is None else Change(seq, gone))
-    return widest(found)
+            found.append(edit if gone is None else PastEdit(seq, gone))
+    return without_nested(found)
 
 
-def widest(found: Iterable[Change]) -> tuple[Change, ...]:
-    """Without those that lie within another: folds widen each other, so few are left."""
-    kept: list[Change] = []
-    for change in sorted(set(found), key=lambda each: (each.after, -each.before)):
-        if not kept or change.before > kept[-1].before:
-            kept.append(change)
+def without_nested(found: Iterable[PastEdit]) -> tuple[PastEdit, ...]:
+    """Leave out edits that lie within another: folds widen each other, so few are left."""
+    kept: list[PastEdit] = []
+    for edit in sorted(set(found), key=lambda each: (each.after, -each.before)):
+        if not kept or edit.before > kept[-1].before:
+            kept.append(edit)
     return tuple(kept)

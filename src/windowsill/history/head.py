@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from windowsill.history import fingerprint
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
-from windowsill.history.fingerprint import follow, gist, said
-from windowsill.history.folds import Change, Fold, Proposal, Unfold, pack_stand_ins
+from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
 from windowsill.history.marker import own_words
 from windowsill.history.view import Item, Marking, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
 from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Reasoning, ToolResult
@@ -52,12 +52,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What its model demanded of the messages."""
 
     @property
-    def terms(self) -> bytes:
+    def prompt_hash(self) -> bytes:
         """The fingerprint of its system prompt and tools."""
-        return terms(self.blobs)
+        return prompt_hash(self.blobs)
 
 
-def terms(blobs: Mapping[str, str]) -> bytes:
+def prompt_hash(blobs: Mapping[str, str]) -> bytes:
     """The fingerprint of the system prompt and the tools among the parts of a request."""
     named = "/".join(blobs.get(name, "") for name in ("system", "tools"))
     return hashlib.blake2b(named.encode(), digest_size=8).digest()
@@ -75,10 +75,10 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     """A view as it is stored, so that a session opens without reading its past."""
 
     items: list[Item]
-    thread: bytes
+    conversation_hash: bytes
     sent: bool = False
-    changes: tuple[Change, ...] = ()
-    terms: bytes = b""
+    edits_of_past: tuple[PastEdit, ...] = ()
+    prompt_hash: bytes = b""
     restored: tuple[tuple[int, int], ...] = ()
 
 
@@ -95,8 +95,8 @@ class Head:
         self.hash = hash
         self.sent = False
         """A request was composed since the last message."""
-        self.terms = b""
-        """The terms of the last request."""
+        self.prompt_hash = b""
+        """The prompt_hash of the last request."""
 
     def draft(self, at: float) -> Draft:
         """Begin a batch of entries that builds on this head."""
@@ -108,11 +108,11 @@ class Head:
         if entry.kind == "message":
             meta = meta if meta is not None else message_meta(entry.meta)
             view.add(item_of(entry, meta))
-            view.thread = meta.thread
+            view.conversation_hash = meta.conversation_hash
             self.sent = False
         elif entry.kind == "call":
             self.sent = True
-            self.terms = call_meta(entry.meta).terms
+            self.prompt_hash = call_meta(entry.meta).prompt_hash
         elif entry.kind == "fold":
             view.fold(entry.seq, entry.id, fold_meta(entry.meta))
         elif entry.kind == "mark":
@@ -124,16 +124,18 @@ class Head:
         """The view, to be stored."""
         view = self.view
         restored = tuple(sorted(view.restored))
-        return _pack(Snapshot(view.items, view.thread, self.sent, view.changes, self.terms, restored))
+        return _pack(
+            Snapshot(view.items, view.conversation_hash, self.sent, view.edits_of_past, self.prompt_hash, restored)
+        )
 
     @staticmethod
     def from_snapshot(data: bytes, entry: Entry, scale: Scale, read: Callable[[Item], Message]) -> Head:
         """Return the head at `entry`, from what `snapshot` gave there."""
         shot = msgspec.msgpack.decode(data, type=Snapshot)
-        view = View(scale, read, shot.items, at=entry.seq, thread=shot.thread)
+        view = View(scale, read, shot.items, at=entry.seq, conversation_hash=shot.conversation_hash)
         history = Head(view, version=entry.seq, hash=entry.hash)
-        history.sent, history.terms = shot.sent, shot.terms
-        history.view.changes, history.view.restored = shot.changes, frozenset(shot.restored)
+        history.sent, history.prompt_hash = shot.sent, shot.prompt_hash
+        history.view.edits_of_past, history.view.restored = shot.edits_of_past, frozenset(shot.restored)
         return history
 
 
@@ -153,17 +155,17 @@ class Draft:
         self._seq = history.version
         self._parent = history.version
         self._hash = history.hash
-        self._thread = history.view.thread
+        self._conversation_hash = history.view.conversation_hash
         self._sent = history.sent
-        self._terms = history.terms
+        self._prompt_hash = history.prompt_hash
 
     def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
         """A message was added; `thin` takes out of its body what an earlier one holds already."""
         ours = ORIGIN in message.metadata
-        pieces = said(message)
+        pieces = fingerprint.pieces(message)
         if not ours:
             # What Windowsill puts in is not in the list that a client sends again.
-            self._thread = follow(self._thread, message.role, pieces)
+            self._conversation_hash = fingerprint.extend(self._conversation_hash, message.role, pieces)
         calls = message.calls
         intact = message.raw is not None and not message.edited
         body = message.raw if message.raw is not None and intact else pack_message(message)
@@ -174,7 +176,7 @@ class Draft:
             weight=weight,
             counter=counter,
             format=message.format if intact else NEUTRAL,
-            thread=self._thread,
+            conversation_hash=self._conversation_hash,
             calls=tuple(call.id for call in calls),
             tools=tuple(call.name for call in calls),
             results=tuple(result.tool_use_id for result in results),
@@ -183,8 +185,8 @@ class Draft:
             own=not ours and bool(own_words(message)),
             metadata=message.metadata,
             leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
-            gist=gist(pieces),
-            terms=self._terms if any(isinstance(block, Reasoning) for block in message.blocks) else b"",
+            fingerprint=fingerprint.of_message(pieces),
+            prompt_hash=self._prompt_hash if any(isinstance(block, Reasoning) for block in message.blocks) else b"",
             same=same,
             refs=_refs(results),
         )
@@ -221,7 +223,7 @@ class Draft:
     def call(self, call: Call) -> Entry:
         """A request was composed. The next message of this draft comes after it was sent."""
         self._sent = True
-        self._terms = call.terms
+        self._prompt_hash = call.prompt_hash
         return self._seal("call", _pack(call))
 
     def record(self, kind: Kind, value: Any, body: bytes = b"") -> Entry:

@@ -15,7 +15,17 @@ import msgspec
 from windowsill.errors import FoldError
 from windowsill.history.entries import ROOT, Entry, Same, reader
 from windowsill.history.fingerprint import START
-from windowsill.history.folds import BlockSpan, Change, Fold, MessageSpan, Span, Unfold, changes, made, widest
+from windowsill.history.folds import (
+    BlockSpan,
+    Fold,
+    MessageSpan,
+    PastEdit,
+    Span,
+    Unfold,
+    edits_by,
+    edits_of_past,
+    without_nested,
+)
 from windowsill.messages import Mark, Message, OutputRef, Role
 from windowsill.tokens import Scale, Weight
 
@@ -27,7 +37,7 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     weight: Weight
     counter: str
     format: str
-    thread: bytes
+    conversation_hash: bytes
     calls: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     """The names of the tools called."""
@@ -40,10 +50,10 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     metadata: dict[str, Any] = {}
     leads: bool = False
     """Nothing but reasoning: it belongs to the message after it, where reasoning is a message of its own."""
-    gist: bytes = b""
+    fingerprint: bytes = b""
     """The fingerprint of what it says by itself, whatever stands before it."""
-    terms: bytes = b""
-    """The system prompt and tools under which its reasoning was written, as `Call.terms` gives them."""
+    prompt_hash: bytes = b""
+    """The system prompt and tools under which its reasoning was written, as `Call.prompt_hash` gives them."""
     same: tuple[Same, ...] = ()
     """What was left out of the stored body, in order."""
     refs: tuple[OutputRef | None, ...] = ()
@@ -90,7 +100,7 @@ class Item(msgspec.Struct, array_like=True):
     cuts: tuple[Cut, ...] = ()
     facts: dict[str, Any] = {}
     leads: bool = False
-    terms: bytes = b""
+    prompt_hash: bytes = b""
 
     @property
     def pinned(self) -> bool:
@@ -108,18 +118,18 @@ class View:
         items: list[Item] | None = None,
         *,
         at: int = ROOT,
-        thread: bytes = START,
+        conversation_hash: bytes = START,
     ) -> None:
         self.scale = scale
         self.read = read
         """Gives the message an item shows, replaced blocks included; read from the store when it is not in memory."""
         self.items = items if items is not None else []
         self.at = at
-        self.thread = thread
+        self.conversation_hash = conversation_hash
         self.weight = sum_weights(item.weight for item in self.items)
         self.edits = 0
         """Counts every change that was not an addition at the end: what a renderer's memory depends on."""
-        self.changes: tuple[Change, ...] = ()
+        self.edits_of_past: tuple[PastEdit, ...] = ()
         """Edits of the past that visible messages were said before."""
         self.restored: frozenset[tuple[int, int]] = frozenset()
         """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time."""
@@ -201,18 +211,18 @@ class View:
         self.items.append(item)
         self.weight = self.weight + item.weight
 
-    def is_uprooted(self, item: Item, terms: bytes = b"") -> bool:
-        """Whether what stands before a message is no longer what it was when the message was said.
+    def edited_before(self, item: Item, prompt_hash: bytes = b"") -> bool:
+        """Tell whether a fold edited the history before this message, so that its signed reasoning is invalid.
 
-        `terms` are those of the request that it would be part of.
+        So is reasoning that was written under another system prompt or other tools than the request has.
         """
-        if item.terms and terms and item.terms != terms:
+        if item.prompt_hash and prompt_hash and item.prompt_hash != prompt_hash:
             return True
-        return any(change.after < item.seq < change.before for change in self.changes)
+        return any(edit.after < item.seq < edit.before for edit in self.edits_of_past)
 
     def fold(self, seq: int, id: str, fold: Fold) -> None:
         """Apply a fold; `FoldError` when one of its runs does not begin and end where items do."""
-        self.changes = widest([*self.changes, *made(seq, fold)])
+        self.edits_of_past = without_nested([*self.edits_of_past, *edits_by(seq, fold)])
         for number, span in enumerate(fold.spans):
             if isinstance(span, MessageSpan):
                 self.hide(seq, id, number, span)
@@ -270,8 +280,13 @@ class View:
 
     def become(self, other: View) -> None:
         """Show what another view shows, and stay the object that others hold."""
-        self.items, self.weight, self.at, self.thread = other.items, other.weight, other.at, other.thread
-        self.changes, self.restored = other.changes, other.restored
+        self.items, self.weight, self.at, self.conversation_hash = (
+            other.items,
+            other.weight,
+            other.at,
+            other.conversation_hash,
+        )
+        self.edits_of_past, self.restored = other.edits_of_past, other.restored
         self.edits += 1
 
     def copy(self) -> View:
@@ -342,7 +357,7 @@ def item_of(entry: Entry, meta: MessageMeta) -> Item:
         sent=meta.sent,
         own=meta.own,
         leads=meta.leads,
-        terms=meta.terms,
+        prompt_hash=meta.prompt_hash,
     )
 
 
@@ -374,14 +389,14 @@ def build(
         if first <= entry.seq and (last is None or entry.seq <= last):
             meta = message_meta(entry.meta)
             view.items.append(item_of(entry, meta))
-            view.thread = meta.thread
+            view.conversation_hash = meta.conversation_hash
     view.weight = sum_weights(item.weight for item in view.items)
     for entry in by_kind["mark"]:
         view.mark(marking_meta(entry.meta))
     undone = {entry.seq: unfold_meta(entry.meta) for entry in by_kind["unfold"]}
     removed = {(each.fold, span) for each in undone.values() for span in each.spans}
     folds = {entry.seq: fold_meta(entry.meta) for entry in by_kind["fold"]}
-    view.changes = changes(folds, undone)
+    view.edits_of_past = edits_of_past(folds, undone)
     view.restored = restored(folds[seq].spans[number] for seq, number in removed if seq in folds)
     # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
     for entry in by_kind["fold"]:

@@ -111,7 +111,7 @@ class JournalWriter(JournalReader):
                     raise
                 time.sleep(FIRST_PAUSE * 2**attempt)
                 self.refresh()
-                if steady is not None and self.view.thread != steady:
+                if steady is not None and self.view.conversation_hash != steady:
                     raise
                 continue
             self._stored.update(self._blobs)
@@ -142,7 +142,7 @@ class JournalWriter(JournalReader):
     def copy(self) -> Head:
         """A history to try things on."""
         copy = Head(self.view.copy(), version=self.history.version, hash=self.history.hash)
-        copy.sent, copy.terms = self.history.sent, self.history.terms
+        copy.sent, copy.prompt_hash = self.history.sent, self.history.prompt_hash
         return copy
 
     def at(self, seq: int) -> Head:

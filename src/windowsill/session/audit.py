@@ -193,7 +193,7 @@ def request_of(ledger: JournalWriter, call: Call) -> bytes:
     view = ledger.at(call.at).view
     return build_body(
         format,
-        Rendering(format, call.demands, refs=shows_refs(tools)).render(view, call.terms),
+        Rendering(format, call.demands, refs=shows_refs(tools)).render(view, call.prompt_hash),
         system=system,
         tools=tools,
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},

@@ -10,7 +10,16 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, on_path, within
-from windowsill.history.folds import BlockSpan, Change, Fold, MessageSpan, Proposal, StandIn, changes, unpack_stand_ins
+from windowsill.history.folds import (
+    BlockSpan,
+    Fold,
+    MessageSpan,
+    PastEdit,
+    Proposal,
+    StandIn,
+    edits_of_past,
+    unpack_stand_ins,
+)
 from windowsill.history.head import Draft, Head, rewind_meta
 from windowsill.history.units import units
 from windowsill.history.view import View, build, fold_meta, message_meta, restored, unfold_meta
@@ -112,7 +121,7 @@ def _shown_again(ledger: JournalWriter, entry: Entry, fold: Fold, numbers: Seque
     """The history with spans of a fold removed, and then the rest of a batch applied."""
     after = ledger.copy()
     undone = next(written for written in entries if written.kind == "unfold")
-    after.view.changes = _changes_with(ledger, undone)
+    after.view.edits_of_past = _edits_with(ledger, undone)
     after.view.restored |= restored(fold.spans[number] for number in numbers)
     for number in numbers:
         _show(ledger, after.view, entry, fold.spans[number], undone)
@@ -121,12 +130,12 @@ def _shown_again(ledger: JournalWriter, entry: Entry, fold: Fold, numbers: Seque
     return after
 
 
-def _changes_with(ledger: JournalWriter, undone: Entry) -> tuple[Change, ...]:
+def _edits_with(ledger: JournalWriter, undone: Entry) -> tuple[PastEdit, ...]:
     """What the folds of this branch change, once `undone` is written."""
     shapers = list(ledger.branch("fold", "unfold"))
     folds = {entry.seq: fold_meta(entry.meta) for entry in shapers if entry.kind == "fold"}
     gone = {entry.seq: unfold_meta(entry.meta) for entry in (*shapers, undone) if entry.kind == "unfold"}
-    return changes(folds, gone)
+    return edits_of_past(folds, gone)
 
 
 def _applying(ledger: JournalWriter, fold_id: str, span: int | None) -> tuple[Entry, Fold, list[int]]:

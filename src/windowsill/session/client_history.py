@@ -12,7 +12,7 @@ from windowsill.compose.composer import Composer, Sent
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
 from windowsill.history.entries import ROOT
-from windowsill.history.fingerprint import START, follow, gist, said
+from windowsill.history.fingerprint import START, extend, of_message, pieces
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.journal.messages import again_after_conflicts, write
@@ -55,8 +55,8 @@ class ConversationIndex:
             if meta.leads or ORIGIN in meta.metadata:
                 # It says nothing a client must send again: the conversation stands at the message before it.
                 continue
-            self._places[meta.thread] = entry.seq
-            self._gists[entry.seq] = meta.gist
+            self._places[meta.conversation_hash] = entry.seq
+            self._gists[entry.seq] = meta.fingerprint
             if RESPONSE in meta.metadata:
                 self._responses[str(meta.metadata[RESPONSE])] = entry.seq
         self._read = version
@@ -64,8 +64,8 @@ class ConversationIndex:
     def links(self, messages: Sequence[Message], before: bytes = START) -> list[bytes]:
         """The fingerprint of the conversation after each message of a list."""
         links: list[bytes] = []
-        for message, pieces in zip(messages, self._said(messages), strict=True):
-            before = follow(before, message.role, pieces)
+        for message, found in zip(messages, self._said(messages), strict=True):
+            before = extend(before, message.role, found)
             links.append(before)
         return links
 
@@ -83,7 +83,7 @@ class ConversationIndex:
         Its last messages must be those that the history ends with. Before them may stand the first message of the
         history: some clients keep the task. A list with any other hole was edited, and must not be taken for trimmed.
         """
-        gists = [gist(pieces) for pieces in self._said(messages)]
+        gists = [of_message(found) for found in self._said(messages)]
         spoken = [index for index, each in enumerate(gists) if each]
         tail = self._tail(version, len(spoken))
         for count in range(len(spoken), FEWEST_SHARED - 1, -1):
@@ -108,7 +108,7 @@ class ConversationIndex:
             if message.raw is None or message.raw != raw:
                 break
             same += 1
-        self._pieces = [*self._pieces[:same], *map(said, messages[same:])]
+        self._pieces = [*self._pieces[:same], *map(pieces, messages[same:])]
         self._raws = [message.raw for message in messages]
         return self._pieces
 
@@ -258,7 +258,7 @@ class ClientHistory:
         links = self._threads.links(messages, thread)
         count, place = self._threads.find(links, thread, base)
         here = links[count - 1] if count else thread
-        if self._ledger.view.thread != here:
+        if self._ledger.view.conversation_hash != here:
             held, end = self._find_end(messages) if base == ROOT else (0, ROOT)
             if held > count:
                 # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
@@ -266,7 +266,7 @@ class ClientHistory:
             if place != self._last():
                 self._left = [self._ledger.version, *self._left][:MOST_ENDS]
                 branches.move(self._ledger, place, "a client went on from here", carry=True)
-        while count < len(messages) and messages[count].role == "assistant" and not said(messages[count]):
+        while count < len(messages) and messages[count].role == "assistant" and not pieces(messages[count]):
             # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
             count += 1
         self._add(messages[count:])
@@ -308,7 +308,7 @@ class ClientHistory:
         return self._thread_at(base), base
 
     def _thread_at(self, seq: int) -> bytes:
-        return message_meta(self._ledger.entry(seq).meta).thread
+        return message_meta(self._ledger.entry(seq).meta).conversation_hash
 
     def _add(self, messages: Sequence[Message]) -> None:
         # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.
@@ -316,7 +316,7 @@ class ClientHistory:
             message if message.raw is None else providers.get(message.format).read_message(message.raw, "")
             for message in messages
         ]
-        write(self._ledger, alone, None, steady=self._ledger.view.thread)
+        write(self._ledger, alone, None, steady=self._ledger.view.conversation_hash)
 
 
 def without_system(request: Request) -> tuple[Message | None, list[Message]]:

@@ -15,7 +15,7 @@ import msgspec
 
 from windowsill import providers
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, seal
-from windowsill.history.fingerprint import START, follow, gist, said
+from windowsill.history.fingerprint import START, extend, of_message, pieces
 from windowsill.history.folds import MessageSpan, pack_stand_ins, unpack_stand_ins
 from windowsill.history.head import call_meta
 from windowsill.history.view import fold_meta, message_meta
@@ -111,7 +111,7 @@ class Cleaning:
         clean = self._counted(body, self._renamed(_message_body(body, meta.format)))
         known: dict[str, Any] = {
             "metadata": redacted_value(meta.metadata, usual()),
-            "terms": self._terms.get(meta.terms, meta.terms),
+            "prompt_hash": self._terms.get(meta.prompt_hash, meta.prompt_hash),
             "refs": tuple(ref and _referred(ref, self._refs) for ref in meta.refs),
         }
         if clean != body or any(each.seq in self._rewritten for each in meta.same):
@@ -119,14 +119,14 @@ class Cleaning:
             kept, known["same"] = clean, ()
         before = self._threads[entry.parent]
         if clean != body or before.now != before.was:
-            pieces = said(_read(clean, meta.format, entry.id))
+            found = pieces(_read(clean, meta.format, entry.id))
             ours = ORIGIN in meta.metadata
-            known["thread"] = before.now if ours else follow(before.now, meta.role, pieces)
-            known["gist"] = gist(pieces)
+            known["conversation_hash"] = before.now if ours else extend(before.now, meta.role, found)
+            known["fingerprint"] = of_message(found)
         if clean != body:
             known["counter"] = UNCOUNTED
         new = msgspec.structs.replace(meta, **known)
-        self._threads[entry.seq] = _Thread(meta.thread, new.thread)
+        self._threads[entry.seq] = _Thread(meta.conversation_hash, new.conversation_hash)
         return (_pack(new) if new != meta else entry.meta), kept
 
     def _fold(self, meta: bytes, body: bytes) -> tuple[bytes, bytes]:
@@ -152,7 +152,7 @@ class Cleaning:
         if blobs == call.blobs:
             return meta
         new = msgspec.structs.replace(call, blobs=blobs)
-        self._terms[call.terms] = new.terms
+        self._terms[call.prompt_hash] = new.prompt_hash
         return _pack(new)
 
     def _counted(self, old: bytes, new: bytes) -> bytes:

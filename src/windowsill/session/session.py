@@ -321,7 +321,7 @@ class Session:
         state: Sequence[Change],
     ) -> list[str]:
         undo.go_to(self.journal, after, "an answer belongs here")
-        thread = self.journal.view.thread
+        thread = self.journal.view.conversation_hash
         return self._write(messages, added.usage, added.cleared, sent, steady=thread, state=state)
 
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:

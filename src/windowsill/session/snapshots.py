@@ -188,7 +188,7 @@ def fill(ledger: JournalWriter, snapshot: Snapshot) -> None:
 
     messages = list(_messages(snapshot))
     if messages:
-        write(ledger, messages, None, steady=ledger.view.thread, also=note)
+        write(ledger, messages, None, steady=ledger.view.conversation_hash, also=note)
     elif state is not None:
         ledger.commit(lambda draft: note(draft, []))
 

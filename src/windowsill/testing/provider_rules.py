@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from windowsill import tokens
-from windowsill.history.fingerprint import START, chain
+from windowsill.history.fingerprint import START, extend_exactly
 from windowsill.messages import Block, Message, Reasoning, Request, Role, Text, ToolResult, ToolUse, Usage
 from windowsill.tokens import Scale
 
@@ -188,7 +188,7 @@ def instructions(request: Request) -> bytes:
     systems += [message for message in request.messages if message.role == "system"]
     digest = START
     for system in systems:
-        digest = chain(digest, system)
+        digest = extend_exactly(digest, system)
     tools = b"".join(tool.raw or msgspec.json.encode(tool) for tool in request.tools)
     return hashlib.blake2b(digest + tools, digest_size=SIZE).digest()
 
@@ -222,7 +222,7 @@ class Past:
         if isinstance(block, Reasoning):
             self.thoughts += block.text
         else:
-            self._digest = chain(self._digest, Message(role=role, blocks=(block,)))
+            self._digest = extend_exactly(self._digest, Message(role=role, blocks=(block,)))
 
 
 VOCABULARY = "o200k_base"
@@ -249,7 +249,7 @@ class Accounting:
         with self._lock:
             for weight, content in self._steps(request):
                 total += weight
-                digest = chain(digest, content)
+                digest = extend_exactly(digest, content)
                 if digest in self._known:
                     cached = total
                 self._known[digest] = total
