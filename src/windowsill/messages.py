@@ -6,6 +6,7 @@ not changed is sent again exactly as it arrived.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -237,6 +238,18 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 def text_message(role: Role, text: str, **fields: Any) -> Message:
     """A message that holds nothing but `text`."""
     return Message(role=role, blocks=(Text(text=text),), **fields)
+
+
+def text_of(blocks: Iterable[Block]) -> str:
+    """Return the words of blocks: texts, documents and the results of tools, not reasoning, calls or pictures."""
+    found = []
+    for block in blocks:
+        match block:
+            case Text() | Document():
+                found.append(block.text)
+            case ToolResult():
+                found.append(text_of(block.content))
+    return found[0] or "" if len(found) == 1 else "\n".join([text for text in found if text])
 
 
 def text_length(blocks: tuple[Block, ...]) -> int:

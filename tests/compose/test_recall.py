@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.conversations import result, text_block, use
 from support.sessions import TASK, kept, opened, problems, turn
 from windowsill.errors import StoreError
-from windowsill.summaries.summary_frame import RECALL
+from windowsill.summaries.frame import RECALL
 
 pytestmark = pytest.mark.unit
 

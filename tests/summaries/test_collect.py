@@ -7,7 +7,7 @@ import pytest
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
 from windowsill.summaries.collect import collect
 from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task
-from windowsill.summaries.summary_frame import frame
+from windowsill.summaries.frame import frame
 
 pytestmark = pytest.mark.unit
 

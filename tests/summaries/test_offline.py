@@ -13,8 +13,8 @@ from windowsill.history.folds import Brief
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
 from windowsill.summaries import Material, Writer
 from windowsill.summaries.digest import CAPS, load, merge_stored
+from windowsill.summaries.frame import frame, unframe
 from windowsill.summaries.offline import LARGEST, Offline
-from windowsill.summaries.summary_frame import frame, unframe
 from windowsill.tokens import counter
 
 pytestmark = pytest.mark.unit

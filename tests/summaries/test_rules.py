@@ -2,7 +2,7 @@
 
 import pytest
 
-from windowsill.summaries.text import LONGEST_REQUEST, decisions, request, rules, sentences
+from windowsill.summaries.sentences import LONGEST_REQUEST, decisions, request, rules, sentences
 
 pytestmark = pytest.mark.unit
 

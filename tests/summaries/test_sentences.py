@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.summaries.text import quotes, sentences, telling
+from windowsill.summaries.sentences import quotes, sentences, telling
 
 pytestmark = pytest.mark.unit
 

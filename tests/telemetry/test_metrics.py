@@ -8,8 +8,7 @@ import pytest
 from support.telemetry import listening
 from windowsill import telemetry
 from windowsill.messages import Usage
-from windowsill.models import PriceList, find
-from windowsill.summaries.model_writer import meter
+from windowsill.models import PriceList, find, record_usage
 from windowsill.telemetry import names
 
 pytestmark = pytest.mark.unit
@@ -90,21 +89,21 @@ def test_the_cost_is_that_of_the_price_list(heard):
     """Each kind of token at its own price, in dollars."""
     listed = PriceList(input=1.0, output=10.0, cache_read=0.1, cache_write=2.0)
     model = find("acme-1", window=1_000, overrides={"acme-1": {"prices": listed}})
-    meter(USED, model)
+    record_usage(USED, model)
     (point,) = heard.points("windowsill.cost")
     assert point.value == pytest.approx((100 * 1.0 + 50 * 10.0 + 800 * 0.1 + 100 * 2.0) / 1_000_000)
 
 
 def test_where_no_price_is_known_no_cost_is_told(heard):
     """A relative price is no money."""
-    meter(USED, find("acme-2", window=1_000))
+    record_usage(USED, find("acme-2", window=1_000))
     assert heard.points("windowsill.cost") == []
     assert len(heard.points("windowsill.cache.hit_ratio")) == 1
 
 
 def test_a_model_that_nobody_knows_is_counted_without_its_cost(heard):
     """By the name it was asked under."""
-    meter(USED, "nobody-knows-this-one", "openai")
+    record_usage(USED, "nobody-knows-this-one", "openai")
     (point,) = heard.points("windowsill.cache.hit_ratio")
     assert point.attributes["gen_ai.request.model"] == "nobody-knows-this-one"
     assert heard.points("windowsill.cost") == []

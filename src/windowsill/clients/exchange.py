@@ -11,12 +11,11 @@ from windowsill import providers, telemetry
 from windowsill.clients.routes import Route
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError, log
 from windowsill.messages import Message, Reply, Request
-from windowsill.models import wants_reasoning
+from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.providers import stream as streaming
 from windowsill.session import Session
 from windowsill.session.client_history import PREVIOUS, RESPONSE, THREAD, Resumed
-from windowsill.summaries.model_writer import meter
 from windowsill.telemetry import ModelCall, names
 from windowsill.telemetry.metrics import harmless
 
@@ -125,7 +124,7 @@ class CallSpan:
         messages = (reply.message, *reply.more)
         call.answered(reply.usage, model=reply.model, id=id, finish=reply.stop_reason, messages=messages)
         if self._meters:
-            meter(reply.usage, self._model or "", self._format)
+            record_usage(reply.usage, self._model or "", self._format)
 
 
 def _reply(format: str, body: bytes) -> Reply | None:

@@ -18,8 +18,8 @@ from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.providers.convert import message_text
 from windowsill.search import Archive, Found
+from windowsill.summaries.frame import frame_recalled
 from windowsill.summaries.identifiers import identifiers
-from windowsill.summaries.summary_frame import frame_recalled
 
 LARGEST_STEP = 8_000
 """Characters of one message that are looked at for names, half from each end."""

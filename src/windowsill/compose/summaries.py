@@ -309,7 +309,7 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
     for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
         if written is None or not isinstance(span, MessageSpan):
             continue
-        from windowsill.summaries.summary_frame import frame
+        from windowsill.summaries.frame import frame
 
         notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
         stand_in = text_message(

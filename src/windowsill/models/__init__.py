@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowsill.models.catalog import Demands, Model, PriceList, Ratios, find, names, signs_calls, wants_reasoning
 from windowsill.models.overflow import is_overflow, learn_window
-from windowsill.models.prices import Prices, prices
+from windowsill.models.prices import Prices, prices, record_usage
 
 __all__ = [
     "Demands",
@@ -17,6 +17,7 @@ __all__ = [
     "learn_window",
     "names",
     "prices",
+    "record_usage",
     "signs_calls",
     "wants_reasoning",
 ]

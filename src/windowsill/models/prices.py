@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from windowsill import telemetry
+from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
-from windowsill.models.catalog import Model
+from windowsill.models.catalog import Model, find
+from windowsill.telemetry.metrics import harmless
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -28,6 +32,9 @@ CACHE_WRITE = {"explicit": 1.25, "automatic": 1.0, "none": 1.0}
 _SELLERS = {"alibaba": ("openrouter", "qwen/"), "meta": ("openrouter", "meta-llama/")}
 """Open models have no price of their own; the largest reseller's stands in for it."""
 
+
+MOST_MODELS = 64
+"""Models whose prices are kept at hand: looking one up takes longer than all else that is recorded of a call."""
 
 _ENDINGS = ("", "-instruct", "-preview", "-latest")
 """What sellers put behind the names of the table."""
@@ -105,3 +112,27 @@ def _amount(price: ModelPrice, field: str) -> float | None:
     value = getattr(price, field, None)
     value = getattr(value, "base", value)
     return None if value is None else float(value)
+
+
+def record_usage(usage: Usage | None, model: Model | str, provider: str = "") -> None:
+    """Record the tokens of a call, the share of them that a cache served, and dollars where the prices are known."""
+    if usage is None or not telemetry.measures():
+        return
+    name, seller = (model.name, model.provider) if isinstance(model, Model) else (model, provider)
+    cost = None
+    with harmless():
+        cost = _cost(usage, model)
+    telemetry.usage(usage, model=name, provider=seller, cost=cost)
+
+
+def _cost(usage: Usage, model: Model | str) -> float | None:
+    try:
+        price = _known_prices(model)
+    except UnknownModelError:
+        return None
+    return price.cost(usage) if price.known else None
+
+
+@lru_cache(MOST_MODELS)
+def _known_prices(model: Model | str) -> Prices:
+    return prices(model if isinstance(model, Model) else find(model))

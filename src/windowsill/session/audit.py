@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from windowsill import providers
@@ -16,7 +14,7 @@ from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_
 from windowsill.history.head import Call, call_meta, rewind_meta
 from windowsill.history.view import fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Message, Tool
+from windowsill.messages import Message, Tool, text_of
 from windowsill.session.branches import CallRecord, Event, Explanation, FoldRecord, SpanRecord, removed_spans
 from windowsill.session.checkpoints import label_told
 from windowsill.session.state import event_of
@@ -65,18 +63,8 @@ def _span(
         saved=ledger.scale.tokens(span.saves),
         active=active,
         block=span.block if isinstance(span, BlockSpan) else None,
-        shown=_words(holder) if holder is not None else "",
+        shown=text_of(holder.blocks) if holder is not None else "",
     )
-
-
-def _words(message: Message) -> str:
-    parts = (getattr(block, "text", None) or " ".join(_inner(block)) for block in message.blocks)
-    return "\n".join(part for part in parts if part)
-
-
-def _inner(block: object) -> Iterator[str]:
-    for inner in getattr(block, "content", ()):
-        yield getattr(inner, "text", None) or ""
 
 
 def calls(ledger: JournalWriter) -> list[CallRecord]:

@@ -30,7 +30,7 @@ from windowsill.history.view import Item, Marking, View, message_meta
 from windowsill.journal.messages import again_after_conflicts, write
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Cleared, Mark, Message, Origin, OutputRef, ToolUse, Unknown, Usage
-from windowsill.models import Model
+from windowsill.models import Model, record_usage
 from windowsill.session import audit as telling
 from windowsill.session import branches as undo
 from windowsill.session import folds as folding
@@ -53,7 +53,6 @@ from windowsill.session.export import taken
 from windowsill.session.output_refs import referring, with_places
 from windowsill.store import Lock, Store, open_store
 from windowsill.strategies import Strategy
-from windowsill.summaries.model_writer import meter
 from windowsill.telemetry import names
 
 if TYPE_CHECKING:
@@ -358,7 +357,7 @@ class Session:
                 cleared is not None or any(isinstance(block, Unknown) for each in messages for block in each.blocks)
             ) and provider_edits.record(self.journal, messages, cleared, sent.fields if sent is not None else {})
             if usage is not None:
-                meter(usage, (sent.lens if sent is not None else self.composer.context).model)
+                record_usage(usage, (sent.lens if sent is not None else self.composer.context).model)
                 if sent is not None and not edited:
                     # What the provider counted after it cut the request itself says nothing about what was sent.
                     sent.lens.observe(sent.weight, usage, sent.shape)
@@ -373,7 +372,7 @@ class Session:
         seen = usage if isinstance(usage, Usage) else providers.read_usage(usage)
         with self.journal.lock:
             self.journal.commit(lambda draft: draft.record("usage", seen))
-            meter(seen, self.composer.context.model)
+            record_usage(seen, self.composer.context.model)
             if (sent := self.composer.last) is not None:
                 sent.lens.observe(sent.weight, seen, sent.shape)
 

@@ -10,7 +10,7 @@ import msgspec
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief
 from windowsill.history.view import Item, View
-from windowsill.messages import Block, Document, Message, Text, ToolResult
+from windowsill.messages import Message, text_of
 from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.scoring import (
     APPROVALS,
@@ -183,7 +183,7 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
     def worth_of(self, item: Item, message: Message) -> Content:
         """What the content of a message counts, from 0 to 1."""
-        said = _said(message.blocks)
+        said = text_of(message.blocks)
         text = plain("\n".join((self._searched(said), *item.tools)) if item.tools else self._searched(said))
         keywords, tool_marks, frame_marks, approvals, others = self._lists[text.isascii()]
         points: dict[str, float] = {}
@@ -268,24 +268,3 @@ def _first(words: Words, text: str) -> str:
             if word in text:
                 return word
     return ""
-
-
-def _said(blocks: tuple[Block, ...]) -> str:
-    """The same as `_words` in one text, without a list where there is but one."""
-    only = blocks[0] if len(blocks) == 1 else None
-    if isinstance(only, Text):
-        return only.text
-    return _said(only.content) if isinstance(only, ToolResult) else "\n".join(_words(blocks))
-
-
-def _words(blocks: tuple[Block, ...]) -> list[str]:
-    """What people and tools said; what a model thought and how it called is not."""
-    found: list[str] = []
-    for block in blocks:
-        if isinstance(block, Text):
-            found.append(block.text)
-        elif isinstance(block, ToolResult):
-            found.extend(_words(block.content))
-        elif isinstance(block, Document) and block.text:
-            found.append(block.text)
-    return found

@@ -10,7 +10,7 @@ import msgspec
 
 from windowsill import shell
 from windowsill.history.marker import own_words
-from windowsill.messages import Document, Message, Text, ToolResult, ToolUse
+from windowsill.messages import Message, ToolResult, ToolUse, text_of
 from windowsill.summaries import excerpts
 from windowsill.summaries.digest import (
     CAPS,
@@ -29,9 +29,9 @@ from windowsill.summaries.digest import (
     task_key,
 )
 from windowsill.summaries.excerpts import REMINDER, Edited, Shown
+from windowsill.summaries.frame import unframe
 from windowsill.summaries.identifiers import Source, collect_names
-from windowsill.summaries.summary_frame import unframe
-from windowsill.summaries.text import decisions, quotes, request, rules, sentences, telling
+from windowsill.summaries.sentences import decisions, quotes, request, rules, sentences, telling
 from windowsill.summaries.tool_calls import Action, recognise
 from windowsill.tool_arguments import TABLE, TEXTS
 
@@ -241,7 +241,7 @@ class _Collector:
 
     def _result(self, result: ToolResult, id: str) -> None:
         use, action = self._waiting.pop(result.tool_use_id, (None, None))
-        text = _output(result).partition(REMINDER)[0]
+        text = text_of(result.content).partition(REMINDER)[0]
         if use is None or action is None:
             self._sources.append(Source(text=text, id=id))
             return
@@ -378,11 +378,6 @@ def outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
 def refused(text: str) -> bool:
     """Tell whether a short answer of a tool reads like a refusal to do it."""
     return len(text) < EDGE and _REFUSED.search(text[:400]) is not None
-
-
-def _output(result: ToolResult) -> str:
-    parts = [block.text for block in result.content if isinstance(block, Text | Document) and block.text]
-    return parts[0] if len(parts) == 1 else "\n".join(parts)
 
 
 def _failure_line(text: str, lowered: str) -> str:

@@ -12,7 +12,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ from windowsill import providers, telemetry
 from windowsill.errors import InputError, UnknownModelError
 from windowsill.history.folds import Brief
 from windowsill.messages import Usage
-from windowsill.models import Model, Prices, find, prices
+from windowsill.models import find, record_usage
 from windowsill.providers.endpoints import PROVIDERS, Endpoint, endpoint
 from windowsill.providers.faults import ModelError
 from windowsill.providers.http import HttpClient, Post, RetryPolicy
@@ -31,40 +30,9 @@ from windowsill.summaries import Material, ModelWriter, Writer, Written, prompts
 from windowsill.summaries.answers import Answer, Parsed, judge, read_answer
 from windowsill.summaries.errors import FaultKind, UnusableError, note
 from windowsill.summaries.offline import storable, write_by_code
-from windowsill.telemetry.metrics import harmless
 
 if TYPE_CHECKING:
     import httpx2
-
-
-MOST_MODELS = 64
-"""Models whose prices are kept at hand: looking one up takes longer than all else that is told of a call."""
-
-
-def meter(usage: Usage | None, model: Model | str, provider: str = "") -> None:
-    """Count the tokens of a call, the share of them that a cache served, and dollars where the prices are known."""
-    if usage is None or not telemetry.measures():
-        return
-    name, seller = (model.name, model.provider) if isinstance(model, Model) else (model, provider)
-    cost = None
-    with harmless():
-        cost = _cost(usage, model)
-    telemetry.usage(usage, model=name, provider=seller, cost=cost)
-
-
-def _cost(usage: Usage, model: Model | str) -> float | None:
-    try:
-        price = _prices(model)
-    except UnknownModelError:
-        return None
-    if not price.known:
-        return None
-    return price.cost(usage)
-
-
-@lru_cache(MOST_MODELS)
-def _prices(model: Model | str) -> Prices:
-    return prices(model if isinstance(model, Model) else find(model))
 
 
 SHARED = "shared prefix"
@@ -299,7 +267,7 @@ class EndpointWriter(_Asker):
                 raise
             finally:
                 call.answered(used)
-                meter(used, where.model, provider)
+                record_usage(used, where.model, provider)
         return answer
 
     def _place(self, brief: Brief, material: Material) -> Endpoint:

@@ -16,9 +16,9 @@ from windowsill.history.folds import Brief, Style
 from windowsill.summaries import Material, Writer, Written
 from windowsill.summaries.collect import collect
 from windowsill.summaries.digest import Digest, dump, load
+from windowsill.summaries.frame import frame
 from windowsill.summaries.schema_fill import fill
 from windowsill.summaries.sections import BY_IMPORTANCE, STYLES, Line, Section
-from windowsill.summaries.summary_frame import frame
 from windowsill.text import cut_middle
 
 NAME = "offline"
