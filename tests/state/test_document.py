@@ -35,7 +35,7 @@ def test_the_default_state_is_that_of_the_specification():
     limits = state.system.constraints
     assert (limits.max_seconds, limits.max_tool_calls, limits.max_file_bytes) == (3_600, 100, 10_485_760)
     assert limits.forbidden_paths == ("/etc", "/sys", "/proc", "~/.ssh")
-    assert (state.system.audit.require_approval, state.system.audit.retention_days) == (("delete", "deploy"), 90)
+    assert state.system.audit.require_approval == ("delete", "deploy")
     assert (state.runtime.phase, state.runtime.permissions, state.runtime.environment) == (
         "initializing",
         ("read", "write"),

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from windowsill.errors import SettingError
 from windowsill.models import find
 from windowsill.state.layers import PHASES
-from windowsill.state.shares import allocate, evidence_shares, memory_shares, pass_on, plain_memory_shares
+from windowsill.state.shares import (
+    EVIDENCE_WEIGHTS,
+    MEMORY_WEIGHTS,
+    allocate,
+    pass_on,
+    split,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -91,29 +97,29 @@ def test_what_cannot_be_shared_out_is_refused(wrong):
 def test_memory_is_shared_by_weight():
     """B6: 1.5, 1.0, 0.8 and 1.2, rounded down."""
     every = {"short_term", "episodic", "semantic", "procedural"}
-    assert memory_shares(4_500, every) == {"short_term": 1_500, "episodic": 1_000, "semantic": 800, "procedural": 1_200}
+    assert split(4_500, MEMORY_WEIGHTS, every) == {
+        "short_term": 1_500,
+        "episodic": 1_000,
+        "semantic": 800,
+        "procedural": 1_200,
+    }
 
 
 def test_what_holds_nothing_gets_no_share_of_memory():
     """B6: the others have it all."""
-    assert memory_shares(1_000, {"episodic", "semantic"}) == {
+    assert split(1_000, MEMORY_WEIGHTS, {"episodic", "semantic"}) == {
         "short_term": 0,
         "episodic": 555,
         "semantic": 444,
         "procedural": 0,
     }
-    assert sum(memory_shares(1_000, ()).values()) == 0
-
-
-def test_the_plain_split_of_memory():
-    """B4: 20, 15, 10 and 7 of the 52 that memory has."""
-    assert plain_memory_shares(5_200) == {"short_term": 2_000, "episodic": 1_500, "semantic": 1_000, "procedural": 700}
+    assert sum(split(1_000, MEMORY_WEIGHTS, ()).values()) == 0
 
 
 def test_evidence_is_shared_by_weight():
     """25 to 10, or all to the one that there is."""
-    assert evidence_shares(350, {"observations", "retrieval"}) == {"observations": 250, "retrieval": 100}
-    assert evidence_shares(350, {"retrieval"}) == {"observations": 0, "retrieval": 350}
+    assert split(350, EVIDENCE_WEIGHTS, {"observations", "retrieval"}) == {"observations": 250, "retrieval": 100}
+    assert split(350, EVIDENCE_WEIGHTS, {"retrieval"}) == {"observations": 0, "retrieval": 350}
 
 
 def test_what_is_not_used_goes_to_the_most_important():

@@ -339,13 +339,10 @@ class Constraints(Part, frozen=True, kw_only=True):
 
 
 class Audit(Part, frozen=True, kw_only=True):
-    """What has to be written down, and what somebody has to allow first."""
+    """What somebody has to allow first. What is written down, and for how long, is the store's matter."""
 
-    log_tool_calls: bool = True
-    log_decisions: bool = True
     require_approval: tuple[str, ...] = ("delete", "deploy")
     """Categories or names of tools that are run only after somebody said yes."""
-    retention_days: Count = 90
 
 
 class System(Part, frozen=True, kw_only=True):

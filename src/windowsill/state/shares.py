@@ -1,9 +1,4 @@
-"""How many tokens each layer of the state may have.
-
-`allocate` shares out a window by layer. Inside memory `memory_shares` is what the builder uses: only kinds that hold
-something get a share. `plain_memory_shares` is the fixed split of the whole, for a report or a plan that is made
-before anything is held. Everything is worked out in whole points, so that no share is off by a rounding of floats.
-"""
+"""Share out a window among the layers of the state, in whole points: no share is off by a rounding of floats."""
 
 from __future__ import annotations
 
@@ -45,8 +40,6 @@ BY_SIZE: Mapping[SizeClass, Points] = MappingProxyType(
 
 MEMORY_WEIGHTS: Points = MappingProxyType({"short_term": 15, "episodic": 10, "semantic": 8, "procedural": 12})
 """Tenths: what is going on now and what guides the hand before what could be looked up."""
-
-PLAIN_MEMORY: Points = MappingProxyType({"short_term": 20, "episodic": 15, "semantic": 10, "procedural": 7})
 
 EVIDENCE_WEIGHTS: Points = MappingProxyType({"observations": 25, "retrieval": 10})
 
@@ -108,28 +101,13 @@ def _checked(base: Points) -> dict[str, int]:
 
 
 def split(tokens: int, weights: Points, held: Collection[str]) -> dict[str, int]:
-    """Tokens for each name by its weight, rounded down; what is not held gets nothing."""
+    """Split tokens by weight, rounded down; what is not held gets nothing."""
     whole = sum(weight for name, weight in weights.items() if name in held)
     return {name: tokens * weight // whole if name in held and whole else 0 for name, weight in weights.items()}
 
 
-def memory_shares(tokens: int, held: Collection[str]) -> dict[str, int]:
-    """The tokens of memory by kind. Only kinds that hold something get a share."""
-    return split(tokens, MEMORY_WEIGHTS, held)
-
-
-def plain_memory_shares(tokens: int) -> dict[str, int]:
-    """The tokens of memory by kind, whatever they hold."""
-    return split(tokens, PLAIN_MEMORY, PLAIN_MEMORY)
-
-
-def evidence_shares(tokens: int, held: Collection[str]) -> dict[str, int]:
-    """The tokens of evidence for what was observed and for what a search found, where there is any."""
-    return split(tokens, EVIDENCE_WEIGHTS, held)
-
-
 def pass_on(shares: Mapping[str, int], needs: Mapping[str, int], importance: Mapping[str, int]) -> dict[str, int]:
-    """What each may spend: its share or what it needs of it, and then what others leave, most important first.
+    """Grant each its share or what it needs of it, and then what others leave, most important first.
 
     Of two that are as important as each other the earlier in `shares` comes first.
     """

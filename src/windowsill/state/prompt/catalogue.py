@@ -6,13 +6,14 @@ import json
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.state.layers import Observation, Policy, State, Step, TaskLimits
+from windowsill.state.layers import Observation, Policy, State, Step
 from windowsill.state.prompt.formats import Node, clean
 from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
 
@@ -116,7 +117,9 @@ def value_text(value: Any) -> str:
     if isinstance(value, str):
         return clean(value)
     try:
-        return clean(json.dumps(value, ensure_ascii=False, sort_keys=True, default=_builtin))
+        return clean(
+            json.dumps(value, ensure_ascii=False, sort_keys=True, default=partial(msgspec.to_builtins, enc_hook=str))
+        )
     except (TypeError, ValueError, RecursionError):
         # Keys of several kinds cannot be sorted, and a value may hold itself: it is shown all the same.
         return clean(_blunt_text(value))
@@ -125,14 +128,8 @@ def value_text(value: Any) -> str:
 def _blunt_text(value: Any) -> str:
     try:
         return str(value)
-    except RecursionError:
-        return "a value too deep to be shown"
-    except ValueError:
-        return "a number too long to be shown"
-
-
-def _builtin(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=str)
+    except (RecursionError, ValueError) as error:
+        return f"a {'value too deep' if isinstance(error, RecursionError) else 'number too long'} to be shown"
 
 
 def attribute_text(name: str, value: Any) -> str:
@@ -174,12 +171,22 @@ def _all_equal(_element: Any, _relevance: float) -> Any:
     return 0
 
 
-class Kind(NamedTuple):
-    """A list of the state."""
+class Entry(msgspec.Struct, frozen=True):
+    """Something of the state that can be shown."""
 
     path: str
     tags: tuple[str, ...]
     """Of the frame, from the layer's."""
+
+    @property
+    def layer(self) -> str:
+        """The layer it belongs to."""
+        return self.path.partition(".")[0]
+
+
+class Kind(Entry, frozen=True):
+    """A list of the state."""
+
     look: Look
     group: str = ""
     """The kind of memory or evidence whose budget it draws on."""
@@ -202,11 +209,6 @@ class Kind(NamedTuple):
     fades: Literal["always", "at the cap", "never"] = "never"
     """When an element may leave the state because of its age alone: nobody is told then."""
 
-    @property
-    def layer(self) -> str:
-        """The layer it belongs to."""
-        return self.path.partition(".")[0]
-
     def elements(self, state: State) -> tuple[Any, ...]:
         """Return the list; of what happened only as much as the state keeps in sight."""
         found: tuple[Any, ...] = attrgetter(self.path)(state)
@@ -221,22 +223,14 @@ class Kind(NamedTuple):
         return self.fades == "always"
 
 
-class Single(NamedTuple):
+class Single(Entry, frozen=True):
     """A value of the state that is not a list of elements."""
 
-    path: str
-    tags: tuple[str, ...]
     node: Callable[[State], Node | None]
     """`None` when there is nothing to show."""
     expendable: bool = False
     """It goes before the elements of its layer when room is short; otherwise it is the last to go."""
-
     group: str = ""
-
-    @property
-    def layer(self) -> str:
-        """The layer it belongs to."""
-        return self.path.partition(".")[0]
 
 
 def _by_relevance(_element: Any, relevance: float) -> float:
@@ -261,6 +255,7 @@ _CONSTRAINTS = _look(
     "allowed_domains:allowed_domain",
     "forbidden_paths:forbidden_path",
 )
+_AUDIT = _look("audit", "", "", "require_approval")
 _POLICY = _look("policy", "rule", "id category priority enforcement")
 _FORMAT = _look("output_format", "", "type", "schema", "examples:example")
 _TASK_LIMITS = _look("limits", "", "max_seconds max_cost min_quality")
@@ -270,21 +265,22 @@ _FAILURE = _look("failure", "error", "id at tool retries")
 _DECISION = _look("decision", "description", "id at", "rationale", "alternatives:alternative")
 
 
+def _leaf(tag: str, path: str) -> Callable[[State], Node | None]:
+    """Show a text or a number, if there is one."""
+    return lambda state: leaf(tag, value) if (value := attrgetter(path)(state)) else None
+
+
+def _struct(look: Look, path: str) -> Callable[[State], Node | None]:
+    """Show a part of the state, if it says anything."""
+    return lambda state: _unless_empty(node_of(look, attrgetter(path)(state)))
+
+
 def _constraints(state: State) -> Node | None:
     node = node_of(_CONSTRAINTS, state.system.constraints)
     if state.system.constraints.allowed_domains == ():
         # No host at all is not the same as any host.
         node = node._replace(children=(leaf("allowed_domains", "none"), *node.children))
     return _unless_empty(node)
-
-
-def _audit(state: State) -> Node | None:
-    asked = state.system.audit.require_approval
-    return Node("audit", children=tuple(leaf("require_approval", each) for each in asked)) if asked else None
-
-
-def _task_limits(state: State) -> Node | None:
-    return node_of(_TASK_LIMITS, state.task.limits) if state.task.limits != TaskLimits() else None
 
 
 def _permissions(state: State) -> Node:
@@ -303,17 +299,17 @@ def _latest(path: str, tag: str, look: Look) -> Kind:
 _SYSTEM, _TASK, _RUN = ("system",), ("task",), ("runtime_state",)
 
 _LASTING: tuple[Kind | Single, ...] = (
-    Single("system.role", _SYSTEM, lambda state: _unless_empty(node_of(_ROLE, state.system.role))),
+    Single("system.role", _SYSTEM, _struct(_ROLE, "system.role")),
     Single("system.constraints", _SYSTEM, _constraints),
-    Single("system.audit", _SYSTEM, _audit),
+    Single("system.audit", _SYSTEM, _struct(_AUDIT, "system.audit")),
     Kind("system.policies", (*_SYSTEM, "policies"), _POLICY, rank=_by_priority, by_rank=True),
-    Single("task.goal", _TASK, lambda state: leaf("goal", state.task.goal) if state.task.goal else None),
-    Single("task.output_format", _TASK, lambda state: node_of(_FORMAT, state.task.output_format)),
-    Single("task.limits", _TASK, _task_limits),
-    Single("task.about", _TASK, lambda state: _unless_empty(node_of(_ABOUT, state.task.about))),
+    Single("task.goal", _TASK, _leaf("goal", "task.goal")),
+    Single("task.output_format", _TASK, _struct(_FORMAT, "task.output_format")),
+    Single("task.limits", _TASK, _struct(_TASK_LIMITS, "task.limits")),
+    Single("task.about", _TASK, _struct(_ABOUT, "task.about")),
     Kind("task.success_criteria", (*_TASK, "success_criteria"), _CRITERION),
-    Single("runtime.phase", _RUN, lambda state: leaf("phase", state.runtime.phase)),
-    Single("runtime.environment", _RUN, lambda state: leaf("environment", state.runtime.environment)),
+    Single("runtime.phase", _RUN, _leaf("phase", "runtime.phase")),
+    Single("runtime.environment", _RUN, _leaf("environment", "runtime.environment")),
     Single("runtime.permissions", _RUN, _permissions),
     _latest("runtime.execution.errors", "recent_errors", _look("error", "message", "id at")),
     _latest("runtime.execution.warnings", "recent_warnings", _look("warning", "message", "id at")),
@@ -474,14 +470,6 @@ def _completion(state: State) -> Node | None:
     return leaf("estimated_completion", time_text(at)) if at is not None else None
 
 
-def _current_step(state: State) -> Node | None:
-    return leaf("current_step", state.work.plan.current) if state.work.plan.current else None
-
-
-def _scratchpad(state: State) -> Node | None:
-    return leaf("scratchpad", state.work.scratchpad) if state.work.scratchpad else None
-
-
 def _evidence(name: str, tag: str, look: Look, group: str, **rules: Any) -> Kind:
     return Kind(f"evidence.{name}", ("evidence", tag), look, group, **rules)
 
@@ -501,8 +489,8 @@ _CURRENT: tuple[Kind | Single, ...] = (
     _evidence("retrieved", "retrieved", _RETRIEVED, "retrieval", by_rank=True, limit="retrieved", **_about("content")),
     _evidence("citations", "citations", _CITATION, "retrieval", **_NEWEST),
     _evidence("measurements", "measurements", _MEASUREMENT, "observations", latest_of="metric", **_NEWEST),
-    Single("work.scratchpad", _WORK, _scratchpad, expendable=True),
-    Single("work.plan.current", _PLAN, _current_step),
+    Single("work.scratchpad", _WORK, _leaf("scratchpad", "work.scratchpad"), expendable=True),
+    Single("work.plan.current", _PLAN, _leaf("current_step", "work.plan.current")),
     Single("work.plan.estimated_completion", _PLAN, _completion),
     Kind("work.plan.steps", _PLAN, _STEP, rank=_by_status),
     Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=lambda change: not change.applied, **_NEWEST),
