@@ -61,7 +61,7 @@ def test_every_setting_of_every_strategy_can_be_listed():
 def test_a_plug_in_that_cannot_be_used_is_listed_with_the_reason(monkeypatch):
     """Under its name, with its package."""
     broken = Plugin("odd", "odd-package", error="ImportError: x")
-    monkeypatch.setattr(registry, "find", lambda name: broken if name == "odd" else None)
+    monkeypatch.setattr(registry, "find_plugin", lambda name: broken if name == "odd" else None)
     assert call("strategies", "odd").out.splitlines() == [
         "odd (plug-in of odd-package): cannot be used: ImportError: x"
     ]

@@ -6,7 +6,14 @@ import pytest
 from support.sessions import opened, plain_view, talk
 from windowsill.history.units import Unit
 from windowsill.history.view import Item
-from windowsill.strategies import foldable_units, items_of, join_neighbours, oldest_units, units_after, units_before
+from windowsill.strategies.base import (
+    foldable_units,
+    items_of,
+    join_neighbours,
+    oldest_units,
+    units_after,
+    units_before,
+)
 from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_strategies_summarize import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 
 import windowsill
 from support.conversations import result, text_block, use
 from support.sessions import TASK, opened, talk
+from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import Budget, SettingError
 from windowsill.history.repair import without_open_calls
 from windowsill.messages import text_message

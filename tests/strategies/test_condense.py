@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_strategies_summarize import BUDGET, brief_of, chat, conversations, follow, keeps_its_promises, shown
 
 from support.conversations import result, text_block, use
 from support.sessions import TASK, opened, problems, talk
+from support.strategies import BUDGET, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import SettingError
 from windowsill.strategies.condense import Condense
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from support.conversations import result, text_block, use
 from support.sessions import TASK, kept, opened, problems, shown, tokens_of, turn
-from windowsill import strategies
 from windowsill.store.memory import MemoryStore
+from windowsill.strategies.registry import BUILT_IN
 
 pytestmark = pytest.mark.contract
 
@@ -19,7 +19,7 @@ PIPELINES = (
     "mask+importance+condense",
     "mask:keep=1+priority+summarize",
 )
-ALL = (*sorted(strategies.BUILT_IN), *PIPELINES)
+ALL = (*sorted(BUILT_IN), *PIPELINES)
 
 
 def steps(sizes):

@@ -5,10 +5,10 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_strategies_summarize import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 
 from support.conversations import result, use
 from support.sessions import TASK, opened, talk
+from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import Budget, SettingError, strategies
 from windowsill.strategies.extract import GENERAL, Extract
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_strategies_summarize import BUDGET, WIDE, chat, conversations, follow, keeps_its_promises, shown
 
 from support.sessions import TASK, opened, problems, talk
+from support.strategies import BUDGET, WIDE, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import Budget, InputError, NotFoundError, Plan, SettingError, Strategy
 from windowsill.history.folds import MessageSpan, Proposal
 from windowsill.messages import text_message

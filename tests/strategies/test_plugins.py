@@ -1,5 +1,6 @@
 """Plug-ins: found through entry points, loaded when they are asked for, reported when they cannot be used."""
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -70,12 +71,12 @@ def installed(tmp_path, monkeypatch):
 def offer(monkeypatch, *points):
     """Let these be the entry points of installed packages."""
     forget()
-    monkeypatch.setattr(registry, "entry_points", lambda **_: points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: points)
 
 
 def forget():
-    registry.points.cache_clear()
-    registry.find.cache_clear()
+    registry.plugin_points.cache_clear()
+    registry.find_plugin.cache_clear()
 
 
 def plan_of(strategy):
@@ -87,7 +88,7 @@ def plan_of(strategy):
 def test_plug_ins_are_listed_with_ours(installed):
     """Without being loaded."""
     installed(good=GOOD, raises="raise RuntimeError('boom')")
-    assert set(strategies.names()) == {*strategies.BUILT_IN, "good", "raises"}
+    assert set(strategies.names()) == {*registry.BUILT_IN, "good", "raises"}
     assert "good_module" not in sys.modules
 
 
@@ -111,7 +112,7 @@ def test_a_name_of_ours_stays_ours(installed, caplog):
     installed(native=GOOD)
     assert type(strategies.get("native")).__module__ == "windowsill.strategies.native"
     assert strategies.settings_of("native") != {"size": 3}
-    assert strategies.names() == tuple(sorted(strategies.BUILT_IN))
+    assert strategies.names() == tuple(sorted(registry.BUILT_IN))
     assert "plug-in 'native' of native_module: windowsill has a strategy of this name already" in caplog.text
 
 
@@ -148,8 +149,8 @@ def test_damaged_metadata_of_some_package_cost_no_strategy_of_ours(monkeypatch, 
         raise ValueError("no section")
 
     forget()
-    monkeypatch.setattr(registry, "entry_points", damaged)
-    assert set(strategies.names()) == set(strategies.BUILT_IN)
+    monkeypatch.setattr(importlib.metadata, "entry_points", damaged)
+    assert set(strategies.names()) == set(registry.BUILT_IN)
     assert "plug-ins cannot be looked for: ValueError: no section" in caplog.text
     forget()
 
@@ -158,7 +159,7 @@ def test_of_two_packages_with_one_name_the_same_gets_it_every_time(installed, mo
     """The first by package; the other is reported."""
     installed(good=GOOD, other=GOOD)
     offer(monkeypatch, *(EntryPoint("x", f"{name}_module:Good", registry.GROUP) for name in ("other", "good")))
-    assert registry.find("x").package == "good_module"
+    assert registry.find_plugin("x").package == "good_module"
     assert "plug-in 'x' of other_module: good_module has a strategy of this name already" in caplog.text
 
 
@@ -185,9 +186,10 @@ def test_a_plug_in_is_a_stage_of_a_pipeline(installed):
     ],
 )
 def test_nothing_looks_for_plug_ins_before_one_is_needed(code, tmp_path):
-    """What reads the metadata of packages is not loaded."""
-    done = python(tmp_path, "-c", f"{code}\nimport sys; print('windowsill.strategies.registry' in sys.modules)")
-    assert done.stdout.splitlines()[-1] == "False", done.stderr
+    """The metadata of packages are not read."""
+    looked = "from windowsill.strategies.registry import plugin_points; print(plugin_points.cache_info().currsize)"
+    done = python(tmp_path, "-c", f"{code}\n{looked}")
+    assert done.stdout.splitlines()[-1] == "0", done.stderr
 
 
 def python(folder, *arguments, flags=("-W", "error"), site=None):

@@ -1,33 +1,15 @@
 """What is said when a strategy does not take its settings, and how text becomes what a setting wants."""
 
-import msgspec
 import pytest
 
-from windowsill import Plan, SettingError, Strategy, strategies
-from windowsill.budget import Size
+from support.strategies import Picky
+from windowsill import SettingError, strategies
 from windowsill.config import load
-from windowsill.strategies.registry import located
+from windowsill.strategies.registry import with_place
 
 pytestmark = pytest.mark.unit
 
-PATH = "test_strategies_refusals:Picky"
-
-
-class Picky(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Has a setting of each kind."""
-
-    must: int
-    share: Size | None = None
-    words: tuple[str, ...] = ()
-    label: str = ""
-    name = "picky"
-
-    def __post_init__(self):
-        if self.must < 0:
-            raise SettingError("must", self.must, "a number from 0 on")
-
-    def plan(self, _view, _budget):
-        return Plan()
+PATH = "support.strategies:Picky"
 
 
 @pytest.mark.parametrize(
@@ -83,10 +65,10 @@ def test_an_error_says_in_which_file_the_setting_stands(text, start, tmp_path):
     loaded = load(folder=tmp_path, environ={})
     with pytest.raises(SettingError) as caught:
         strategies.get(loaded.settings.strategy)
-    assert str(located(caught.value, loaded)).startswith(start.format(PATH, place))
+    assert str(with_place(caught.value, loaded)).startswith(start.format(PATH, place))
 
 
 def test_an_error_about_code_has_no_place(tmp_path):
     """It is where the error is raised."""
     error = SettingError("x.y", 1, "2")
-    assert located(error, load({"strategy": "x:y=1"}, folder=tmp_path, environ={})) is error
+    assert with_place(error, load({"strategy": "x:y=1"}, folder=tmp_path, environ={})) is error

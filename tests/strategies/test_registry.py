@@ -1,43 +1,14 @@
 """The registry: a strategy by name, with settings, by dotted path, or as an object."""
 
-import msgspec
 import pytest
 
 from support.sessions import opened, talk
-from windowsill import InputError, NotFoundError, Plan, SettingError, Strategy, strategies
+from support.strategies import Mine, Sized
+from windowsill import InputError, NotFoundError, SettingError, Strategy, strategies
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.sliding_window import SlidingWindow
 
 pytestmark = pytest.mark.unit
-
-
-class Mine(Strategy):
-    """A strategy of a user, as a plain class."""
-
-    name = "mine"
-
-    def __init__(self, times=1):
-        self.times = times
-
-    def plan(self, _view, _budget):
-        return Plan()
-
-
-class Sized(Strategy, msgspec.Struct, frozen=True, kw_only=True):
-    """A strategy of a user, as a value with settings."""
-
-    size: int = 3
-    label: str = "x"
-    name = "sized"
-
-    def plan(self, _view, _budget):
-        return Plan()
-
-
-class NoPlan:
-    """Something else."""
-
-    name = "no plan"
 
 
 def test_the_default_is_the_sliding_window():
@@ -71,7 +42,7 @@ def test_settings_may_be_given_apart_and_win():
     assert strategies.get("sliding-window:keep=2,quote=0.5", {"keep": 7}) == SlidingWindow(keep=7, quote=0.5)
 
 
-@pytest.mark.parametrize("path", ["test_strategies:Mine", "test_strategies.Mine"])
+@pytest.mark.parametrize("path", ["support.strategies:Mine", "support.strategies.Mine"])
 def test_a_dotted_path_is_a_strategy(path):
     """With a colon or a dot before the class."""
     assert type(strategies.get(path)) is Mine
@@ -80,8 +51,8 @@ def test_a_dotted_path_is_a_strategy(path):
 
 def test_a_strategy_of_ones_own_may_be_a_value():
     """Its settings are read as the built-in ones are."""
-    assert strategies.get("test_strategies:Sized", {"size": "8"}) == Sized(size=8)
-    assert strategies.get("test_strategies:Sized:size=8,label=y") == Sized(size=8, label="y")
+    assert strategies.get("support.strategies:Sized", {"size": "8"}) == Sized(size=8)
+    assert strategies.get("support.strategies:Sized:size=8,label=y") == Sized(size=8, label="y")
 
 
 def test_an_object_is_given_back():
@@ -99,7 +70,17 @@ def test_a_class_is_not_an_object():
 
 @pytest.mark.parametrize(
     "name",
-    ["sliding", "no.such.module:Class", "test_strategies:Nobody", "Sliding-Window", ":", ".", "a:b:c", "..x:Y", "os."],
+    [
+        "sliding",
+        "no.such.module:Class",
+        "support.strategies:Nobody",
+        "Sliding-Window",
+        ":",
+        ".",
+        "a:b:c",
+        "..x:Y",
+        "os.",
+    ],
 )
 def test_an_unknown_strategy_is_named_with_those_there_are(name):
     """And how to name one's own."""
@@ -136,10 +117,10 @@ def test_a_setting_that_is_wrong_is_refused(text):
 def test_a_wrong_setting_of_ones_own_strategy_is_refused_by_name(kind, settings, word):
     """As those of a built-in one are."""
     with pytest.raises(SettingError, match=word):
-        strategies.get(f"test_strategies:{kind}", settings)
+        strategies.get(f"support.strategies:{kind}", settings)
 
 
-@pytest.mark.parametrize("path", ["test_strategies:NoPlan", "collections:OrderedDict"])
+@pytest.mark.parametrize("path", ["support.strategies:NoPlan", "collections:OrderedDict"])
 def test_what_has_no_plan_is_no_strategy(path):
     """The error says what it needs."""
     with pytest.raises(InputError, match=r"is not a strategy; derive a class with a `name` and a `plan`"):
@@ -157,8 +138,8 @@ def test_what_is_no_strategy_is_not_even_called(path, tmp_path):
 def test_the_settings_of_a_strategy_are_listed_with_their_defaults():
     """For the command line and for documentation."""
     assert strategies.settings_of("sliding-window") == {"keep": 4, "quote": 0.05}
-    assert strategies.settings_of("test_strategies:Sized") == {"size": 3, "label": "x"}
-    assert strategies.settings_of("test_strategies:Mine") == {}
+    assert strategies.settings_of("support.strategies:Sized") == {"size": 3, "label": "x"}
+    assert strategies.settings_of("support.strategies:Mine") == {}
 
 
 def test_a_session_remembers_the_strategy_that_was_named():

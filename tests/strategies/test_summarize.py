@@ -1,110 +1,20 @@
 """A running summary after the task, rewritten together with the oldest turns."""
 
-import itertools
-
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.conversations import result, text_block, use
+from support.conversations import result, use
 from support.sessions import TASK, opened, talk
-from windowsill import Budget, SettingError, strategies
-from windowsill.compose.check import checked
+from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
+from windowsill import SettingError, strategies
 from windowsill.compose.summaries import fill
 from windowsill.history.units import units
-from windowsill.session.folds import commit_fold
-from windowsill.strategies import Strategy, items_of, new_tokens, turns, units_after_task
+from windowsill.strategies.base import items_of, new_tokens, turns, units_after_task
 from windowsill.strategies.summarize import Summarize
 from windowsill.summaries import Written
 
 pytestmark = pytest.mark.unit
-
-BUDGET = Budget(limit=1_500, high=1_200, low=750, window=1_500)
-WIDE = Budget(limit=100_000, high=80_000, low=50_000, window=100_000)
-
-
-def chat(session, turns, *, start=0, words=20):
-    """Turns of a conversation: what the user says, and an answer."""
-    for number in range(start, start + turns):
-        session.add({"role": "user", "content": f"question {number} " + "why " * words})
-        session.add({"role": "assistant", "content": f"answer {number} " + "so " * words})
-
-
-def follow(session, strategy, budget=BUDGET, *, text=None, rounds=8):
-    """Do what a strategy plans, as the composer does; with `text` a writer writes that. The proposals are returned."""
-    done = []
-    for _ in range(rounds):
-        proposals = strategy.plan(session.view, budget).proposals
-        for proposal in proposals:
-            texts = [Written(text=text, digest={"n": len(done)}) if text else None for _ in proposal.spans]
-            commit_fold(session.journal, fill(session.view, proposal, texts).proposal)
-            done.append(proposal)
-        if not proposals:
-            break
-    return done
-
-
-def shown(session):
-    """The first words of each visible message, or `fold`."""
-    return ["fold" if item.fold else session.view.read(item).text[:12].strip() for item in session.items()]
-
-
-def brief_of(strategy, session, budget=BUDGET):
-    """The first brief of its plan."""
-    return strategy.plan(session.view, budget).proposals[0].briefs[0]
-
-
-@st.composite
-def conversations(draw):
-    """A session with turns of words and of calls, pins anywhere, and perhaps a call that is still running."""
-    session = opened()
-    session.add({"role": "user", "content": TASK})
-    for number in range(draw(st.integers(0, 25))):
-        words = draw(st.integers(1, 120))
-        marks = draw(st.sampled_from([[], [], [], [], ["pinned"], ["important"]]))
-        if draw(st.booleans()):
-            session.add({"role": "user", "content": f"ask {number} " + "why " * words}, marks=marks)
-            session.add({"role": "assistant", "content": "so " * words})
-            continue
-        ids = [f"t{number}_{place}" for place in range(draw(st.integers(1, 3)))]
-        session.add({"role": "assistant", "content": [text_block("looking"), *(use(id) for id in ids)]}, marks=marks)
-        session.add({"role": "user", "content": [result(id, "word " * words) for id in ids]})
-    if draw(st.booleans()):
-        session.add({"role": "assistant", "content": [use("running")]})
-    return session
-
-
-def keeps_its_promises(strategy: Strategy, session, text=None):
-    """What holds for every strategy: pure, the same each time, whole units, what must stay stays, always smaller."""
-    pinned = {item.id for item in session.items() if item.pinned}
-    first, last = session.items()[0].id, session.items()[-1].id
-    for _ in range(10):
-        view = session.view
-        before = msgspec.msgpack.encode(view.items)
-        plan = strategy.plan(view, BUDGET)
-        assert msgspec.msgpack.encode(view.items) == before
-        assert strategy.plan(view, BUDGET) == plan
-        if not strategy.due(view, BUDGET) and view.tokens() <= BUDGET.high:
-            assert plan.proposals == ()
-        if not plan.proposals:
-            break
-        for proposal in plan.proposals:
-            tokens = session.view.tokens()
-            texts = [Written(text=text) if text else None for _ in proposal.spans]
-            commit_fold(session.journal, checked(session.view, fill(session.view, proposal, texts).proposal))
-            assert session.view.tokens() < tokens
-    else:
-        raise AssertionError("it never ends")
-    items = session.items()
-    assert items[0].id == first
-    assert items[-1].id == last
-    assert pinned <= {item.id for item in items}
-    calls = {id for item in items for id in item.calls}
-    assert {id for item in items for id in item.results} == calls - {"running"}
-    folds = [bool(item.fold) for item in items]
-    # Neighbouring summaries would be summaries nested without end: a later one covers the earlier.
-    assert not any(left and right for left, right in itertools.pairwise(folds))
 
 
 @settings(max_examples=30)

@@ -16,7 +16,7 @@ from windowsill.config.load import CODE
 from windowsill.config.settings import read
 from windowsill.errors import FormatError, SettingError
 from windowsill.replay.recordings import naming, read_source
-from windowsill.strategies.registry import located
+from windowsill.strategies.registry import with_place
 from windowsill.text import printable_line
 
 _SHARE = re.compile(r"0?\.\d+|1\.0*")
@@ -72,7 +72,7 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
     try:
         strategies.get(settings.strategy)
     except SettingError as error:
-        raise located(error, loaded) from None
+        raise with_place(error, loaded) from None
     return settings, loaded
 
 

@@ -29,7 +29,7 @@ from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.recordings import BrokenLine, recordings, size_of
 from windowsill.replay.report import Figures, Replay, ReplayReport
 from windowsill.replay.walk import ReplayOptions
-from windowsill.strategies import DEFAULT
+from windowsill.strategies.registry import DEFAULT
 from windowsill.text import printable_line, shorten
 
 

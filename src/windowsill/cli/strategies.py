@@ -11,8 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from windowsill import strategies as planners
 from windowsill.cli.output import print_json
+from windowsill.strategies import registry
 from windowsill.text import printable_line, shorten
 
 OURS = "windowsill"
@@ -41,7 +41,7 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
 
     Settings are given as `name:key=value,key=value`. Several strategies joined by `+` are a pipeline.
     """
-    found = [_listing(name) for name in names or planners.names()]
+    found = [_listing(name) for name in names or registry.names()]
     if as_json:
         print_json(found)
         return
@@ -50,19 +50,17 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
 
 
 def _listing(name: str) -> StrategyListing:
-    from windowsill.strategies.registry import find  # noqa: PLC0415 - help needs no plug-ins
-
-    plugin = find(name)
-    package = plugin.package if plugin is not None else OURS if name in planners.BUILT_IN else ""
+    plugin = registry.find_plugin(name)
+    package = plugin.package if plugin is not None else OURS if name in registry.BUILT_IN else ""
     if plugin is not None and plugin.error:
         problem = plugin.error
         return StrategyListing(name=name, package=package, about="", settings={}, meanings={}, problem=problem)
-    made = planners.factory(name)
+    made = registry.factory(name)
     return StrategyListing(
         name=name,
         package=package,
         about=(inspect.getdoc(made) or "").partition("\n")[0],
-        settings=msgspec.to_builtins(planners.settings_of(name), enc_hook=repr),
+        settings=msgspec.to_builtins(registry.settings_of(name), enc_hook=repr),
         meanings=_meanings(made),
     )
 

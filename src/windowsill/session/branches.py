@@ -25,7 +25,7 @@ from windowsill.history.units import units
 from windowsill.history.view import View, build, fold_meta, message_meta, restored, unfold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message
-from windowsill.strategies import MARKER_TOKENS, fold_units
+from windowsill.strategies.base import MARKER_TOKENS, fold_units
 
 
 class SpanRecord(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from windowsill.errors import SettingError
 from windowsill.history.folds import Brief
 from windowsill.history.units import Unit
 from windowsill.history.view import View
-from windowsill.strategies import (
+from windowsill.strategies.base import (
     Plan,
     SummaryStrategy,
     check_count,

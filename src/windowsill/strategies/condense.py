@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from windowsill.budget import Budget
 from windowsill.history.view import Item, View
-from windowsill.strategies import (
+from windowsill.strategies.base import (
     Plan,
     SummaryStrategy,
     check_count,

@@ -13,7 +13,7 @@ from windowsill.errors import SettingError
 from windowsill.history.folds import Proposal
 from windowsill.history.units import Unit
 from windowsill.history.view import View
-from windowsill.strategies import (
+from windowsill.strategies.base import (
     MARKER_TOKENS,
     Plan,
     SummaryStrategy,

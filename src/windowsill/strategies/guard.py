@@ -14,7 +14,7 @@ from windowsill.budget import Budget
 from windowsill.errors import InputError, StoreError, log
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
-from windowsill.strategies import Plan, ProviderRequestFields, Strategy
+from windowsill.strategies.base import Plan, ProviderRequestFields, Strategy
 from windowsill.strategies.sliding_window import SlidingWindow
 
 OURS = "windowsill.strategies."

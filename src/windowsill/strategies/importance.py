@@ -11,7 +11,7 @@ from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_of
-from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.scoring import (
     APPROVALS,
     FRAME_MARKS,

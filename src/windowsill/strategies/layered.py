@@ -14,7 +14,7 @@ from windowsill.errors import SettingError
 from windowsill.history.view import View
 from windowsill.state.layers import PHASES, Phase
 from windowsill.state.shares import allocate
-from windowsill.strategies import Plan, SummaryStrategy, check_count, check_words, least_gain
+from windowsill.strategies.base import Plan, SummaryStrategy, check_count, check_words, least_gain
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs, output_items
 

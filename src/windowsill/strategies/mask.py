@@ -10,7 +10,7 @@ import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.view import View
-from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_words
+from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_words
 from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs
 
 

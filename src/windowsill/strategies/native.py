@@ -9,7 +9,7 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Plan, ProviderRequestFields, Strategy
+from windowsill.strategies.base import Plan, ProviderRequestFields, Strategy
 from windowsill.strategies.sliding_window import SlidingWindow
 
 CLEARING = "clear_tool_uses_20250919"

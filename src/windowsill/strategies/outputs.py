@@ -22,7 +22,7 @@ from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.repeated_lines import Seen
 from windowsill.outputs.show import Limits, Shown, count_lines, middle, shown, text_of
-from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masking import EXEMPT, Masker, is_exempt, mask_outputs
 from windowsill.strategies.scoring import key_of
 

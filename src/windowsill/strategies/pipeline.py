@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from windowsill import strategies
 from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
-from windowsill.strategies import Plan, Strategy, tokens_freed
+from windowsill.strategies.base import Plan, Strategy, tokens_freed
+from windowsill.strategies.registry import get
 
 JOINT = "+"
 
@@ -95,13 +95,13 @@ def _stage(given: Any) -> Strategy:
         if len(given) != 1:
             raise SettingError("stages", dict(given), "one name for each stage, with its settings: {name: settings}")
         name, settings = next(iter(given.items()))
-        stage = strategies.get(str(name), settings or {})
+        stage = get(str(name), settings or {})
     elif isinstance(given, str):
         if not given.strip():
             raise SettingError("stages", given, "names joined by +, such as mask+condense")
-        stage = strategies.get(given.strip())
+        stage = get(given.strip())
     else:
-        stage = strategies.get(given)
+        stage = get(given)
     if stage.delegates:
         raise InputError(
             f"{stage.name} leaves the work to the provider, so it cannot be a stage",

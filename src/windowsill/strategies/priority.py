@@ -11,7 +11,7 @@ from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
-from windowsill.strategies import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.scoring import DECISIONS, Reason, Score, ScoreMemory, plain, terms_of
 from windowsill.strategies.selection import Selection, Selector, StandIns, candidates_of, goal_of
 

@@ -1,24 +1,151 @@
-"""Plug-ins: strategies of other packages. An entry point of the group `windowsill` is a strategy class by name."""
+"""Finds a strategy by name, dotted path or plug-in, makes it with its settings, and says what is wrong with those.
+
+A plug-in is an entry point of the group `windowsill` that names a strategy class.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from windowsill.config.load import CODE, Loaded
 from windowsill.config.profiles import placed, unknown
 from windowsill.config.settings import TABLES, read
-from windowsill.errors import SettingError, log
-from windowsill.strategies import BUILT_IN, Strategy, make
+from windowsill.errors import InputError, NotFoundError, SettingError, log
+from windowsill.strategies.base import Strategy
 from windowsill.strategies.guard import Guarded
 from windowsill.strategies.sliding_window import SlidingWindow
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "windowsill"
+
+DEFAULT = SlidingWindow.name
+
+BUILT_IN = {
+    DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow",
+    "compact": "windowsill.strategies.compact:Compact",
+    "condense": "windowsill.strategies.condense:Condense",
+    "extract": "windowsill.strategies.extract:Extract",
+    "importance": "windowsill.strategies.importance:Importance",
+    "layered": "windowsill.strategies.layered:Layered",
+    "mask": "windowsill.strategies.mask:Mask",
+    "native": "windowsill.strategies.native:Native",
+    "outputs": "windowsill.strategies.outputs:Outputs",
+    "priority": "windowsill.strategies.priority:Priority",
+    "summarize": "windowsill.strategies.summarize:Summarize",
+    "tiered": "windowsill.strategies.tiered:Tiered",
+}
+
+
+def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
+    """Return a strategy by name or dotted path (`package.module:Class`) with its settings; an object as it is.
+
+    Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`. Several names joined by `+`
+    are a pipeline. A plug-in that cannot be loaded is reported, and the default takes over.
+    """
+    if isinstance(strategy, Strategy):
+        return strategy
+    stages = read(str(strategy or DEFAULT))
+    if len(stages) == 1:
+        return _build(stages[0].name, {**stages[0].settings, **(settings or {})})
+    if settings:
+        raise SettingError("settings", dict(settings), "those of each stage behind its name: mask:keep=5+condense")
+    from windowsill.strategies.pipeline import Pipeline  # noqa: PLC0415 - a pipeline is made of what this module gives
+
+    return Pipeline([_build(stage.name, stage.settings) for stage in stages])
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all strategies, those of plug-ins included; none is loaded for it."""
+    return tuple(sorted({*BUILT_IN, *plugin_points()}))
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Return the settings of a strategy with their defaults; `None` for one that has to be stated."""
+    made = factory(name)
+    if not (isinstance(made, type) and issubclass(made, msgspec.Struct)):
+        return {}
+    return {field.name: _default(field) for field in msgspec.structs.fields(made)}
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return None if field.default is msgspec.NODEFAULT else field.default
+
+
+def factory(name: str) -> Any:
+    """Return what a name or dotted path stands for: the class of a strategy, or whatever is there."""
+    plugin = _plugin_called(name)
+    if plugin is not None:
+        if plugin.made is None:
+            raise InputError(f"strategy {name!r} of {plugin.package} cannot be used: {plugin.error}", strategy=name)
+        return plugin.made
+    module, _, attribute = BUILT_IN.get(name, name).replace(":", ".").rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        missing = getattr(error, "name", None)
+        if isinstance(error, ImportError) and missing is not None and not f"{module}.".startswith(f"{missing}."):
+            raise InputError(
+                f"strategy {name!r} cannot be loaded: {error}", remedy=f"install what {module!r} imports", strategy=name
+            ) from error
+        known = ", ".join(names())
+        raise NotFoundError(
+            f"there is no strategy {name!r}", remedy=f"use one of {known}, or a dotted path to your own", strategy=name
+        ) from None
+
+
+def _build(name: str, values: dict[str, Any]) -> Strategy:
+    head, _, last = name.rpartition(":")
+    if head in BUILT_IN:
+        # `sliding-window:` states nothing, `sliding-window:keep` a setting without a value.
+        name, values = head, {**({last: ""} if last else {}), **values}
+    plugin = _plugin_called(name)
+    if plugin is not None:
+        return _build_plugin(plugin, values)
+    made = factory(name)
+    if not isinstance(made, type) or not issubclass(made, Strategy):
+        # Nothing else is called: a settings file of somebody else's project may name any function that is installed.
+        raise InputError(
+            f"{name} is not a strategy", remedy="derive a class with a `name` and a `plan` from windowsill.Strategy"
+        )
+    return _make(name, made, values)
+
+
+def _make(name: str, made: type[Strategy], values: Mapping[str, Any]) -> Strategy:
+    """Make a strategy from its class and settings; `SettingError` when it does not take them."""
+    try:
+        if issubclass(made, msgspec.Struct):
+            return msgspec.convert(_with_numbers(made, values), made, strict=False)
+        return made(**values)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise _refusal(name, made, values, error) from None
+
+
+def _with_numbers(made: type[msgspec.Struct], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Read settings of a line of text: where both a number and text are allowed, what looks like a number is one."""
+    mixed = {field.name for field in msgspec.structs.fields(made) if {float, str} <= set(get_args(field.type))}
+    return {
+        name: _number(value) if name in mixed and isinstance(value, str) else value for name, value in values.items()
+    }
+
+
+def _number(text: str) -> float | str:
+    try:
+        return msgspec.convert(text, int | float, strict=False)
+    except msgspec.ValidationError:
+        return text
+
+
+# Plug-ins
 
 
 class Plugin(msgspec.Struct, frozen=True):
@@ -31,8 +158,10 @@ class Plugin(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def points() -> dict[str, EntryPoint]:
+def plugin_points() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages by name; none is loaded, and names of ours stay ours."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - reading metadata of packages takes long
+
     try:
         installed = list(entry_points(group=GROUP))
     except Exception as error:  # noqa: BLE001 - the metadata of any installed package may be damaged
@@ -40,24 +169,22 @@ def points() -> dict[str, EntryPoint]:
         return {}
     found: dict[str, EntryPoint] = {}
     # In a fixed order: of two packages that offer the same name, always the same one gets it.
-    for point in sorted(installed, key=lambda point: (point.name, package_of(point), point.value)):
+    for point in sorted(installed, key=lambda point: (point.name, _package(point), point.value)):
         if point.name in BUILT_IN or point.name in found:
-            owner = package_of(found[point.name]) if point.name in found else "windowsill"
-            log.warning(
-                "plug-in %r of %s: %s has a strategy of this name already", point.name, package_of(point), owner
-            )
+            owner = _package(found[point.name]) if point.name in found else "windowsill"
+            log.warning("plug-in %r of %s: %s has a strategy of this name already", point.name, _package(point), owner)
         else:
             found[point.name] = point
     return found
 
 
 @functools.cache
-def find(name: str) -> Plugin | None:
+def find_plugin(name: str) -> Plugin | None:
     """Load the plug-in of this name; `None` when no package offers it."""
-    point = points().get(name)
+    point = plugin_points().get(name)
     if point is None:
         return None
-    package = package_of(point)
+    package = _package(point)
     try:
         made = point.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a package of somebody else may raise anything
@@ -67,40 +194,39 @@ def find(name: str) -> Plugin | None:
     return Plugin(name, package, made)
 
 
-def build(name: str, settings: Mapping[str, Any]) -> Strategy | None:
-    """Make the strategy of a plug-in, guarded; `None` when none offers it. The default replaces one that fails.
+def _plugin_called(name: str) -> Plugin | None:
+    return None if name in BUILT_IN or ":" in name else find_plugin(name)
+
+
+def _build_plugin(plugin: Plugin, settings: Mapping[str, Any]) -> Strategy:
+    """Make the strategy of a plug-in, guarded; the default replaces one that fails.
 
     `SettingError` when it does not take the settings: that is the user's mistake, not the plug-in's.
     """
-    plugin = find(name)
-    if plugin is None:
-        return None
-    if plugin.made is None:
-        return _default(plugin, f"cannot be used ({plugin.error})")
-    try:
-        return Guarded(make(name, plugin.made, settings), source=plugin.package)
-    except SettingError:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
-        return _default(plugin, f"cannot be made ({type(error).__name__}: {error})")
-
-
-def _default(plugin: Plugin, fault: str) -> Strategy:
+    fault = f"cannot be used ({plugin.error})"
+    if plugin.made is not None:
+        try:
+            return Guarded(_make(plugin.name, plugin.made, settings), source=plugin.package)
+        except SettingError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+            fault = f"cannot be made ({type(error).__name__}: {error})"
     return Guarded(SlidingWindow(), name=plugin.name, source=plugin.package, fault=fault)
 
 
-def package_of(point: EntryPoint) -> str:
-    """Return the package that an entry point belongs to."""
+def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value.partition(":")[0].partition(".")[0]
 
+
+# Errors
 
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _MISSING = re.compile(r"missing required field `([^`]*)`")
 _PLACE = re.compile(r" - at `\$\.?([A-Za-z0-9_]*)[^`]*`")
 
 
-def refused(name: str, made: Any, values: Mapping[str, Any], error: Exception) -> SettingError:
-    """The error of a strategy that does not take its settings, about the one that is wrong where that can be told."""
+def _refusal(name: str, made: Any, values: Mapping[str, Any], error: Exception) -> SettingError:
+    """Return the error of a strategy that does not take its settings, about the one that is wrong where possible."""
     cause, what = error.__cause__, str(error)
     if isinstance(cause, SettingError):
         return SettingError(f"{name}.{cause.setting}", cause.value, cause.allowed)
@@ -114,8 +240,8 @@ def refused(name: str, made: Any, values: Mapping[str, Any], error: Exception) -
     return SettingError(f"strategy {name}", dict(values), f"settings as `windowsill strategies` lists them ({what})")
 
 
-def located(error: SettingError, loaded: Loaded) -> SettingError:
-    """The error of a strategy with the file or variable in front in which its setting, or its name, was stated."""
+def with_place(error: SettingError, loaded: Loaded) -> SettingError:
+    """Return the error of a strategy with the file or variable in which its setting, or its name, was stated."""
     for stage in read(loaded.settings.strategy):
         for key in stage.settings:
             origin = loaded.origins.get(f"{TABLES}.{stage.name}.{key}")

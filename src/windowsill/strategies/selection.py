@@ -13,7 +13,7 @@ from windowsill.history.folds import Brief, MessageSpan, Proposal
 from windowsill.history.marker import gather, hide, marker
 from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
-from windowsill.strategies import CHARACTERS_PER_TOKEN, foldable_units
+from windowsill.strategies.base import CHARACTERS_PER_TOKEN, foldable_units
 
 
 class Candidate(msgspec.Struct, frozen=True):

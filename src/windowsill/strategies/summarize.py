@@ -9,7 +9,7 @@ from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.units import Unit
 from windowsill.history.view import View
-from windowsill.strategies import (
+from windowsill.strategies.base import (
     MARKER_TOKENS,
     Plan,
     SummaryStrategy,

@@ -9,7 +9,7 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.history.view import View
-from windowsill.strategies import (
+from windowsill.strategies.base import (
     LARGEST_COUNT,
     Plan,
     Strategy,

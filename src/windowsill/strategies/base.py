@@ -1,0 +1,413 @@
+"""The base class of strategies, and what they share: units that may go, turns, folds, checks of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import msgspec
+
+from windowsill.budget import Budget
+from windowsill.errors import SettingError, WindowsillError
+from windowsill.history.folds import BlockSpan, Brief, FoldKind, MessageSpan, Proposal, Style
+from windowsill.history.marker import Facts, gather, hide, marker
+from windowsill.history.units import Unit, units
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.messages import ORIGIN, Block, Message, Origin
+from windowsill.tokens import Weight
+
+CHARACTERS_PER_TOKEN = 4
+"""Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
+
+MARKER_TOKENS = 120
+"""What a marker weighs without its quotations."""
+
+LARGEST_COUNT = 10_000
+"""The most turns, messages or outputs a setting may name."""
+
+MEASURED = 1_000_000
+"""A window that sizes are tried on when they are stated."""
+
+LEAST_OF_STEP = 4
+"""A rewriting must newly hide a quarter of what lies between the marks while the request still fits: for less it would
+cost the cached prefix, and a model's work, at every turn."""
+
+MARKED = "marked"
+"""Metadata of a stand-in whose last block is a marker, after the texts that were written before."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a strategy wants folded, and what it found worth telling."""
+
+    proposals: tuple[Proposal, ...] = ()
+    middle: tuple[Item, ...] = ()
+    """What could have been hidden, for the report of what each weighs."""
+    notes: tuple[str, ...] = ()
+
+
+class ProviderRequestFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields and headers of a request that make its provider do the work."""
+
+    fields: dict[str, Any]
+    """Fields of the body."""
+    headers: dict[str, str] = {}
+
+
+class Strategy:
+    """Plan what to fold: a pure planner that calls no model, touches no store and reads no clock.
+
+    A subclass has a `name` and overrides `plan`; the other methods have defaults that suit most strategies. As a
+    msgspec Struct (`class Mine(Strategy, msgspec.Struct)`) its fields are its settings.
+    """
+
+    name: str = ""
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Return the folds that make the request fit; called when the high mark is passed or `due` says so."""
+        raise NotImplementedError
+
+    def due(self, view: View, budget: Budget) -> bool:
+        """Tell whether to plan now although the high mark is not passed."""
+        del view, budget
+        return False
+
+    def instead(self, view: View, budget: Budget) -> Plan:
+        """Return the folds to make where a summary could not be written; none when the marker is as good."""
+        del view, budget
+        return Plan()
+
+    def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
+        """Return what a request of this format says to make its provider act; `None` where it does nothing."""
+        del format, budget
+        return None
+
+    def layers(self, budget: Budget) -> int:
+        """Return the tokens in which a request may tell the layered state; 0 for not at all."""
+        del budget
+        return 0
+
+    @property
+    def delegates(self) -> bool:
+        """True for a strategy that leaves the work to the provider: one that overrides `ask`."""
+        return type(self).ask is not Strategy.ask
+
+
+# Units
+
+
+def foldable_units(view: View, keep: int = 1) -> list[Unit]:
+    """Return the units that may go: not leading system messages, the task, pins, running calls, the latest `keep`.
+
+    The last unit always stays: a request without it would ask for nothing.
+    """
+    items, task = view.items, view.task()
+    first, last = view.leading(), len(items) - max(keep, 1)
+    return [
+        unit
+        for unit in units(items)
+        if first <= unit.start
+        and unit.stop <= last
+        and not unit.open
+        and not unit.holds(task)
+        and not any(item.pinned for item in items[unit.start : unit.stop])
+    ]
+
+
+def units_after_task(view: View, keep: int = 1) -> list[Unit]:
+    """Return the foldable units behind the task: those that one text may stand for."""
+    task = view.task()
+    return foldable_units(view, keep) if task is None else units_after(foldable_units(view, keep), task)
+
+
+def units_after(listed: Iterable[Unit], position: int) -> list[Unit]:
+    """Return the units that begin after a position."""
+    return [unit for unit in listed if unit.start > position]
+
+
+def units_before(listed: Iterable[Unit], position: int) -> list[Unit]:
+    """Return the units that end at a position or before."""
+    return [unit for unit in listed if unit.stop <= position]
+
+
+def items_of(view: View, listed: Iterable[Unit]) -> tuple[Item, ...]:
+    """Return the items of these units, in order."""
+    return tuple(chain.from_iterable(view.items[unit.start : unit.stop] for unit in listed))
+
+
+def join_neighbours(listed: Iterable[Unit]) -> list[Unit]:
+    """Join units that follow on each other."""
+    found: list[Unit] = []
+    for unit in listed:
+        if found and found[-1].stop == unit.start:
+            found[-1] = Unit(found[-1].start, unit.stop)
+        else:
+            found.append(unit)
+    return found
+
+
+def oldest_units(view: View, listed: Sequence[Unit], *, cut: int, wanted: int, room: int = 0) -> list[Unit]:
+    """Return the units that end at `cut` or before, and more until `wanted` tokens and `room` for a text are free."""
+    chosen = units_before(listed, cut)
+    if wanted > 0:
+        missing = wanted - view.tokens_of(_weight(view, chosen)) + room
+        for unit in listed[len(chosen) :]:
+            if missing <= 0:
+                break
+            missing -= view.tokens_of(unit.weight(view.items))
+            chosen.append(unit)
+    return chosen
+
+
+def new_tokens(view: View, listed: Iterable[Unit]) -> int:
+    """Count the tokens of these units without the stand-ins among them: what is new to a text that is written again."""
+    return view.tokens_of(sum_weights(item.weight for item in items_of(view, listed) if not item.fold))
+
+
+def least_gain(budget: Budget) -> int:
+    """Return the tokens that a rewriting must newly hide while the request still fits."""
+    return max(1, (budget.high - budget.low) // LEAST_OF_STEP)
+
+
+def _weight(view: View, listed: Iterable[Unit]) -> Weight:
+    return sum_weights(unit.weight(view.items) for unit in listed)
+
+
+# Turns: one begins with a message of the user's own words and ends before the next one. An agent that works on one task
+# for hours has a single turn: strategies that keep whole turns go into it, unit by unit, when nothing else is left.
+
+
+def turns(view: View) -> list[Unit]:
+    """Return the turns that still hold something that can be hidden, oldest first.
+
+    Of a turn that was hidden, the task, a pin or a stand-in may remain: that is no turn any more.
+    """
+    items, task = view.items, view.task()
+    first = view.leading() if task is None else task
+    ends = [first, *(place for place in range(first + 1, len(items)) if items[place].own), len(items)]
+    return [
+        Unit(start, stop)
+        for start, stop in pairwise(ends)
+        if any(not (item.fold or item.pinned or place == task) for place, item in enumerate(items[start:stop], start))
+    ]
+
+
+def latest_words(view: View) -> int | None:
+    """Return the position of the user's latest own words; `None` while there are none but the task."""
+    task = view.task()
+    places = range(len(view.items) - 1, -1 if task is None else task, -1)
+    return next((place for place in places if view.items[place].own), None)
+
+
+# Folds
+
+
+def fold_units(
+    view: View,
+    chosen: Sequence[Unit],
+    *,
+    strategy: str,
+    reason: str,
+    quote: int,
+    kind: FoldKind = "truncate",
+    brief: Brief | None = None,
+) -> Proposal | None:
+    """Fold these units: neighbours become one run, each run gets a marker if that makes it smaller.
+
+    `quote` are the tokens in which the user's hidden words are quoted. With a `brief` a summary is to be written for
+    each run; the marker remains where that fails.
+    """
+    spans: list[MessageSpan] = []
+    markers: list[Message] = []
+    for stretch in join_neighbours(chosen):
+        items = view.items[stretch.start : stretch.stop]
+        if all(item.fold for item in items):
+            continue
+        facts = gather(view, items, quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1))
+        stand_in = marker(facts)
+        run = hide(view, items, facts, stand_in)
+        if _is_smaller(view, run):
+            spans.append(run)
+            markers.append(stand_in)
+    if not spans:
+        return None
+    return Proposal(
+        kind=kind,
+        reason=reason,
+        strategy=strategy,
+        spans=tuple(spans),
+        stand_ins=tuple(markers),
+        briefs=() if brief is None else (brief,) * len(spans),
+    )
+
+
+def rewrite_units(
+    view: View,
+    chosen: Sequence[Unit],
+    *,
+    strategy: str,
+    reason: str,
+    quote: int,
+    brief: Brief | None,
+    kind: FoldKind = "condense",
+) -> Proposal | None:
+    """Fold these units so that a text stands for each stretch, stand-ins of earlier folds included.
+
+    When nothing can be written, the earlier texts stay word for word and a marker tells of the rest: so what a stretch
+    newly hides has to weigh more than its marker.
+    """
+    spans: list[MessageSpan] = []
+    stand_ins: list[Message] = []
+    briefs: list[Brief] = []
+    stretches = join_neighbours(chosen)
+    for stretch in stretches:
+        items = view.items[stretch.start : stretch.stop]
+        hidden = _hide_with_earlier_texts(view, items, quote // len(stretches))
+        if hidden is not None:
+            spans.append(hidden[0])
+            stand_ins.append(hidden[1])
+            if brief is not None:
+                briefs.append(_with_room(view, items, brief))
+    if not spans:
+        return None
+    return Proposal(
+        kind=kind,
+        reason=reason,
+        strategy=strategy,
+        spans=tuple(spans),
+        stand_ins=tuple(stand_ins),
+        briefs=tuple(briefs),
+    )
+
+
+def tokens_freed(view: View, proposals: Sequence[Proposal]) -> int:
+    """Count the tokens that proposals free if nothing is written for them; 0 when one does not fit the view."""
+    saved = Weight()
+    parts: list[BlockSpan] = []
+    try:
+        for proposal in proposals:
+            for span, stand_in in zip(proposal.spans, proposal.stand_ins, strict=True):
+                if isinstance(span, MessageSpan):
+                    hidden = sum_weights(item.weight for item in view.items[view.slice_of(span.first, span.last)])
+                    saved = saved + hidden - (view.weigh(stand_in) if isinstance(stand_in, Message) else Weight())
+                else:
+                    parts.append(span)
+        return view.tokens() - view.tokens_of(view.after(parts) - saved)
+    except (WindowsillError, ValueError, TypeError, AttributeError):
+        # A plug-in may propose anything: what cannot be folded frees nothing.
+        return 0
+
+
+def _is_smaller(view: View, run: MessageSpan) -> bool:
+    return view.tokens_of(run.saves + run.weight) > view.tokens_of(run.weight)
+
+
+def _with_room(view: View, items: Sequence[Item], brief: Brief) -> Brief:
+    """Return the brief with no more room than this stretch warrants.
+
+    What earlier texts took is theirs still, and half of what is new comes on top: with half of all, a text that is
+    brought up to date would have to forget. An object cannot be cut short, so it may take all but what it must save.
+    """
+    before = view.tokens_of(sum_weights(item.weight for item in items if item.fold))
+    new = view.tokens_of(sum_weights(item.weight for item in items)) - before
+    most = before + (new - 1 if brief.style == "state" else new // 2)
+    return msgspec.structs.replace(brief, room=min(brief.room or most, most))
+
+
+def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> tuple[MessageSpan, Message] | None:
+    """Return the span and what stands there if nothing is written; `None` when that would save nothing."""
+    folds = [item for item in items if item.fold]
+    if len(folds) == len(items):
+        return None
+    texts: list[Block] = []
+    for message in map(view.read, folds):
+        if message.origin == Origin.SUMMARY:
+            texts += message.blocks[:-1] if message.metadata.get(MARKED) else message.blocks
+    kept = {key: value for item in folds for key, value in item.facts.items() if key not in _FACTS}
+    for room in (quote, 0):
+        facts = gather(view, items, room * CHARACTERS_PER_TOKEN)
+        stand_in = marker(facts)
+        if texts:
+            stand_in = Message(
+                role="user", blocks=(*texts, *stand_in.blocks), metadata={ORIGIN: Origin.SUMMARY, MARKED: True}
+            )
+        run = hide(view, items, facts, stand_in)
+        if _is_smaller(view, run):
+            return msgspec.structs.replace(run, facts={**kept, **run.facts}), stand_in
+    return None
+
+
+_FACTS = frozenset(Facts.__struct_fields__)
+
+
+# Settings
+
+
+def check_range(strategy: object, names: str | Iterable[str], low: float, high: float, allowed: str) -> None:
+    """Refuse settings that are not between `low` and `high`."""
+    for name in (names,) if isinstance(names, str) else names:
+        value = getattr(strategy, name)
+        if not low <= value <= high:
+            raise SettingError(name, value, allowed)
+
+
+def check_count(strategy: object, name: str, what: str, *, low: int = 0, high: int = LARGEST_COUNT) -> None:
+    """Refuse a number of turns, messages or outputs that is out of range."""
+    check_range(strategy, name, low, high, f"a number of {what} from {low} to {high:,}")
+
+
+def check_words(strategy: object, *names: str) -> None:
+    """Refuse lists in which a word is empty: it would be found everywhere."""
+    for name in names:
+        if not all(word.strip() for word in getattr(strategy, name)):
+            raise SettingError(name, getattr(strategy, name), "words that are not empty")
+
+
+class SummaryStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A strategy that has texts written, with the settings that all of these share."""
+
+    model: str | None = None
+    """The model that writes it (such as `anthropic:claude-haiku-4-5`), where that is not the session's writer."""
+    instructions: str = ""
+    """Your own prompt in the place of the shipped one."""
+    directives: str | tuple[str, ...] = ()
+    """Further wishes, which follow the prompt one by one."""
+    room: float = 0.1
+    """The share of the request's limit that the text may have. It gets no more than the texts before it had and half of
+    what is new; an object (`extract`) always less than what it replaces."""
+    quote: float = 0.05
+    """The share of the limit in which the user's hidden words are quoted when nothing could be written."""
+
+    def __post_init__(self) -> None:
+        check_range(self, ("room", "quote"), 0, 1, "a share of the request's limit from 0 to 1")
+
+    def brief(self, style: Style, budget: Budget, *, schema: dict[str, Any] | None = None) -> Brief:
+        """Return what a writer is asked for."""
+        return Brief(
+            style=style,
+            room=int(self.room * budget.limit),
+            instructions=self.instructions,
+            directives=split_directives(self.directives),
+            schema=schema,
+            model=self.model,
+        )
+
+    def rewrite(
+        self,
+        view: View,
+        chosen: Sequence[Unit],
+        budget: Budget,
+        *,
+        reason: str,
+        brief: Brief | None,
+        kind: FoldKind = "condense",
+    ) -> Proposal | None:
+        """Fold these units as `rewrite_units` does, under the name and with the quotations of this strategy."""
+        quote = int(self.quote * budget.limit)
+        return rewrite_units(view, chosen, strategy=self.name, reason=reason, quote=quote, brief=brief, kind=kind)
+
+
+def split_directives(directives: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return directives one by one, without empty ones."""
+    several = (directives,) if isinstance(directives, str) else directives
+    return tuple(each.strip() for each in several if each.strip())
