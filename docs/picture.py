@@ -11,7 +11,7 @@ from rich.console import Console
 
 import windowsill
 from windowsill.cli.demo import CALLS, MODEL, WINDOW
-from windowsill.cli.demo.agent import Moment, Run, Workbench
+from windowsill.cli.demo.agent import Run, Workbench
 from windowsill.cli.demo.picture import Picture
 
 SHOWN = 0.6
@@ -19,19 +19,13 @@ SHOWN = 0.6
 
 
 def draw() -> str:
-    """The picture as SVG, without the web fonts that the exporter would load."""
-    moments: list[Moment] = []
+    """Draw the picture as SVG, without the web fonts that the exporter would load."""
+    console = Console(width=96, record=True, file=StringIO(), force_terminal=True, color_system="truecolor")
     with windowsill.Session.open("demo", model=MODEL, budget=WINDOW, store=tempfile.mkdtemp()) as session:
-        console = Console(width=96, record=True, file=StringIO(), force_terminal=True, color_system="truecolor")
-        picture = Picture(console, CALLS)
-        images = []
-
-        def watch(moment: Moment) -> None:
-            moments.append(moment)
-            images.append(picture.paint(moment))
-
-        Run(session, Workbench(Path(windowsill.__file__).parent), CALLS).go(watch)
-        console.print(images[int(len(images) * SHOWN)])
+        run = Run(session, Workbench(Path(windowsill.__file__).parent), CALLS)
+        picture = Picture(console, run)
+        images = [picture.paint(moment) for moment in run.moments()]
+    console.print(images[int(len(images) * SHOWN)])
     svg = console.export_svg(title="windowsill demo")
     return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)
 

@@ -7,27 +7,20 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from windowsill.errors import InputError
-from windowsill.store import Store, database_file
-
 if TYPE_CHECKING:
     from windowsill.cli.demo.agent import Run
-    from windowsill.cli.demo.picture import Result
-
+    from windowsill.session import Session
 
 MODEL = "claude-sonnet-5"
-CALLS = 280
-WINDOW = 8_000
-
-SMALLEST_WINDOW = 4_000
-"""The demo's system prompt, tools, task and one tool result take about half of this."""
-
-MOST_CALLS = 10_000
+CALLS, MOST_CALLS = 280, 10_000
+WINDOW, SMALLEST_WINDOW = 8_000, 4_000
+"""The demo's system prompt, tools, task and one tool result take about half of the smallest one."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,7 +34,7 @@ MOST_CALLS = 10_000
     type=click.IntRange(SMALLEST_WINDOW, 1_000_000),
     help="The most tokens a request may have.",
 )
-@click.option("--store", metavar="PLACE", help="Where the session is kept; a folder of its own when left out.")
+@click.option("--store", metavar="PLACE", help="Where the session is kept; a new folder if left out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, without the picture.")
 @click.pass_context
 def demo(context: click.Context, *, calls: int, window: int, store: str | None, as_json: bool) -> None:
@@ -50,68 +43,44 @@ def demo(context: click.Context, *, calls: int, window: int, store: str | None, 
     A scripted agent (no model, no network) reviews Windowsill's own source with real tools. The report compares what
     it sent with sending everything, and checks every message on disk. Exit code 1 when a check fails.
     """
-    result = run_demo(calls=calls, window=window, store=store, picture=not as_json)
-    context.exit(conclude(result, as_json=as_json))
+    from rich.console import Console
 
+    from windowsill.cli.demo.picture import print_report
+    from windowsill.cli.output import print_json
 
-def conclude(result: Result, *, as_json: bool) -> int:
-    """Print the report; the exit code it means."""
+    data, run = run_demo(calls=calls, window=window, store=store, picture=not as_json)
     if as_json:
-        from windowsill.cli.demo.picture import as_data
-        from windowsill.cli.output import print_json
-
-        print_json(as_data(result))
+        print_json(data)
     else:
-        from rich.console import Console
-
-        from windowsill.cli.demo.picture import tell
-
-        tell(result, Console(highlight=False))
-    return 0 if result.ok else 1
+        print_report(data, run, Console(highlight=False))
+    context.exit(0 if data["ok"] else 1)
 
 
-def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> Result:
-    """Run the agent, then close the session, open it again and check it."""
-    import time
-    from pathlib import Path
-
+def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> tuple[dict[str, Any], Run]:
+    """Run the agent, then close the session, open it again and check it; return the report, and the run."""
     import windowsill
     from windowsill.cli.demo.agent import Run, Workbench
-    from windowsill.cli.demo.picture import Result, check
 
     started = time.monotonic()
-    place = choose(store, Path.cwd())
+    place = choose_place(store, Path.cwd())
     opened = windowsill.open_store(place)
-    name = claim_name(opened, at=time.time())
+    names = ("demo" if number == 1 else f"demo-{number}" for number in itertools.count(1))
+    # Taken in the same step as found free: two demos at once never share a session.
+    name = next(name for name in names if opened.create(name, at=time.time()))
     opened.close()
     with windowsill.Session.open(name, model=MODEL, budget=window, store=place) as session:
         run = Run(session, Workbench(Path(windowsill.__file__).parent), calls)
-        _go(run, picture=picture)
+        _watch(run, picture=picture)
     with windowsill.Session.open(name, store=place) as again:
         checks = check(run, again, window)
-    return Result(run, checks, place, window, time.monotonic() - started)
+    return report(run, checks, place, window, time.monotonic() - started), run
 
 
-def _go(run: Run, *, picture: bool) -> None:
-    """Run with the picture on a terminal, and silently in a pipe."""
-    from rich.console import Console
+def choose_place(stated: str | None, cwd: Path) -> str:
+    """Return where the session goes: the stated place, `.windowsill/` here if there is one, else a new folder."""
+    from windowsill.errors import InputError
+    from windowsill.store import database_file
 
-    from windowsill.cli.demo.picture import Picture
-    from windowsill.cli.output import on_terminal
-
-    console = Console(highlight=False)
-    if picture and on_terminal() and not console.is_dumb_terminal:
-        with Picture(console, run.calls) as live:
-            run.go(live.show)
-    else:
-        run.go(lambda _: None)
-
-
-NAME = "demo"
-
-
-def choose(stated: str | None, cwd: Path) -> str:
-    """The address of the store: the stated one, `.windowsill/` here if there is one, else a new folder that stays."""
     if stated is None:
         local = cwd / ".windowsill"
         return str(local) if local.is_dir() else tempfile.mkdtemp(prefix="windowsill-demo-")
@@ -123,7 +92,101 @@ def choose(stated: str | None, cwd: Path) -> str:
     return stated
 
 
-def claim_name(store: Store, *, at: float) -> str:
-    """A name that no session has yet, taken in the same step: two demos at once never share one."""
-    names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))
-    return next(name for name in names if store.create(name, at=at))
+def _watch(run: Run, *, picture: bool) -> None:
+    """Run with the picture on a terminal, and silently in a pipe."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from windowsill.cli.demo.picture import Picture
+    from windowsill.cli.output import on_terminal
+
+    console = Console(highlight=False)
+    if not picture or not on_terminal() or console.is_dumb_terminal:
+        for _ in run.moments():
+            pass
+        return
+    painter = Picture(console, run)
+    with Live(console=console, refresh_per_second=15, transient=True) as live:
+        for moment in run.moments():
+            live.update(painter.paint(moment))
+            painter.pause(moment)
+
+
+def check(run: Run, session: Session, window: int) -> list[dict[str, Any]]:
+    """Check every promise of a finished run; `session` is the same session, opened again."""
+    import msgspec
+
+    peak = max(tokens for tokens, _ in run.fitted)
+    first = f"; {run.problems[0]}" if run.problems else ""
+    stored = [(message.id, message.raw) for message in session.messages()]
+    same = sum(one == other for one, other in zip(run.added, stored, strict=False))
+    other = f", {len(stored):,} found" if run.added != stored else ""
+    broken = session.verify()
+    body = run.last.body().decode() if run.last is not None else ""
+    quoted = sum(msgspec.json.encode(each).decode().strip('"') in body for each in run.asked)
+    checks = [
+        ("every request fits", peak <= window, f"the largest had {peak:,} of {window:,} tokens"),
+        (
+            "every request is valid",
+            not run.problems,
+            f"{len(run.fitted):,} checked, {len(run.problems)} problems{first}",
+        ),
+        (
+            "nothing is lost",
+            run.added == stored,
+            f"{len(run.added):,} messages written, {same:,} read back equal{other}",
+        ),
+        ("the journal is whole", not broken, broken[0] if broken else "every entry has the hash it was sealed with"),
+        (
+            "the user's words stay",
+            quoted == len(run.asked),
+            f"{quoted} of {len(run.asked)} are in the last request word for word",
+        ),
+        ("what is hidden is explained", *_explained(run, session)),
+    ]
+    return [{"name": name, "ok": ok, "seen": seen} for name, ok, seen in checks]
+
+
+def _explained(run: Run, session: Session) -> tuple[bool, str]:
+    """Check one message that the window does not show: it can be read, and the session says why it is hidden."""
+    shown = {item.id for item in session.items()}
+    hidden = [(id, raw) for id, raw in run.added if id not in shown]
+    if not hidden:
+        return True, "nothing had to be hidden"
+    id, raw = hidden[len(hidden) // 2]
+    found = session.explain(id)
+    return session.message(id).raw == raw and not found.visible and bool(found.folds), f"{id} {found.why}"
+
+
+def report(run: Run, checks: list[dict[str, Any]], place: str, window: int, seconds: float) -> dict[str, Any]:
+    """Return the report for a program."""
+    import msgspec
+
+    sides = {}
+    for name, requests, costs in (
+        ("with_windowsill", run.fitted, [(cost.sent, cost.unit) for cost in run.costs]),
+        ("sending_everything", run.everything, [(cost.everything, cost.unit) for cost in run.costs]),
+    ):
+        sent = sum(tokens for tokens, _ in requests)
+        sides[name] = {
+            "peak_tokens": max(tokens for tokens, _ in requests),
+            "tokens_sent": sent,
+            "cache_hits": round(sum(cached for _, cached in requests) / sent, 4),
+            "cost_dollars": round(sum(amount * (unit or 0.0) for amount, unit in costs), 6),
+        }
+    return {
+        "session": run.session.id,
+        "store": place,
+        "model": run.session.settings.model,
+        "window": window,
+        "model_calls": len(run.fitted),
+        "tool_calls": run.tools,
+        **sides,
+        "cost_ratio": round(run.ratio, 4),
+        "messages": {"written": len(run.added), "hidden": run.last.report.hidden if run.last is not None else 0},
+        "folds": msgspec.to_builtins(run.folds),
+        "answer": run.answer,
+        "checks": checks,
+        "ok": all(each["ok"] for each in checks),
+        "seconds": round(seconds, 2),
+    }
