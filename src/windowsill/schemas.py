@@ -5,11 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from windowsill.extras import extra
+
 
 def validator(schema: dict[str, Any]) -> Any:
     """What holds values against a schema, of the draft that it names."""
     # Heavy, and few programs need them.
-    jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
+    with extra("agent", "checking a JSON Schema"):
+        jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     # A registry of its own: the one by default fetches what a schema refers to.
     return kind(schema, registry=referencing.Registry())

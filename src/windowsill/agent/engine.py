@@ -27,6 +27,7 @@ from windowsill.agent.tools import AnyTool
 from windowsill.agent.toolset import Toolset
 from windowsill.budget import Size, tokens_of
 from windowsill.errors import InputError, LockedError, SettingError, StoreError, log
+from windowsill.extras import require
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
 from windowsill.state.layers import Criterion, Phase
@@ -89,6 +90,7 @@ class Engine:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         random: Callable[[], float] = randomness.random,
     ) -> None:
+        require("agent", "an agent", "jsonschema")
         if max_turns < 1:
             raise SettingError("max_turns", max_turns, "1 or more")
         if max_output < 0:

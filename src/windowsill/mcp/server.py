@@ -7,12 +7,13 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from windowsill.errors import InputError, SettingError, WindowsillError
+import windowsill
+from windowsill.errors import SettingError, WindowsillError
+from windowsill.extras import extra
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -33,13 +34,9 @@ INSTRUCTIONS = (
 
 
 def _build(toolbox: Toolbox) -> Server[Any]:
-    try:
+    with extra("mcp", "MCP"):
         import mcp_types as types
         from mcp.server.lowlevel import Server
-    except ImportError as error:
-        raise InputError(
-            f"MCP needs a package that is missing: {error.name}", remedy="pip install 'windowsill[mcp]'"
-        ) from None
     tools = [
         types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in toolbox.tools
     ]
@@ -58,7 +55,7 @@ def _build(toolbox: Toolbox) -> Server[Any]:
 
     return Server(
         "windowsill",
-        version=version("windowsill"),
+        version=windowsill.__version__,
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -114,7 +111,8 @@ async def serve_http(
 ) -> None:
     """Answer any number of clients over streamable HTTP until cancelled; `ready` is called with the address."""
     app = http_app(toolbox, host=host, port=port, token=token)
-    import uvicorn
+    with extra("mcp", "MCP"):
+        import uvicorn
 
     sockets = _listening(host, port)
     if ready is not None:

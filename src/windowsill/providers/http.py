@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from windowsill.errors import SettingError
+from windowsill.extras import extra
 from windowsill.providers.faults import OK, ModelError, from_response
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ class HttpClient:
         For a server on this machine no proxy is used: it would carry conversation and key into the network and back.
         `ModelError` when the environment's settings for proxies or certificates are none.
         """
-        import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
+        with extra("http", "calling a model"):
+            import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
 
         times = httpx2.Timeout(self.manners.timeout, connect=self.manners.connect)
         try:

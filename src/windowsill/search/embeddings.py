@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from windowsill.errors import WindowsillError
+from windowsill.extras import extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,11 +47,7 @@ class WordLlama:
 
 
 def _load() -> Any:
-    try:
+    with extra("embeddings", "searching by meaning"):
         wordllama = import_module("wordllama")
-    except ImportError as error:
-        raise WindowsillError(
-            "the offline embedder is not installed", remedy="pip install 'windowsill[embeddings]'"
-        ) from error
     # Its wheel holds the weights in its own folder; elsewhere it would look for a download.
     return wordllama.WordLlama.load(cache_dir=Path(str(wordllama.__file__)).parent, disable_download=True)

@@ -20,6 +20,7 @@ import msgspec
 
 from windowsill import providers, telemetry
 from windowsill.errors import InputError, UnknownModelError
+from windowsill.extras import require
 from windowsill.history.folds import Brief
 from windowsill.messages import Usage
 from windowsill.models import find, record_usage
@@ -207,6 +208,7 @@ class EndpointWriter(_Asker):
         find_endpoint: Callable[[str], Endpoint],
         window: int | None = None,
     ) -> None:
+        require("http", "calling a model", "httpx2")
         super().__init__(caller, window)
         self.name = where.name()
         self._where = where

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING, Any
 
 from windowsill.errors import InputError, WindowsillError
+from windowsill.extras import extra
 from windowsill.telemetry.metrics import harmless, meters
 from windowsill.telemetry.names import SCOPE
 from windowsill.telemetry.spans import tracers
@@ -46,13 +47,8 @@ def to_file(path: str | os.PathLike[str]) -> ExitStack:
     A tracer provider that the application has set, here or globally, gets them as before, and so do other files.
     Without the extra `telemetry` it is an `InputError`.
     """
-    try:
+    with extra("telemetry", "writing spans"):
         from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-    except ImportError as error:
-        raise InputError(
-            f"writing spans needs a package that is missing: {error.name}",
-            remedy="pip install 'windowsill[telemetry]'",
-        ) from None
     if tracers.given is not None and not isinstance(tracers.given, TracerProvider):
         raise InputError(
             "spans cannot be written to a file beside a tracer provider that is not the SDK's",
@@ -106,15 +102,10 @@ def serve_metrics(port: int, host: str = "127.0.0.1") -> MetricsServer:
     A meter provider that the application has set gets it as before. There is no password: beyond loopback whoever
     reaches the port reads the figures. Without the extra `prometheus` it is an `InputError`.
     """
-    try:
+    with extra("prometheus", "serving metrics"):
         from opentelemetry.exporter.prometheus import PrometheusMetricReader
         from opentelemetry.sdk.metrics import MeterProvider
         from prometheus_client import CollectorRegistry, start_http_server
-    except ImportError as error:
-        raise InputError(
-            f"serving metrics needs a package that is missing: {error.name}",
-            remedy="pip install 'windowsill[prometheus]'",
-        ) from None
     registry = CollectorRegistry()
     try:
         server, thread = start_http_server(port, addr=host, registry=registry)

@@ -16,6 +16,7 @@ from windowsill import providers
 from windowsill.agent.models.base import Answer, Asked, Delta, Model
 from windowsill.agent.models.bodies import complete_body, delta_of, deltas, has_content, read_answer
 from windowsill.errors import FormatError, InputError, UnknownModelError
+from windowsill.extras import require
 from windowsill.models import find
 from windowsill.providers import stream as streaming
 from windowsill.providers.endpoints import Endpoint, endpoint
@@ -150,6 +151,7 @@ class HttpModel(Model):
         self.limit_field = self._where.limit_field
         self._largest = largest
         self._clock = clock
+        require("http", "calling a model", "httpx2")
         self._caller = HttpClient(manners, clock=clock, sleep=sleep, random=random)
         self._kept: ContextVar[OpenClient | None] = ContextVar("kept", default=None)
 

@@ -1,0 +1,64 @@
+"""What is missing is named with what to install."""
+
+import sys
+
+import pytest
+
+import windowsill
+from windowsill.errors import InputError
+from windowsill.extras import extra, require
+from windowsill.mcp import http_app
+from windowsill.schemas import validator
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Make the import of a package fail, as if it had never been installed."""
+    return lambda package: monkeypatch.setitem(sys.modules, package, None)
+
+
+def test_failed_import_names_the_extra(without):
+    """The error says what needs the package, and the command that installs it."""
+    without("httpx2")
+    with pytest.raises(InputError) as caught, extra("http", "calling a model"):
+        import httpx2  # noqa: F401, PLC0415 - it is made to fail
+    assert str(caught.value) == (
+        "calling a model needs a package that is missing: httpx2; pip install 'windowsill[http]'"
+    )
+
+
+def test_package_that_is_there_is_not_loaded_by_asking():
+    """Asking early is cheap."""
+    sys.modules.pop("colorsys", None)
+    require("x", "y", "colorsys")
+    assert "colorsys" not in sys.modules
+
+
+def writer():
+    windowsill.Session.open("s", model="gpt-5", writer="openai:gpt-5-mini", store=":memory:")
+
+
+def engine():
+    windowsill.Engine(windowsill.Session.open("s", model="gpt-5", store=":memory:"), model=print)
+
+
+def schema():
+    validator({"type": "object"})
+
+
+def mcp():
+    http_app(windowsill.Session.open("s", model="gpt-5", store=":memory:").tools)
+
+
+@pytest.mark.parametrize(
+    ("begin", "package", "name"),
+    [(writer, "httpx2", "http"), (engine, "jsonschema", "agent"), (schema, "jsonschema", "agent"), (mcp, "mcp_types", "mcp")],
+)
+def test_each_feature_names_its_extra_before_it_begins(without, monkeypatch, begin, package, name):
+    """Not in the middle of a run."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    without(package)
+    with pytest.raises(InputError, match=rf"pip install 'windowsill\[{name}\]'"):
+        begin()
