@@ -54,7 +54,12 @@ def mcp():
 
 @pytest.mark.parametrize(
     ("begin", "package", "name"),
-    [(writer, "httpx2", "http"), (engine, "jsonschema", "agent"), (schema, "jsonschema", "agent"), (mcp, "mcp_types", "mcp")],
+    [
+        (writer, "httpx2", "http"),
+        (engine, "jsonschema", "agent"),
+        (schema, "jsonschema", "agent"),
+        (mcp, "mcp_types", "mcp"),
+    ],
 )
 def test_each_feature_names_its_extra_before_it_begins(without, monkeypatch, begin, package, name):
     """Not in the middle of a run."""

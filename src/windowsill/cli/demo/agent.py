@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,7 +123,11 @@ class Workbench:
 
     def use(self, tool: str, input: dict[str, Any]) -> Outcome:
         """Run a tool; what goes wrong is an answer too."""
-        tools = {"list_files": self._list, "read_file": self._read, "grep": self._grep}
+        tools: dict[str, Callable[..., list[str]]] = {
+            "list_files": self._list,
+            "read_file": self._read,
+            "grep": self._grep,
+        }
         try:
             return Outcome("\n".join(tools[tool](**input)) or "nothing found")
         except (KeyError, TypeError, re.error) as error:

@@ -159,7 +159,7 @@ def print_report(data: dict[str, Any], run: Run, console: Console) -> None:
     hidden = f"{data['messages']['hidden']:,} of {len(run.added):,} messages are folded away and kept on disk"
     most = max(folds, key=lambda fold: fold.before - fold.after, default=None)
     told = [*([most] if most is not None and most not in folds[-3:] else []), *folds[-3:]]
-    sections = {
+    sections: dict[str, Sequence[Text | Table]] = {
         "What the agent found": [Text(f"  {line}") for line in run.answer.splitlines()],
         f"What was folded: {len(folds)} folds, {hidden}": [_rows(("", describe(fold), fold.reason) for fold in told)],
         f"What it cost: {run.tools:,} tool calls through {data['window']:,} tokens of {data['model']}": [_costs(data)],
