@@ -6,11 +6,11 @@ from contextlib import redirect_stdout
 import pytest
 
 from support.cli_calls import Terminal
-from windowsill.cli.output import Column, print_bytes, print_table
+from windowsill.cli.output import print_bytes, print_table
 
 pytestmark = pytest.mark.unit
 
-COLUMNS = [Column("name"), Column("size", right=True)]
+ROWS = [{"name": "a", "size": 1}, {"name": "long name", "size": 1_000}]
 
 
 def printed(work, kind=io.TextIOWrapper):
@@ -23,20 +23,27 @@ def printed(work, kind=io.TextIOWrapper):
 
 def test_columns_are_aligned_in_a_pipe():
     """Words stand at the left, numbers at the right, the footer below."""
-    out = printed(lambda: print_table(COLUMNS, [("a", "1"), ("long name", "1,000")], footer=("total", "1,001")))
+    out = printed(lambda: print_table([*ROWS, {"name": "total", "size": 1_001}], footer=True))
     assert out == "name        size\na              1\nlong name  1,000\ntotal      1,001\n"
 
 
 def test_terminal_gets_a_drawn_table_without_markup():
     """What looks like markup is text, and control characters are gone."""
-    out = printed(lambda: print_table(COLUMNS, [("[red]x\x1b[2J", "1")]), Terminal)
+    out = printed(lambda: print_table([{"name": "[red]x\x1b[2J", "size": 1}]), Terminal)
     assert "[red]x [2J" in out
     assert "─" in out
 
 
-def test_no_rows_leave_the_header():
-    """A table without rows is its header."""
-    assert printed(lambda: print_table(COLUMNS, [])) == "name  size\n"
+def test_footer_is_apart_on_a_terminal():
+    """The last row stands below a second line."""
+    out = printed(lambda: print_table(ROWS, footer=True), Terminal)
+    assert out.index("─") < out.index("a  ") < out.rindex("─") < out.index("long name")
+
+
+def test_each_kind_of_value_is_written_in_its_way():
+    """Whole numbers with separators, shares with three digits, nothing as a dash, money to the right."""
+    row = {"count": 12_345, "share": 0.5, "none": None, "paid": "$1.50"}
+    assert printed(lambda: print_table([row])) == " count  share  none   paid\n12,345  0.500  -     $1.50\n"
 
 
 def test_stream_that_takes_a_part_gets_all():

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_replay_report import model_call
 
+from support.model_calls import model_call
 from windowsill import models
 from windowsill.messages import Usage
 from windowsill.models import Prices

@@ -3,34 +3,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from support.model_calls import model_call
 from windowsill.history.repair import Repair
-from windowsill.messages import Message
 from windowsill.providers import Problem
 from windowsill.replay.costs import CallCost
 from windowsill.replay.evidence import KeptEvidence
 from windowsill.replay.report import Tally, percentile, share
-from windowsill.replay.walk import ModelCall
 
 pytestmark = pytest.mark.unit
-
-
-def model_call(**fields):
-    plain = ModelCall(
-        turn=1,
-        answer=Message(role="assistant"),
-        output=10,
-        body=b"{}",
-        tokens=100,
-        limit=1_000,
-        stable=50,
-        everything=200,
-        at=None,
-        seconds=0.002,
-        folds=(),
-        repairs=(),
-        problems=(),
-    )
-    return msgspec.structs.replace(plain, **fields)
 
 
 def test_shares_are_over_all_tokens_not_over_turns():

@@ -5,19 +5,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 import click
 
 from windowsill.text import printable_line
-
-
-class Column(NamedTuple):
-    """A column of a table; numbers are aligned to the right."""
-
-    title: str
-    right: bool = False
 
 
 def on_terminal(stream: TextIO | None = None) -> bool:
@@ -47,35 +40,55 @@ def print_json(value: Any) -> None:
     print_bytes(pretty_json(value))
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, footer: Sequence[str] = ()) -> None:
-    """Print rows in columns; the footer is a last row apart from the others."""
-    clean = [[printable_line(cell) for cell in row] for row in rows]
+def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -> None:
+    """Print rows in columns, with the keys as titles; as footer, the last row is apart from the others.
+
+    Numbers and sums of money are aligned to the right; `None` is a dash.
+    """
+    lines = [[printable_line(_cell(value)) for value in row.values()] for row in rows]
+    right = [any(_is_number(value) for value in column) for column in zip(*(row.values() for row in rows), strict=True)]
+    titles = list(rows[0])
     if on_terminal():
-        _draw(columns, clean, footer)
+        _draw(titles, lines, right, footer=footer)
         return
-    lines = [[column.title for column in columns], *clean, *([list(footer)] if footer else [])]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
-    for line in lines:
-        cells = zip(line, widths, columns, strict=True)
-        text = "  ".join(cell.rjust(width) if column.right else cell.ljust(width) for cell, width, column in cells)
+    widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
+    for line in [titles, *lines]:
+        cells = zip(line, widths, right, strict=True)
+        text = "  ".join(cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in cells)
         click.echo(text.rstrip())
 
 
-def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer: Sequence[str]) -> None:
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and value.startswith("$"))
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:.3f}"
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)
+
+
+def _draw(titles: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence[bool], *, footer: bool) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE, show_footer=bool(footer), header_style="bold", footer_style="bold", padding=0)
-    for index, column in enumerate(columns):
+    table = Table(box=SIMPLE, show_footer=footer, header_style="bold", footer_style="bold", padding=0)
+    for title, last, to_right in zip(titles, lines[-1], right, strict=True):
         table.add_column(
-            column.title,
-            Text(footer[index]) if footer else "",
-            justify="right" if column.right else "left",
-            no_wrap=column.right,
-            overflow="ellipsis" if column.right else "fold",
+            title,
+            Text(last) if footer else "",
+            justify="right" if to_right else "left",
+            no_wrap=to_right,
+            overflow="ellipsis" if to_right else "fold",
         )
-    for row in rows:
-        table.add_row(*map(Text, row))
+    for line in lines[:-1] if footer else lines:
+        table.add_row(*map(Text, line))
     Console().print(table)

@@ -23,7 +23,7 @@ from windowsill.cli.options import (
     strategy_option,
     tokenizer_option,
 )
-from windowsill.cli.output import Column, on_terminal, pretty_json, print_json, print_table
+from windowsill.cli.output import on_terminal, pretty_json, print_json, print_table
 from windowsill.config import Loaded, Settings
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.recordings import BrokenLine, recordings, size_of
@@ -112,9 +112,9 @@ def replay(
     size = size_of(files)
     with _dump(dump_file) as write, _progress(size) as advance:
         run = Replay(recordings(files, format=format, advance=advance), options, limit=limit)
-        for line in run.lines():
+        for call in run.calls():
             if write is not None:
-                write(line.json())
+                write(call.dump_line())
         report = run.report()
     if report_file is not None:
         Path(report_file).write_bytes(pretty_json(report) + b"\n")
@@ -177,54 +177,27 @@ LEGEND = (
 )
 """For a terminal: a pipe gets nothing but the figures and what is wrong."""
 
-CELLS: dict[str, Callable[[Figures], str]] = {
-    "calls": lambda figures: f"{figures.calls:,}",
-    "peak": lambda figures: f"{figures.peak_tokens:,}",
-    "sent": lambda figures: f"{figures.tokens_sent:,}",
-    "cached": lambda figures: _share(figures.cache_hit_share),
-    "cost": lambda figures: _share(figures.cost_ratio),
-    "kept": lambda figures: _share(figures.kept),
-    "of outputs": lambda figures: _share(figures.kept_from_outputs),
-    "of lines": lambda figures: _share(figures.kept_lines),
-    "folds": lambda figures: f"{figures.folds:,}",
-    "repairs": lambda figures: f"{sum(figures.repairs.values()):,}",
-    "invalid": lambda figures: f"{figures.invalid:,}",
-    "over": lambda figures: f"{figures.over:,}",
-    "lost": lambda figures: f"{figures.lost:,}",
-}
 ONLY_WIDE = frozenset({"sent", "of outputs", "of lines", "repairs"})
+"""Columns that a narrow terminal leaves out,"""
 
-PAID = ("paid", "would pay")
-"""Columns for recordings that say what was paid: they need so many characters,"""
 PAID_WIDE = 20
+"""the characters that the columns of recorded costs need beside the others,"""
+
 BEFORE_PAID = frozenset({"folds", "over"})
-"""and on a narrow terminal they take the place of these."""
+"""and the columns that a narrow terminal leaves out for them."""
 
 
 def print_report(report: ReplayReport) -> None:
     """Print a row for each session, the total, what was paid and would have been, and what went wrong."""
     total = report.total
-    paid = PAID if total.recorded is not None else ()
+    paid = total.recorded is not None
     narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE + (PAID_WIDE if paid else 0)
     length = ID_PIPE if not on_terminal() else ID_NARROW if narrow else ID_WIDE
-    hidden = (ONLY_WIDE | BEFORE_PAID if paid else ONLY_WIDE) if narrow else frozenset()
-    cells = {title: cell for title, cell in CELLS.items() if title not in hidden}
-    print_table(
-        [Column("session"), *(Column(title, right=True) for title in [*cells, *paid])],
-        [
-            (
-                shorten(each.session, length),
-                *(cell(each.figures) for cell in cells.values()),
-                *_paid(each.recorded, each.compared)[: len(paid)],
-            )
-            for each in report.sessions
-        ],
-        footer=(
-            "total",
-            *(cell(total) for cell in cells.values()),
-            *_paid(total.recorded, total.compared)[: len(paid)],
-        ),
-    )
+    rows = [_row(shorten(each.session, length), each.figures, each.recorded, each.compared) for each in report.sessions]
+    rows.append(_row("total", total, total.recorded, total.compared))
+    hidden = (ONLY_WIDE if narrow else set()) | (BEFORE_PAID if narrow and paid else set())
+    hidden |= set() if paid else {"paid", "would pay"}
+    print_table([{title: cell for title, cell in row.items() if title not in hidden} for row in rows], footer=True)
     if on_terminal():
         click.echo(LEGEND)
         if total.dollars is not None and total.dollars_everything is not None:
@@ -235,16 +208,28 @@ def print_report(report: ReplayReport) -> None:
     _print_troubles(report)
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _paid(recorded: RecordedCost | None, compared: CostComparison | None) -> tuple[str, str]:
-    """Format the dollars of a session; a branch repeats calls that another session has paid for."""
-    return (
-        "-" if recorded is None or recorded.dollars is None else f"${recorded.dollars:,.2f}",
-        "-" if compared is None or compared.dollars is None else f"${compared.dollars:,.2f}",
-    )
+def _row(
+    name: str, figures: Figures, recorded: RecordedCost | None, compared: CostComparison | None
+) -> dict[str, object]:
+    return {
+        "session": name,
+        "calls": figures.calls,
+        "peak": figures.peak_tokens,
+        "sent": figures.tokens_sent,
+        "cached": figures.cache_hit_share,
+        "cost": figures.cost_ratio,
+        "kept": figures.kept,
+        "of outputs": figures.kept_from_outputs,
+        "of lines": figures.kept_lines,
+        "folds": figures.folds,
+        "repairs": sum(figures.repairs.values()),
+        "invalid": figures.invalid,
+        "over": figures.over,
+        "lost": figures.lost,
+        # A branch repeats calls that another session has paid for.
+        "paid": None if recorded is None or recorded.dollars is None else f"${recorded.dollars:,.2f}",
+        "would pay": None if compared is None or compared.dollars is None else f"${compared.dollars:,.2f}",
+    }
 
 
 def sentences(recorded: RecordedCost | None, compared: CostComparison | None, window: int | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windowsill.cli.main import FAILED, LazyCommand, LazyGroup
-from windowsill.cli.output import Column, on_terminal, print_json, print_table
+from windowsill.cli.output import on_terminal, print_json, print_table
 from windowsill.errors import NotFoundError, StoreError, WindowsillError
 from windowsill.text import printable_line, shorten
 
@@ -118,9 +118,17 @@ def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
     if as_json:
         print_json(found)
     elif found:
-        columns = [Column("session"), Column("model"), Column("entries", right=True), Column("last used")]
-        rows = [(each["id"], each["model"] or "-", f"{each['entries']:,}", _moment(each["updated"])) for each in found]
-        print_table(columns, rows)
+        print_table(
+            [
+                {
+                    "session": each["id"],
+                    "model": each["model"],
+                    "entries": each["entries"],
+                    "last used": _moment(each["updated"]),
+                }
+                for each in found
+            ]
+        )
     elif on_terminal():
         click.echo("no sessions yet")
 
@@ -168,49 +176,49 @@ def show(id: str, place: str | None, *, with_messages: bool, as_json: bool) -> N
         if not isinstance(value, dict):
             click.echo(f"{key}: {f'{value:,}' if isinstance(value, int) else value}")
     _print_section(
-        "fold kind messages> saved> applies by reason",
         [
-            (
-                fold.id,
-                fold.kind,
-                f"{sum(span.messages for span in fold.spans):,}",
-                f"{fold.saved:,}",
-                "yes" if fold.active else "no",
-                fold.strategy,
-                fold.reason,
-            )
+            {
+                "fold": fold.id,
+                "kind": fold.kind,
+                "messages": sum(span.messages for span in fold.spans),
+                "saved": fold.saved,
+                "applies": "yes" if fold.active else "no",
+                "by": fold.strategy,
+                "reason": fold.reason,
+            }
             for fold in folds
-        ],
+        ]
     )
     if len(branches) > 1:
         _print_section(
-            "branch messages> last_entry _",
-            [(each.id, f"{each.messages:,}", _moment(each.at), "current" * each.current) for each in branches],
+            [
+                {
+                    "branch": each.id,
+                    "messages": each.messages,
+                    "last entry": _moment(each.at),
+                    "": "current" if each.current else "",
+                }
+                for each in branches
+            ]
         )
     _print_section(
-        "message role tokens> state text",
         [
-            (
-                each["id"],
-                each["role"],
-                f"{each['tokens']:,}",
-                f"{each['state']} by {each['fold']}" if each["fold"] else each["state"],
-                each["text"],
-            )
+            {
+                "message": each["id"],
+                "role": each["role"],
+                "tokens": each["tokens"],
+                "state": f"{each['state']} by {each['fold']}" if each["fold"] else each["state"],
+                "text": each["text"],
+            }
             for each in states
-        ],
+        ]
     )
 
 
-def _columns(titles: str) -> list[Column]:
-    """Make columns of titles between spaces; those that end in `>` are aligned to the right."""
-    return [Column(title.rstrip(">").replace("_", " ").strip(), right=title.endswith(">")) for title in titles.split()]
-
-
-def _print_section(titles: str, rows: Sequence[Sequence[str]]) -> None:
+def _print_section(rows: Sequence[Mapping[str, object]]) -> None:
     if rows:
         click.echo()
-        print_table(_columns(titles), rows)
+        print_table(rows)
 
 
 def _summary(session: Session, info: SessionInfo) -> dict[str, Any]:
@@ -365,19 +373,18 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
         print_json(found)
     elif found:
         print_table(
-            _columns("checkpoint name messages> tokens> phase reason made"),
             [
-                (
-                    each.id,
-                    each.name or "-",
-                    f"{each.messages:,}",
-                    f"{each.tokens:,}",
-                    each.phase,
-                    each.reason,
-                    _moment(each.at),
-                )
+                {
+                    "checkpoint": each.id,
+                    "name": each.name or None,
+                    "messages": each.messages,
+                    "tokens": each.tokens,
+                    "phase": each.phase,
+                    "reason": each.reason,
+                    "made": _moment(each.at),
+                }
                 for each in found
-            ],
+            ]
         )
     elif on_terminal():
         click.echo("no checkpoints yet")

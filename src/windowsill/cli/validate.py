@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import click
+import msgspec
 
 import windowsill
 from windowsill.cli.main import FAILED
 from windowsill.cli.options import format_option, read_input
-from windowsill.cli.output import Column, print_json, print_table
+from windowsill.cli.output import print_json, print_table
 from windowsill.replay.recordings import naming
 
 
@@ -27,8 +28,7 @@ def validate(ctx: click.Context, file: str, format: str | None, *, as_json: bool
     if as_json:
         print_json({"valid": not problems, "problems": problems})
     elif problems:
-        columns = [Column("rule"), Column("where"), Column("what"), Column("remedy")]
-        print_table(columns, [(each.rule, each.where, each.what, each.remedy) for each in problems])
+        print_table([msgspec.structs.asdict(problem) for problem in problems])
     else:
         click.echo("valid")
     ctx.exit(FAILED if problems else 0)

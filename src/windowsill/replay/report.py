@@ -121,22 +121,6 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """Where the numbers come from."""
 
 
-class DumpLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One model call, with the request exactly as it would be sent."""
-
-    session: str
-    turn: int
-    request: msgspec.Raw
-    tokens: int
-    folds: tuple[str, ...]
-
-    def json(self) -> bytes:
-        """Return the call as one line of JSON, with its line end."""
-        # A line break in JSON can only stand between values, where a space means the same.
-        body = bytes(self.request).replace(b"\n", b" ").replace(b"\r", b" ")
-        return msgspec.json.encode(msgspec.structs.replace(self, request=msgspec.Raw(body))) + b"\n"
-
-
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is counted of one model call."""
 
@@ -237,7 +221,7 @@ def percentile(ordered: Sequence[float], rank: float) -> float:
 
 
 class Replay:
-    """One pass over recordings: take the lines as they come, then the report."""
+    """One pass over recordings: take the model calls as they come, then the report."""
 
     def __init__(
         self, found: Iterable[Found], options: ReplayOptions | None = None, *, limit: int | None = None
@@ -253,15 +237,15 @@ class Replay:
         self._keys: set[str] = set()
         self._recorded: list[Charge] = []
         self._compared: list[ComparedCall] = []
-        self._lines = self._run(found)
+        self._calls = self._run(found)
 
-    def lines(self) -> Iterator[DumpLine]:
-        """Replay session after session; yield a line for each model call."""
-        return self._lines
+    def calls(self) -> Iterator[ModelCall]:
+        """Replay session after session; yield each model call."""
+        return self._calls
 
     def report(self) -> ReplayReport:
         """Replay what is left and report on all of it; raise an error if not one session went through."""
-        deque(self._lines, maxlen=0)
+        deque(self._calls, maxlen=0)
         self._refuse_nothing()
         figures = msgspec.structs.asdict(self._total.figures())
         return ReplayReport(
@@ -281,7 +265,7 @@ class Replay:
             skipped=dict(sorted(self._skipped.items())),
         )
 
-    def _run(self, found: Iterable[Found]) -> Iterator[DumpLine]:
+    def _run(self, found: Iterable[Found]) -> Iterator[ModelCall]:
         for each in found:
             match each:
                 case BrokenLine():
@@ -295,7 +279,7 @@ class Replay:
                     if len(self._sessions) == self._limit:
                         return
 
-    def _session(self, recording: Recording) -> Iterator[DumpLine]:
+    def _session(self, recording: Recording) -> Iterator[ModelCall]:
         tally, options = Tally(), self.options
         costs = SessionCosts(recording.charges, self._keys, options.model)
         failure: WindowsillError | None = None
@@ -342,7 +326,7 @@ def _has_answer(recording: Recording) -> bool:
     return any(message.role == "assistant" for message in recording.request.messages)
 
 
-def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[DumpLine]:
+def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[ModelCall]:
     request = walk.recording.request
     simulation = CostSimulation(walk.model)
     evidence = Evidence(providers.get(request.format))
@@ -358,13 +342,7 @@ def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[DumpLine]:
         )
         tally.count(call, cost, evidence.measure(call.answer, call.body, walk.reaches))
         costs.replayed(call)
-        yield DumpLine(
-            session=walk.recording.id,
-            turn=call.turn,
-            request=msgspec.Raw(call.body),
-            tokens=call.tokens,
-            folds=call.folds,
-        )
+        yield call
 
 
 Source: TypeAlias = str | os.PathLike[str]
@@ -379,7 +357,7 @@ def replay(
 ) -> ReplayReport:
     """Replay the recorded sessions of files and folders as an agent would have sent them, and report on it.
 
-    `limit` is the most sessions to replay. For the requests themselves, take the `lines` of a `Replay`.
+    `limit` is the most sessions to replay. For the requests themselves, take the `calls` of a `Replay`.
     """
     return Replay(recordings(_paths(sources), format=format), options, limit=limit).report()
 

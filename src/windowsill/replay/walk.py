@@ -53,6 +53,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     """One model call of a recording."""
 
+    session: str
     turn: int
     """The index, in the recorded list, of the assistant message it produced."""
     answer: Message
@@ -73,6 +74,13 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     folds: tuple[str, ...]
     repairs: tuple[Repair, ...]
     problems: tuple[Problem, ...]
+
+    def dump_line(self) -> bytes:
+        """Return the call as one line of JSON, with the request exactly as it would be sent."""
+        # A line break in JSON can only stand between values, where a space means the same.
+        request = msgspec.Raw(self.body.replace(b"\n", b" ").replace(b"\r", b" "))
+        fields = {"session": self.session, "turn": self.turn, "request": request}
+        return msgspec.json.encode({**fields, "tokens": self.tokens, "folds": self.folds}) + b"\n"
 
 
 class Walk:
@@ -180,6 +188,7 @@ class Walk:
         fixed = report.tokens - report.parts["messages"] - report.parts["summaries"]
         blocks = tuple(block for message in answer for block in message.blocks)
         return ModelCall(
+            session=self.recording.id,
             turn=index,
             answer=answer[0] if len(answer) == 1 else Message(role="assistant", blocks=blocks),
             output=sum(view.tokens(item) for item in view.items[-len(answer) :]),
