@@ -43,7 +43,7 @@ def test_footer_is_apart_on_a_terminal():
 def test_each_kind_of_value_is_written_in_its_way():
     """Whole numbers with separators, shares with three digits, nothing as a dash, money to the right."""
     row = {"count": 12_345, "share": 0.5, "none": None, "paid": "$1.50"}
-    assert printed(lambda: print_table([row])) == " count  share  none   paid\n12,345  0.500  -     $1.50\n"
+    assert printed(lambda: print_table([row])) == " count  share  none   paid\n12,345  0.500     -  $1.50\n"
 
 
 def test_stream_that_takes_a_part_gets_all():

@@ -46,7 +46,7 @@ def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -
     Numbers and sums of money are aligned to the right; `None` is a dash.
     """
     lines = [[printable_line(_cell(value)) for value in row.values()] for row in rows]
-    right = [any(_is_number(value) for value in column) for column in zip(*(row.values() for row in rows), strict=True)]
+    right = [not any(map(_is_text, column)) for column in zip(*(row.values() for row in rows), strict=True)]
     titles = list(rows[0])
     if on_terminal():
         _draw(titles, lines, right, footer=footer)
@@ -58,8 +58,8 @@ def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -
         click.echo(text.rstrip())
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, str) and value.startswith("$"))
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not value.startswith("$")
 
 
 def _cell(value: object) -> str:

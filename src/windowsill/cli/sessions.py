@@ -122,7 +122,7 @@ def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
             [
                 {
                     "session": each["id"],
-                    "model": each["model"],
+                    "model": each["model"] or "-",
                     "entries": each["entries"],
                     "last used": _moment(each["updated"]),
                 }
@@ -376,7 +376,7 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
             [
                 {
                     "checkpoint": each.id,
-                    "name": each.name or None,
+                    "name": each.name or "-",
                     "messages": each.messages,
                     "tokens": each.tokens,
                     "phase": each.phase,
