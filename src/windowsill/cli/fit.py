@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -23,10 +24,12 @@ from windowsill.cli.options import (
     tokenizer_option,
 )
 from windowsill.cli.output import on_terminal, pretty_json, print_bytes
-from windowsill.compose.payload import Payload, Report
 from windowsill.errors import InputError
 from windowsill.messages import Request
 from windowsill.replay.recordings import naming
+
+if TYPE_CHECKING:
+    from windowsill.compose.payload import Payload, Report
 
 
 @click.command()

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from windowsill import providers, strategies
+from windowsill import providers
 from windowsill.budget import Size, tokens_of
-from windowsill.config import Loaded, Settings, load, tuned
-from windowsill.config.load import CODE
-from windowsill.config.settings import read
 from windowsill.errors import FormatError, SettingError
 from windowsill.replay.recordings import naming, read_source
-from windowsill.strategies.registry import with_place
 from windowsill.text import printable_line
+
+if TYPE_CHECKING:
+    from windowsill.config import Loaded, Settings
 
 _SHARE = re.compile(r"0?\.\d+|1\.0*")
 
@@ -63,6 +62,12 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
 
     Refuses a strategy that does not exist, and a setting it does not take.
     """
+    # Not for the help of a command, nor for one without settings.
+    from windowsill import strategies  # noqa: PLC0415 - see above
+    from windowsill.config import load, tuned  # noqa: PLC0415 - see above
+    from windowsill.config.load import CODE  # noqa: PLC0415 - see above
+    from windowsill.strategies.registry import with_place  # noqa: PLC0415 - see above
+
     loaded = load(typed)
     for note in loaded.notes:
         click.echo(f"windowsill: {printable_line(note)}", err=True)
@@ -94,6 +99,8 @@ def _search_current_folder(strategy: str) -> None:
     An installed script does not look where it was called from, and a strategy of one's own is usually tried out there.
     A settings file may come from somebody else together with the folder: what it names is not looked for here.
     """
+    from windowsill.config.settings import read  # noqa: PLC0415 - see above
+
     here = str(Path.cwd())
     dotted = any("." in stage.name or ":" in stage.name for stage in read(strategy))
     if dotted and here not in sys.path:
