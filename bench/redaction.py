@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.measure import best_of, show
 from bench.recorded import DATA
-from windowsill.secrets import redacted
+from windowsill.secrets import redact
 from windowsill.tokens import counter
 
 SIZES = (250_000, 1_000_000, 4_000_000)
@@ -33,12 +33,12 @@ def run(*, quick: bool) -> None:
 def _measure(name, text, sizes, *, counted=True) -> None:
     count = counter("o200k_base").count
     first = 0.0
-    redacted("warm")
+    redact("warm")
     for size in sizes:
         part = text[:size]
         looking = counting = float("inf")
         for _ in range(ROUNDS):  # in turns, so that a busy machine slows both
-            looking = min(looking, best_of(1, lambda part=part: redacted(part)))
+            looking = min(looking, best_of(1, lambda part=part: redact(part)))
             counting = min(counting, best_of(1, lambda part=part: count(part))) if counted else counting
         each = looking / len(part)
         first = first or each

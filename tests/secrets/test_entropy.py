@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.secret_keys import BASE32, HEX, LETTERS, STANDARD, URL_SAFE, drawn
-from windowsill.secrets import Redactor, find, redacted
+from windowsill.secrets import Redactor, find, redact
 from windowsill.secrets.entropy import entropy
 
 pytestmark = pytest.mark.unit
@@ -32,8 +32,8 @@ def test_most_tokens_of_chance_are_taken_out(letters, size):
 def test_entropy_can_be_switched_off():
     """Then only what has a format or a name is found."""
     text = "use " + drawn(1, 40) + " now"
-    assert redacted(text) == "use [secret: high-entropy] now"
-    assert Redactor(entropy=False).redacted(text) == text
+    assert redact(text) == "use [secret: high-entropy] now"
+    assert Redactor(entropy=False).redact(text) == text
 
 
 def test_entropy_is_that_of_shannon():
@@ -88,7 +88,7 @@ INNOCENT = {
 def test_what_is_random_but_no_secret_stays(name, seed):
     """Digests, ids, data, paths, addresses: a summary needs them, and nobody gets in with them."""
     text = f"see {INNOCENT[name](seed)}"
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 NAMES = [
@@ -114,4 +114,4 @@ NAMES = [
 @pytest.mark.parametrize("text", NAMES)
 def test_names_versions_and_numbers_stay(text):
     """Words, abbreviations, dates and repetitions are not drawn by chance, however long."""
-    assert redacted(f"call {text} here") == f"call {text} here"
+    assert redact(f"call {text} here") == f"call {text} here"

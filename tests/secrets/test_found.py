@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.secrets.base import Secret, merged, replaced, starts_in, without
+from windowsill.secrets.patterns import Secret
+from windowsill.secrets.redactor import merge, replace, starts_in, subtract
 
 pytestmark = pytest.mark.unit
 
@@ -21,23 +22,23 @@ def covered(ranges):
 @given(found=several)
 def test_merged_covers_the_same_once(found):
     """Nothing is added, nothing lost, nothing twice."""
-    done = merged((rank, Secret(str(rank), *place)) for rank, place in found)
+    done = merge((rank, Secret(str(rank), *place)) for rank, place in found)
     assert covered((each.start, each.end) for each in done) == covered(place for _, place in found)
     assert all(before.end <= after.start for before, after in pairwise(done))
 
 
 def test_surest_gives_the_kind():
     """Whichever begins first."""
-    assert merged([(3, Secret("name", 0, 9)), (1, Secret("format", 4, 12))]) == [Secret("format", 0, 12)]
-    assert merged([(1, Secret("format", 0, 9)), (3, Secret("name", 4, 12))]) == [Secret("format", 0, 12)]
+    assert merge([(3, Secret("name", 0, 9)), (1, Secret("format", 4, 12))]) == [Secret("format", 0, 12)]
+    assert merge([(1, Secret("format", 0, 9)), (3, Secret("name", 4, 12))]) == [Secret("format", 0, 12)]
 
 
 @given(found=several, taken=st.lists(places, max_size=5))
 def test_without_leaves_what_is_not_taken(found, taken):
     """On both sides, and between two that are taken."""
-    apart = [(each.start, each.end) for each in merged((0, Secret("", *place)) for place in taken)]
-    secrets = merged((0, Secret("k", *place)) for _, place in found)
-    left = without(secrets, apart)
+    apart = [(each.start, each.end) for each in merge((0, Secret("", *place)) for place in taken)]
+    secrets = merge((0, Secret("k", *place)) for _, place in found)
+    left = subtract(secrets, apart)
     expected = covered((each.start, each.end) for each in secrets) - covered(apart)
     assert covered((each.start, each.end) for each in left) == expected
 
@@ -57,4 +58,4 @@ def test_starts_in_looks_at_the_beginning_alone():
 
 def test_replaced_puts_a_sign_in_each_place():
     """And keeps everything else."""
-    assert replaced(b"a-bb-c", [Secret("x", 0, 1), Secret("y", 2, 4)]) == b"[secret: x]-[secret: y]-c"
+    assert replace(b"a-bb-c", [Secret("x", 0, 1), Secret("y", 2, 4)]) == b"[secret: x]-[secret: y]-c"

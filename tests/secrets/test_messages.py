@@ -5,7 +5,7 @@ import pytest
 
 from support.secret_keys import drawn
 from windowsill.messages import Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
-from windowsill.secrets.messages import stored, told
+from windowsill.secrets.messages import redact_for_export, redact_for_reading
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +25,7 @@ SIGN = "[secret: github-token]"
         Unknown(type="new", raw=f'{{"deep":["{TOKEN}"]}}'.encode()),
     ],
 )
-@pytest.mark.parametrize("clean", [told, stored])
+@pytest.mark.parametrize("clean", [redact_for_reading, redact_for_export])
 def test_no_block_keeps_a_secret(block, clean):
     """Whatever kind of block it stands in; nothing else of the message changes."""
     message = Message(role="user", blocks=(block, Text(text="stays")), id="m1", at=5.0)
@@ -35,7 +35,7 @@ def test_no_block_keeps_a_secret(block, clean):
     assert (new.id, new.at, new.blocks[1]) == ("m1", 5.0, Text(text="stays"))
 
 
-@pytest.mark.parametrize("clean", [told, stored])
+@pytest.mark.parametrize("clean", [redact_for_reading, redact_for_export])
 def test_message_without_secrets_is_the_same_object(clean):
     """Nothing is copied."""
     message = Message(role="user", blocks=(Text(text="hello", raw=b'{"text":"hello"}'),), raw=b"{}")
@@ -45,5 +45,5 @@ def test_message_without_secrets_is_the_same_object(clean):
 def test_stored_message_keeps_its_bytes_without_the_secret():
     """The bytes it came as, and its metadata."""
     message = Message(role="user", raw=f'{{"x":1,"c":"{TOKEN}"}}'.encode(), metadata={"note": TOKEN})
-    new = stored(message)
+    new = redact_for_export(message)
     assert (new.raw, new.metadata) == (f'{{"x":1,"c":"{SIGN}"}}'.encode(), {"note": SIGN})

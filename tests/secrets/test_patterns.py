@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.secret_keys import FORMATS, coded, drawn, keys, seeds
-from windowsill.secrets import find, redacted
+from windowsill.secrets import find, redact
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +17,7 @@ AROUND = ["{}", "before {} after", "({})", '"{}"', "`{}`,", "key={}", "\n{}\n", 
 def test_key_of_a_format_is_taken_out_whole(name, seed):
     """Nothing of it is left, what stands around it is, and the sign says its kind."""
     around, key = FORMATS[name](seed)
-    clean = redacted(around.replace("{}", key))
+    clean = redact(around.replace("{}", key))
     assert clean == around.replace("{}", f"[secret: {name.partition(' ')[0]}]")
 
 
@@ -25,7 +25,7 @@ def test_key_of_a_format_is_taken_out_whole(name, seed):
 def test_key_is_found_wherever_it_stands(key, around):
     """In a sentence, in brackets and quotes, after an equals sign, between characters of other scripts."""
     _, frame, secret = key
-    assert secret not in redacted(around.replace("{}", frame.replace("{}", secret)))
+    assert secret not in redact(around.replace("{}", frame.replace("{}", secret)))
 
 
 @given(key=keys)
@@ -33,7 +33,7 @@ def test_key_is_found_in_text_that_is_spelled_as_json(key):
     """The letter of an escape before it is not taken for a part of it."""
     _, frame, secret = key
     spelled = frame.replace("{}", secret).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    assert secret.split("\n")[1 if "\n" in secret else 0] not in redacted(f'{{"command": "ls\\n{spelled}\\nls"}}')
+    assert secret.split("\n")[1 if "\n" in secret else 0] not in redact(f'{{"command": "ls\\n{spelled}\\nls"}}')
 
 
 @given(seed=seeds)
@@ -41,7 +41,7 @@ def test_half_a_private_key_is_taken_out(seed):
     """A block that was cut off before its end is a secret as far as it goes."""
     _, key = FORMATS["private-key"](seed)
     lines = key.split("\n")
-    clean = redacted("\n".join([*lines[:4], "Permission denied, see the manual."]))
+    clean = redact("\n".join([*lines[:4], "Permission denied, see the manual."]))
     assert clean == "[secret: private-key]\nPermission denied, see the manual."
 
 
@@ -57,20 +57,20 @@ def test_certificates_and_public_keys_stay(seed):
     """They are made to be shown."""
     _, key = FORMATS["private-key"](seed)
     certificate = key.replace("RSA PRIVATE " + "KEY", "CERTIFICATE")
-    assert redacted(certificate) == certificate
+    assert redact(certificate) == certificate
 
 
 @given(seed=seeds)
 def test_three_parts_with_dots_are_no_token_by_themselves(seed):
     """A token has a header that can be read."""
     text = f"eyJ{drawn(seed, 12, 'xyz')}.module_name.attribute_name"
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 def test_encoded_object_is_no_token_by_itself():
     """A header says how the token is signed; the place where a list goes on does not."""
     text = coded({"page": 2}) + ".next_page.json"
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_encoded_object_is_no_token_by_itself():
 )
 def test_what_only_begins_like_a_key_stays(text):
     """Names, addresses and references to a secret are none."""
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize("before", ["", "+", "-", " ", "    ", "> ", "# ", "// ", " * ", "12: ", "    12\t", "   12→"])
@@ -98,7 +98,7 @@ def test_a_private_key_is_taken_out_whatever_stands_before_its_lines(before):
     """In a diff, a quotation, a comment, or with the numbers that a reading tool puts there."""
     body = [drawn(number, 64) for number in range(8)]
     key = ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
-    clean = redacted("".join(f"{before}{line}\n" for line in key))
+    clean = redact("".join(f"{before}{line}\n" for line in key))
     assert [line for line in body if line[:24] in clean] == []
 
 
@@ -116,4 +116,4 @@ def test_a_private_key_is_taken_out_whatever_stands_before_its_lines(before):
 )
 def test_programs_that_take_a_password_without_a_name_are_known(text, clean):
     """References to one stay, and so does what other programs mean by the same letters."""
-    assert redacted(text) == clean
+    assert redact(text) == clean

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from support.secret_keys import drawn, keys, seeds
 from windowsill.errors import InputError, SettingError
-from windowsill.secrets import Redactor, Secret, find, redacted, usual
+from windowsill.secrets import Redactor, Secret, default_redactor, find, redact
 from windowsill.secrets.redactor import KINDS
 
 pytestmark = pytest.mark.unit
@@ -30,8 +30,8 @@ texts = st.lists(pieces, max_size=8).map("".join)
 @given(text=texts)
 def test_what_is_clean_stays_as_it_is(text):
     """Taking secrets out twice is taking them out once, whatever stands beside them."""
-    once = redacted(text)
-    assert redacted(once) == once
+    once = redact(text)
+    assert redact(once) == once
     assert find(once) == []
 
 
@@ -43,7 +43,7 @@ def test_found_secrets_are_what_is_replaced(text):
         assert end <= each.start < each.end
         clean += text[end : each.start] + f"[secret: {each.kind}]"
         end = each.end
-    assert redacted(text) == clean + text[end:]
+    assert redact(text) == clean + text[end:]
 
 
 def test_places_are_counted_in_characters():
@@ -56,48 +56,48 @@ def test_places_are_counted_in_characters():
 def test_a_sign_is_no_secret(kind):
     """Not even the one that reads like an assignment."""
     text = f"password = [secret: {kind}] and token=[secret: {kind}]"
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 def test_what_follows_a_sign_is_not_assigned_to_it():
     """An address stays behind the sign for its password."""
     text = "postgresql://app:[secret: url-password]@db.example7:5432/x"
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 def test_no_word_hides_behind_brackets():
     """Only signs of kinds that exist are passed over."""
-    assert redacted("[secret: hunter22x9k]") == "[secret: [secret: secret]]"
+    assert redact("[secret: hunter22x9k]") == "[secret: [secret: secret]]"
 
 
 def test_text_without_secrets_is_the_same_object():
     """Most texts are; they cost no copy."""
     text = "nothing to see here, 42 times"
-    assert redacted(text) is text
+    assert redact(text) is text
 
 
 def test_a_key_says_what_it_is_whatever_it_is_assigned_to():
     """The format is surer than the name."""
-    assert redacted(f"PASSWORD={TOKEN}") == "PASSWORD=[secret: github-token]"
+    assert redact(f"PASSWORD={TOKEN}") == "PASSWORD=[secret: github-token]"
 
 
 def test_extra_patterns_are_taken_out():
     """A pattern of the user's; with a group, only the group."""
     house = Redactor(extra=[r"HOUSE-\d{4}", r"badge (\p{L}+)"])
-    assert house.redacted("HOUSE-1234 and badge größe.") == "[secret: extra] and badge [secret: extra]."
+    assert house.redact("HOUSE-1234 and badge größe.") == "[secret: extra] and badge [secret: extra]."
 
 
 @given(text=texts)
 def test_extra_patterns_leave_what_is_clean(text):
     """Even one that matches letters of a sign, or nothing."""
     greedy = Redactor(extra=["e", "x*", "secret"])
-    assert greedy.redacted(greedy.redacted(text)) == greedy.redacted(text)
+    assert greedy.redact(greedy.redact(text)) == greedy.redact(text)
 
 
 def test_allowed_strings_stay():
     """Exactly those; a longer secret that begins like one does not."""
     public = Redactor(allow=[TOKEN])
-    assert public.redacted(f"{TOKEN} {TOKEN}x") == f"{TOKEN} [secret: github-token]"
+    assert public.redact(f"{TOKEN} {TOKEN}x") == f"{TOKEN} [secret: github-token]"
 
 
 @pytest.mark.parametrize("extra", ["(", r"(?=a)", r"\1"])
@@ -135,24 +135,24 @@ SOME = 200_000
 )
 def test_hostile_text_is_gone_through(unit, size):
     """Megabytes of beginnings that never end take no more than their length, and leave nothing to be found."""
-    clean = redacted(unit * (size // len(unit)))
-    assert redacted(clean) is clean
+    clean = redact(unit * (size // len(unit)))
+    assert redact(clean) is clean
 
 
 def test_noise_does_not_explain_the_noise_behind_it():
     """Else one after the other would be found, each in a pass of its own."""
     text = "".join(f"{drawn(seed, 30)}7x-id " for seed in range(50))
-    assert len(usual()._round(text.encode())) == len(find(text))
+    assert len(default_redactor()._round(text.encode())) == len(find(text))
 
 
 def test_many_secrets_take_one_pass_each():
     """Keys without anything between them are no chain that comes apart one at a time."""
     text = "".join("gh" + "p_" + drawn(seed, 36) + "/" for seed in range(2_000))
-    assert redacted(text).count("[secret: github-token]") == 2_000
+    assert redact(text).count("[secret: github-token]") == 2_000
 
 
 def test_what_is_allowed_is_looked_up_and_not_gone_through():
     """A short text that stands everywhere costs no more for each secret that there is."""
     key = "ghp_" + "aB3dE5fG7h" * 4
     text = f"{key} a " * 30_000
-    assert Redactor(allow=["a", "3"]).redacted(text) == "[secret: github-token] a " * 30_000
+    assert Redactor(allow=["a", "3"]).redact(text) == "[secret: github-token] a " * 30_000

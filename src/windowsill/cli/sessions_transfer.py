@@ -23,8 +23,7 @@ from windowsill.replay.recordings import (
     recordings,
     recordings_in,
 )
-from windowsill.secrets import usual
-from windowsill.secrets.documents import redacted_json
+from windowsill.secrets.documents import redact_json
 from windowsill.session import Session
 from windowsill.session.export import export_session, import_session, is_export, taken, taken_out
 from windowsill.store import Store
@@ -61,7 +60,7 @@ def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> 
     with opened_session(place, id) as session:
         chunks = [chunk for message in session.messages() for chunk in target.render_message(message)]
     if not secrets:
-        chunks = [redacted_json(chunk, usual()) for chunk in chunks]
+        chunks = [redact_json(chunk) for chunk in chunks]
     print_bytes(b"[" + b",".join(chunks) + b"]")
 
 

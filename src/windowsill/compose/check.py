@@ -25,9 +25,9 @@ from windowsill.history.marker import Facts, replace_block
 from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse
-from windowsill.secrets import usual
-from windowsill.secrets.documents import redacted_value
-from windowsill.secrets.messages import told
+from windowsill.secrets import default_redactor
+from windowsill.secrets.documents import redact_value
+from windowsill.secrets.messages import redact_for_reading
 from windowsill.tokens import Weight
 
 
@@ -78,15 +78,13 @@ def _without_secrets(proposal: Proposal) -> Proposal:
     """
     runs = [span for span in proposal.spans if isinstance(span, MessageSpan)]
     stand_ins = tuple(
-        told(stand) if isinstance(span, MessageSpan) and isinstance(stand, Message) else stand
+        redact_for_reading(stand) if isinstance(span, MessageSpan) and isinstance(stand, Message) else stand
         for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True)
     )
     spans = proposal.spans
     if _holds_secrets([run.facts for run in runs]):
         spans = tuple(
-            msgspec.structs.replace(span, facts=redacted_value(span.facts, usual()))
-            if isinstance(span, MessageSpan)
-            else span
+            msgspec.structs.replace(span, facts=redact_value(span.facts)) if isinstance(span, MessageSpan) else span
             for span in spans
         )
     return msgspec.structs.replace(proposal, spans=spans, stand_ins=stand_ins)
@@ -94,7 +92,7 @@ def _without_secrets(proposal: Proposal) -> Proposal:
 
 def _holds_secrets(facts: list[dict[str, Any]]) -> bool:
     try:
-        return usual().holds(msgspec.json.encode(facts))
+        return default_redactor().holds(msgspec.json.encode(facts))
     except (TypeError, ValueError) as error:
         what = f"the facts of a fold cannot be kept: {type(error).__name__}: {error}"
         raise FoldError(what, remedy="leave them out") from None

@@ -22,7 +22,7 @@ from windowsill.history.folds import MessageSpan, Proposal, StandIn
 from windowsill.history.marker import Facts, hide
 from windowsill.history.view import View
 from windowsill.messages import ORIGIN, Origin, text_message
-from windowsill.secrets.messages import told
+from windowsill.secrets.messages import redact_for_reading
 from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
@@ -290,7 +290,9 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
             Material(
                 # A writer sees what a mask hid: once the message is gone, its summary is all that is left in view.
                 # It sees no secret: what it never read it cannot tell, nor send to another provider.
-                messages=tuple(told(view.whole(item) if item.cuts else view.read(item)) for item in items),
+                messages=tuple(
+                    redact_for_reading(view.whole(item) if item.cuts else view.read(item)) for item in items
+                ),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
                 digest=merge_stored([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),

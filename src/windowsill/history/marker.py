@@ -15,7 +15,7 @@ import msgspec
 from windowsill.history.folds import BlockSpan, MessageSpan
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import ORIGIN, Block, Message, Origin, Text, text_message
-from windowsill.secrets import redacted
+from windowsill.secrets import redact
 from windowsill.text import cut_middle
 from windowsill.tokens import Weight
 
@@ -85,7 +85,7 @@ def gather(view: View, items: Sequence[Item], room: int) -> Facts:
 
 def _quotable(message: Message) -> str:
     """What the user wrote; secrets are taken out before anything is cut, because half a key is not known as one."""
-    return redacted(own_words(message))
+    return redact(own_words(message))
 
 
 def _take_over(facts: Facts, item: Item) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from windowsill.errors import WindowsillError
 from windowsill.models import is_overflow
 from windowsill.providers.stream import loose
-from windowsill.secrets import usual
+from windowsill.secrets import default_redactor
 
 FaultKind: TypeAlias = Literal[
     "overflow",  # the request does not fit the model's window
@@ -160,7 +160,7 @@ def from_exception(error: Exception, name: str) -> ModelError:
 
 def hide_keys(text: str) -> str:
     """Hide everything in a text that looks like a key."""
-    return usual().known.redacted(_KEYS.sub(HIDDEN, text))
+    return default_redactor().known.redact(_KEYS.sub(HIDDEN, text))
 
 
 def one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds secrets in text and takes them out: `find` says where they stand, `redacted` puts `[secret: kind]` there.
+"""Find secrets in text and take them out: `find` says where they stand, `redact` puts `[secret: kind]` there.
 
 What leaves a session for somebody else to read goes through here: summaries, exports, search results for another
 session, telemetry. The history itself is never touched.
@@ -12,25 +12,17 @@ commits, digests, ids, versions, names, paths and addresses stay. `Redactor(allo
 
 from __future__ import annotations
 
-from functools import cache
+from windowsill.secrets.patterns import Secret
+from windowsill.secrets.redactor import Redactor, default_redactor
 
-from windowsill.secrets.base import Secret
-from windowsill.secrets.redactor import Redactor
-
-__all__ = ["Redactor", "Secret", "find", "redacted", "usual"]
-
-
-@cache
-def usual() -> Redactor:
-    """The redactor that is used where none was made by hand."""
-    return Redactor()
+__all__ = ["Redactor", "Secret", "default_redactor", "find", "redact"]
 
 
 def find(text: str) -> list[Secret]:
-    """The secrets in a text, in order; `Redactor` has further options."""
-    return usual().find(text)
+    """Return the secrets in a text, in order; `Redactor` has further options."""
+    return default_redactor().find(text)
 
 
-def redacted(text: str) -> str:
-    """The text with `[secret: kind]` in the place of each secret."""
-    return usual().redacted(text)
+def redact(text: str) -> str:
+    """Return the text with `[secret: kind]` in the place of each secret."""
+    return default_redactor().redact(text)

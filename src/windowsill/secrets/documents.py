@@ -1,4 +1,4 @@
-"""Takes secrets out of documents: strings change, everything around them stays byte for byte."""
+"""Take secrets out of documents: strings change, everything around them stays byte for byte."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from windowsill.secrets.assignments import kind_under
-from windowsill.secrets.base import sign
-from windowsill.secrets.redactor import Redactor
+from windowsill.secrets.redactor import Redactor, default_redactor, sign
 
 T = TypeVar("T")
 
@@ -28,8 +27,9 @@ _OPAQUE = re.compile(
 """Names of values that look drawn by chance and are none of anybody's keys."""
 
 
-def redacted_json(data: bytes, redactor: Redactor) -> bytes:
-    """A JSON document without secrets; what stands under the name of a secret is one, whatever it looks like."""
+def redact_json(data: bytes, redactor: Redactor | None = None) -> bytes:
+    """Return a JSON document without secrets; what stands under the name of a secret is one, whatever it looks like."""
+    redactor = redactor or default_redactor()
     if b"\\u" not in data and b"\\/" not in data and not redactor.holds(data):
         return data
     pieces: list[bytes] = []
@@ -44,57 +44,59 @@ def redacted_json(data: bytes, redactor: Redactor) -> bytes:
             called = ""
         before = match.end()
         if _NAME_END.match(data, before):
-            name, clean = text, redactor.redacted(text)
+            name, clean = text, redactor.redact(text)
         else:
             called = text if name.lower() in _CALLS else called
-            clean = _redacted(text, redactor, called if called and name.lower() == _VALUE else name)
+            clean = _redact(text, redactor, called if called and name.lower() == _VALUE else name)
         if clean != text:
             pieces += (data[end : match.start()], _encoded(clean))
             end = match.end()
     return b"".join((*pieces, data[end:])) if pieces else data
 
 
-def redacted_text(text: str, redactor: Redactor) -> str:
-    """A text without secrets, which stays JSON if it is."""
+def redact_text(text: str, redactor: Redactor | None = None) -> str:
+    """Return a text without secrets, which stays JSON if it is."""
+    redactor = redactor or default_redactor()
     if text[:1] not in {"{", "["}:
-        return redactor.redacted(text)
+        return redactor.redact(text)
     data = text.encode("utf-8", "surrogatepass")
     try:
         msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return redactor.redacted(text)
-    return redacted_json(data, redactor).decode("utf-8", "surrogatepass")
+        return redactor.redact(text)
+    return redact_json(data, redactor).decode("utf-8", "surrogatepass")
 
 
-def redacted_value(value: T, redactor: Redactor, name: str = "") -> T:
-    """A value of a document, with all that is in it; `name` is what it stands under."""
+def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> T:
+    """Return a value of a document without secrets, with all that is in it; `name` is what it stands under."""
+    redactor = redactor or default_redactor()
     clean: Any = value
     if isinstance(value, str):
-        clean = _redacted(value, redactor, name)
+        clean = _redact(value, redactor, name)
     elif isinstance(value, dict):
         named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
         called = next((named[name] for name in _CALLS if name in named), "")
         clean = {
-            redacted_value(key, redactor): redacted_value(inner, redactor, _name_of(key, called))
+            redact_value(key, redactor): redact_value(inner, redactor, _name_of(key, called))
             for key, inner in value.items()
         }
     elif isinstance(value, list | tuple):
         # Tuples with names of their own cannot be made from a row of values.
-        clean = (list if isinstance(value, list) else tuple)(redacted_value(inner, redactor, name) for inner in value)
+        clean = (list if isinstance(value, list) else tuple)(redact_value(inner, redactor, name) for inner in value)
     return clean if clean != value else value
 
 
 def _name_of(key: Any, called: str) -> str:
-    """What the value under a key stands under: the key, or what the object calls itself."""
+    """Return what the value under a key stands under: the key, or what the object calls itself."""
     if not isinstance(key, str):
         return ""
     return called if called and key.lower() == _VALUE else key
 
 
-def _redacted(text: str, redactor: Redactor, name: str) -> str:
+def _redact(text: str, redactor: Redactor, name: str) -> str:
     kind = kind_under(name, text) if name else ""
     if not kind or redactor.allows(text):
-        return (redactor.known if _OPAQUE.search(name) else redactor).redacted(text)
+        return (redactor.known if _OPAQUE.search(name) else redactor).redact(text)
     found = redactor.find(text)
     known = len(found) == 1 and (found[0].start, found[0].end) == (0, len(text))
     return sign(found[0].kind if known else kind)

@@ -1,9 +1,9 @@
-"""Finds tokens that look drawn by chance and that nothing around them explains: keys of formats nobody listed.
+"""Find tokens that look drawn by chance and that nothing around them explains: keys of formats nobody listed.
 
-What is left alone, because it is public or of no use without something else: digests and commits by their length, ids,
-UUIDs, versions, numbers and dates, names made of words, paths and addresses, pictures and other long data, and whatever
-the word before it calls a hash, an id or a signature. A key that looks like one of these is found by the name it is
-assigned to (see `assigned`), not here: a summary without its commits and paths would be of no use.
+A token counts by its length, its kinds of characters and Shannon's entropy. What is left alone, because it is public or
+of no use without something else: digests and commits by their length, ids, UUIDs, versions, numbers and dates, names
+made of words, paths and addresses, pictures and other long data, and whatever the word before it calls a hash, an id or
+a signature. A key that looks like one of these is found by the name it is assigned to (see `assignments`).
 """
 
 from __future__ import annotations
@@ -12,50 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import log2
-from operator import concat
 
-from windowsill.secrets.base import Range, Secret, compiled
-
-_AFTER = {
-    "a": "bcdgiklmnprstuvy",
-    "b": "aeilorsu",
-    "c": "acehiklorstu",
-    "d": "adeilorsu",
-    "e": "acdefgilmnoprstvwx",
-    "f": "aefiloru",
-    "g": "aehinrs",
-    "h": "aeiot",
-    "i": "abcdefglmnoprstvz",
-    "j": "aosu",
-    "k": "ei",
-    "l": "adeilostuy",
-    "m": "abeimopsu",
-    "n": "acdefgiklnostuv",
-    "o": "bcdfglmnoprstuvw",
-    "p": "aeiloprstuy",
-    "q": "u",
-    "r": "acdegilmnoprstuy",
-    "s": "acehilopstuy",
-    "t": "acehilmoprstuy",
-    "u": "abceilmnprst",
-    "v": "aei",
-    "w": "aeir",
-    "x": "pt",
-    "y": "ps",
-    "z": "e",
-}
-"""The letters that follow a letter in nine of ten places of English words and of names in programs; by chance two
-letters are such a pair in one of three places."""
-
-_PAIRS = frozenset(first + second for first, seconds in _AFTER.items() for second in seconds)
-_COMMON = _PAIRS | {pair.upper() for pair in _PAIRS} | {pair.capitalize() for pair in _PAIRS}
-"""As a word spells them: small, large, or beginning with a large one. A small letter before a large one ends a word."""
-
-
-def wordiness(token: str) -> float:
-    """The share of neighbours in a token that are a common pair of letters: about 0.8 for names, 0.15 for noise."""
-    return sum(map(_COMMON.__contains__, map(concat, token, token[1:]))) / max(1, len(token) - 1)
-
+from windowsill.secrets.patterns import Range, Secret, compiled, mean_run
 
 KIND = "high-entropy"
 
@@ -65,14 +23,12 @@ SHORTEST = 20
 LONGEST = 256
 """Characters above which it is data: pictures, archives, signed thoughts. Longer keys have a format or a name."""
 
-ENTROPY = 3.5
-"""Bits per character: 20 characters drawn from 36 or 64 have about 4, text and repetitions have less."""
+ENTROPY, HEX_ENTROPY = 3.5, 3.0
+"""Bits per character: 20 characters drawn from 36 or 64 have about 4, text and repetitions have less. Hexadecimal
+digits have less too, as there are only 16."""
 
-HEX_ENTROPY = 3.0
-"""The same for hexadecimal digits, of which there are only 16."""
-
-WORDY = 0.34
-"""Share of common pairs from which a token is made of words: noise of 20 characters has 0.15, seldom 0.3."""
+WORDY = 3.5
+"""Mean length of the runs of one kind of character from which a token is made of words: noise has about 2."""
 
 HEX_LETTERS = 4
 """Letters below which hexadecimal digits are a number."""
@@ -86,25 +42,8 @@ DIGEST_LENGTHS = frozenset({24, 32, 40, 56, 64, 96, 128})
 WRAPPED = 48
 """Characters of a line that may be one of several that data was wrapped into."""
 
-LEAST_PARTS = 3
-"""Parts of a name that says so by its form: noise is seldom divided so often, and never so tidily."""
-
-SHORTEST_FOLDER, FOLDER = 4, 0.6
-"""Letters, and share of common pairs, of what is the name of a folder rather than noise between two slashes."""
-
-FOLDERS = frozenset(
-    {"api", "app", "bin", "cmd", "css", "dev", "doc", "etc", "git", "lib", "opt", "pkg", "src", "tmp", "usr", "var"}
-)
-"""Shorter ones that everybody has."""
-
-BEFORE = 200
-"""Characters before a token in which an address it belongs to may begin."""
-
-NEAR = 64
-"""Characters before a token in which the word stands that says what it is."""
-
-FOLLOW = (b".", b"@", b"(")
-"""What goes on with a name: a further part, the host of an address, a call."""
+BEFORE, NEAR = 200, 64
+"""Characters before a token in which an address may begin, and in which the word stands that says what it is."""
 
 _FIRST_DIGIT = "|".join(f"[A-Za-z+/_-]{{{place}}}[0-9][A-Za-z0-9+/_-]{{{19 - place},}}" for place in range(20))
 _CANDIDATE = rf"(?:{_FIRST_DIGIT}|[A-Za-z+/_-]{{20,}}[0-9][A-Za-z0-9+/_-]*)={{0,2}}"
@@ -118,12 +57,11 @@ _KNOWN = re.compile(
     r"|0x[0-9a-f]{1,16}|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9-]+Z?)?)(?![0-9a-z])"
 )
 _ESCAPE = re.compile(rb"[nrtbf]|u[0-9A-Fa-f]{4}")
-_DIGITS = b"0123456789"
-_OTHERS = _DIGITS + b"+/_=-"
-_DIGIT = re.compile(r"[0-9]")
 _SEPARATOR = re.compile(r"[-_/]")
 _PART = re.compile(r"[A-Za-z]*[0-9]*[A-Za-z]?|[0-9]+[A-Za-z]{0,2}")
+"""A word, an abbreviation or a number: digits stand at its end or at its beginning, as they seldom do in noise."""
 _NUMBER = re.compile(r"[0-9]{7}")
+_FOLDER = re.compile(r"(?:^|[/_])[a-z]{3,}/")
 _PREFIXED = re.compile(
     r"(?:toolu|srvtoolu|mcptoolu|tooluse|call|msg|req|resp|rs|fc|fco|ws|ci|cntr|cntnr|container|conv|chatcmpl|cmpl|gen"
     r"|run|step|thread|asst|vs|vsfs|file|files|batch|msgbatch|org|proj|user|ft|ftjob|modr|fp|item|event|evt|sess|rec"
@@ -143,7 +81,7 @@ _ADDRESS = re.compile(rb"(?:://|www\.|data:|mailto:)[^\s\"'<>`]*$")
 
 
 def find(data: bytes, quiet: Sequence[Range]) -> Iterator[Secret]:
-    """Tokens drawn by chance, except in the ranges of `quiet`, which are in order."""
+    """Yield tokens drawn by chance, except in the ranges of `quiet`, which are in order."""
     place = 0
     for match in compiled(_CANDIDATE).finditer(data):
         start, end = match.span()
@@ -154,68 +92,46 @@ def find(data: bytes, quiet: Sequence[Range]) -> Iterator[Secret]:
             place += 1
         if place < len(quiet) and quiet[place][0] < end:
             continue
-        if (
-            SHORTEST <= end - start <= LONGEST
-            and is_random(data[start:end].decode())
-            and not _is_explained(data, start, end)
-        ):
+        token = data[start:end].decode()
+        if SHORTEST <= len(token) <= LONGEST and is_random(token) and not _is_explained(data, start, end):
             yield Secret(KIND, start, end)
 
 
 def is_known(token: str) -> bool:
-    """Whether a token is an id or a digest by its form."""
+    """Tell whether a token is an id or a digest by its form."""
     return _PREFIXED.match(token) is not None or len(_KNOWN.sub("", token)) < len(token) - SHORTEST
 
 
 def is_random(token: str) -> bool:
-    """Whether a token, by itself, looks drawn by chance."""
-    if _DIGIT.search(token) is None or _PREFIXED.match(token):
+    """Tell whether a token, by itself, looks drawn by chance."""
+    letters = sum(char.isalpha() for char in token)
+    if letters == len(token) or _PREFIXED.match(token):
         return False
     if _HEX.fullmatch(token):
-        letters = len(token.encode().translate(None, _DIGITS))
         return len(token) not in DIGEST_LENGTHS and letters >= HEX_LETTERS and entropy(token) >= HEX_ENTROPY
-    if len(_KNOWN.sub("", token)) < SHORTEST or _is_number(token):
+    if letters < LETTERS * len(token) or _NUMBER.search(token) or _FOLDER.search(token):
         return False
-    if _is_name(token) or _is_path(token):
+    parts = _SEPARATOR.split(_KNOWN.sub("", token))
+    if sum(len(part) for part in parts if not _PART.fullmatch(part)) < SHORTEST:
         return False
-    return entropy(token) >= ENTROPY and wordiness(token) < WORDY
+    wordy = any(char.islower() for char in token) and mean_run(token) >= WORDY
+    return not wordy and entropy(token) >= ENTROPY
 
 
 def entropy(token: str) -> float:
-    """Shannon's entropy, in bits per character."""
+    """Return Shannon's entropy, in bits per character."""
     size = len(token)
     return log2(size) - sum(count * log2(count) for count in Counter(token).values() if count > 1) / size
 
 
-def _is_number(token: str) -> bool:
-    """Few letters, or so many digits in a row as no key has."""
-    letters = len(token.encode().translate(None, _OTHERS))
-    return letters < LETTERS * len(token) or _NUMBER.search(token) is not None
-
-
-def _is_name(token: str) -> bool:
-    """Whether it is several words, abbreviations and numbers: digits stand at the end of each, or at its beginning."""
-    parts = _SEPARATOR.split(token)
-    return len(parts) >= LEAST_PARTS and all(_PART.fullmatch(part) for part in parts)
-
-
-def _is_path(token: str) -> bool:
-    """Whether a part of it before a slash is a word."""
-    *folders, _ = token.split("/")
-    words = [each.replace("-", "").replace("_", "") for each in folders]
-    return any(
-        word in FOLDERS or (len(word) >= SHORTEST_FOLDER and word.isalpha() and wordiness(word) >= FOLDER)
-        for word in words
-    )
-
-
 def _is_explained(data: bytes, start: int, end: int) -> bool:
-    """Whether what stands around a token says that it is no key."""
+    """Tell whether what stands around a token says that it is no key."""
     before, after = data[max(0, start - BEFORE) : start], data[end : end + 2]
     if before.endswith((b".", b"~", b"@", b"\\", b"base64,")) or data[start : start + 1] == b"/":
         # A part of a dotted name, of a version, of a path.
         return True
-    if after[:1] in FOLLOW and after[1:].isalnum():
+    if after[:1] in (b".", b"@", b"(") and after[1:].isalnum():
+        # A name goes on: with a further part, the host of an address, a call.
         return True
     line = before[before.rfind(b"\n") + 1 :]
     # A word inside another token of this kind says nothing: that one may be a secret itself.
@@ -224,7 +140,7 @@ def _is_explained(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_wrapped(data: bytes, start: int, end: int) -> bool:
-    """Whether a neighbouring line is as full as this one."""
+    """Tell whether a neighbouring line is as full as this one."""
     size = end - start
     if size < WRAPPED:
         return False

@@ -1,4 +1,7 @@
-"""The formats of keys that providers document, and the places where a protocol carries one."""
+"""Keys of documented formats: a table of them, and private keys over several lines.
+
+What every detector uses stands here too: `Secret`, compiled patterns, and the measure that tells words from noise.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,46 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TypeAlias
 
 import msgspec
 
-from windowsill.secrets.base import Range, Secret, compiled
-from windowsill.secrets.entropy import wordiness
+from windowsill.regex import Pattern, compile_ascii
 
-_LEFT = r"(?:\A|[^A-Za-z0-9_+-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
-"""What may stand before a key: nothing that could belong to it, or an escape, whose last letter does not."""
+PRIVATE_KEY = "private-key"
+PRIVATE_KEY_HINT = "----BEGIN "
 
-WORDY = 0.6
-"""Share of common pairs from which what has the form of a key is a name: no noise of that length has so many."""
+LONGEST_BLOCK, LONGEST_LABEL = 32_768, 60
+"""Bytes from the beginning of a private key to its end, twice the longest RSA key that is in use; and of a label."""
 
-_WORD = "[A-Za-z0-9_-]"
+WORDY = 3.5
+"""Mean length of the runs from which what has the form of a key is a name: noise of that length has about 2."""
+
+Range: TypeAlias = tuple[int, int]
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """A secret: what kind it is, and where it stands."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@cache
+def compiled(source: str) -> Pattern:
+    """Compile a pattern of ours, once."""
+    return compile_ascii(source)
+
+
+_RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,2}")
+
+
+def mean_run(token: str) -> float:
+    """Return the mean length of words, abbreviations and pairs of digits: about 2 for noise, 4 and more for names."""
+    runs = _RUN.findall(token)
+    return sum(map(len, runs)) / max(1, len(runs))
 
 
 class KeyFormat(msgspec.Struct, frozen=True):
@@ -34,19 +64,24 @@ class KeyFormat(msgspec.Struct, frozen=True):
     """Whether the hints may be spelled in large letters too."""
 
     def find(self, data: bytes) -> Iterator[Secret]:
-        """The keys of this format."""
+        """Yield the keys of this format."""
         for match in compiled(self.pattern).finditer(data):
             start, end = match.span(1)
             if self.check is None or self.check(data[start:end].decode("utf-8", "surrogateescape")):
                 yield Secret(self.kind, start, end)
 
 
+_LEFT = r"(?:\A|[^A-Za-z0-9_+-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
+"""What may stand before a key: nothing that could belong to it, or an escape, whose last letter does not."""
+_WORD = "[A-Za-z0-9_-]"
+
+
 def _key(kind: str, hint: str | tuple[str, ...], pattern: str, check: Callable[[str], bool] | None = None) -> KeyFormat:
     return KeyFormat(kind, (hint,) if isinstance(hint, str) else hint, f"{_LEFT}({pattern})", check)
 
 
-def _is_token(token: str) -> bool:
-    """Whether its header can be read: three parts with dots between them are many things."""
+def _is_jwt(token: str) -> bool:
+    """Tell whether its header can be read: three parts with dots between them are many things."""
     head = token.partition(".")[0]
     try:
         value = msgspec.json.decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -62,50 +97,26 @@ def _is_stated(password: str) -> bool:
     return _REFERENCE.match(password) is None
 
 
-def _is_word(key: str) -> bool:
-    return wordiness(key) >= WORDY
+def _has_digit(value: str) -> bool:
+    return any(char.isdigit() for char in value)
+
+
+def _is_noise(key: str) -> bool:
+    return mean_run(key) < WORDY
 
 
 def _is_drawn(key: str) -> bool:
-    """Whether a prefix that words have too begins a key: `sk-learn` does not."""
-    return any(char.isdigit() for char in key) and not _is_word(key)
+    """Tell whether a prefix that words have too begins a key: `sk-learn` does not."""
+    return _has_digit(key) and _is_noise(key)
 
 
 SERVICES = (
-    "AGE-SECRET-KEY-1",
-    "ATATT3",
-    "dckr_pat_",
-    "doo_v1_",
-    "dop_v1_",
-    "dor_v1_",
-    "figd_",
-    "glc_",
-    "glsa_",
-    "gsk_",
-    "hvb.",
-    "hvs.",
-    "lin_api_",
-    "ntn_",
-    "nvapi-",
-    "pplx-",
-    "pul-",
-    "r8_",
-    "rubygems_",
-    "shpat_",
-    "shpca_",
-    "shppa_",
-    "shpss_",
-    "sntrys_",
-    "sntryu_",
-    "sq0atp-",
-    "sq0csp-",
-    "tskey-",
-    "tvly-",
-    "xai-",
+    "AGE-SECRET-KEY-1|ATATT3|dckr_pat_|doo_v1_|dop_v1_|dor_v1_|figd_|glc_|glsa_|gsk_|hvb.|hvs.|lin_api_|ntn_|nvapi-"
+    "|pplx-|pul-|r8_|rubygems_|shpat_|shpca_|shppa_|shpss_|sntrys_|sntryu_|sq0atp-|sq0csp-|tskey-|tvly-|xai-"
 )
 """Prefixes that one service gives to its keys, with nothing else to tell them by."""
 
-GITLAB = ("glpat-", "glptt-", "gldt-", "glrt-", "glrtr-", "glsoat-", "glft-", "glcbt-", "glagent-", "glimt-", "gloas-")
+GITLAB = "glpat-|glptt-|gldt-|glrt-|glrtr-|glsoat-|glft-|glcbt-|glagent-|glimt-|gloas-"
 
 FORMATS: tuple[KeyFormat, ...] = (
     _key("aws-access-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
@@ -113,12 +124,12 @@ FORMATS: tuple[KeyFormat, ...] = (
         "aws-secret-key",
         ("secret",),
         r"""(?i:secret[_ -]?(?:access[_ -]?)?key)[\\"'`\s:=>]{1,12}([A-Za-z0-9/+]{40,}={0,2})""",
-        lambda key: not _is_word(key),
+        _is_noise,
         any_case=True,
     ),
     _key("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "gh[pousr]_[A-Za-z0-9_]{30,}"),
     _key("github-token", "github_pat_", "github_pat_[A-Za-z0-9_]{22,}"),
-    _key("gitlab-token", GITLAB, rf"(?:{'|'.join(GITLAB)}){_WORD}{{20,}}(?:\.{_WORD}+)*"),
+    _key("gitlab-token", tuple(GITLAB.split("|")), rf"(?:{GITLAB}){_WORD}{{20,}}(?:\.{_WORD}+)*"),
     _key("slack-token", "xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
     _key("slack-token", "xapp-", "xapp-[0-9]-[A-Za-z0-9-]{10,}"),
     KeyFormat("slack-webhook", ("hooks.slack",), r"hooks\.slack(?:-gov)?\.com/[a-z]+/([A-Za-z0-9/_+-]{20,})"),
@@ -142,21 +153,21 @@ FORMATS: tuple[KeyFormat, ...] = (
     _key("discord-token", ".", rf"[MNO]{_WORD}{{23,}}\.{_WORD}{{6}}\.{_WORD}{{27,}}"),
     KeyFormat("discord-webhook", ("webhooks/",), rf"discord(?:app)?\.com/api/webhooks/[0-9]+/({_WORD}{{50,}})"),
     _key("telegram-token", ":AA", rf"[0-9]{{8,10}}:AA{_WORD}{{33,}}"),
-    _key("service-key", SERVICES, rf"(?:{'|'.join(map(re.escape, SERVICES))}){_WORD}{{20,}}", _is_drawn),
-    _key("jwt", "eyJ", rf"eyJ{_WORD}{{8,}}\.{_WORD}+\.(?:{_WORD}|\.{_WORD})*", _is_token),
+    _key("service-key", tuple(SERVICES.split("|")), rf"(?:{SERVICES.replace('.', '[.]')}){_WORD}{{20,}}", _is_drawn),
+    _key("jwt", "eyJ", rf"eyJ{_WORD}{{8,}}\.{_WORD}+\.(?:{_WORD}|\.{_WORD})*", _is_jwt),
     KeyFormat(
         "authorization",
         ("authorization",),
         r"""(?i:authorization)\\?["'`]?\s{0,4}[:=,]\s{0,4}\\?["'`]?(?i:(?:bearer|basic|token|apikey|digest)\s+)?"""
         r"""([A-Za-z0-9+/_~.=-]{8,})""",
-        lambda value: any(char.isdigit() for char in value) or value.endswith("="),
+        lambda value: _has_digit(value) or value.endswith("="),
         any_case=True,
     ),
     KeyFormat(
         "authorization",
         ("bearer", "basic"),
         r"(?i:bearer|basic)\s+([A-Za-z0-9+/_~.=-]{16,})",
-        lambda value: any(char.isdigit() for char in value),
+        _has_digit,
         any_case=True,
     ),
     KeyFormat(
@@ -177,7 +188,7 @@ FORMATS: tuple[KeyFormat, ...] = (
         "password",
         ("mysql",),
         r"""\bmysql(?:dump|admin|import)?\b[^\n|;]*?\s-p([^\s"'$-][^\s"']{3,})""",
-        lambda key: _is_stated(key) and any(char.isdigit() for char in key),
+        lambda key: _is_stated(key) and _has_digit(key),
     ),
     KeyFormat(
         "netrc-password", ("login",), r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt])+password\s+([^\s\"'\\]+)", any_case=True
@@ -196,16 +207,6 @@ FORMATS: tuple[KeyFormat, ...] = (
     ),
 )
 
-
-KIND = "private-key"
-
-HINT = "----BEGIN "
-
-LONGEST = 32_768
-"""Bytes from the beginning of a key to its end: twice the longest RSA key that is in use."""
-
-LONGEST_LABEL = 60
-
 _LABEL = r"-{4,5}BEGIN ([A-Z0-9 ]{0,40})-{4,5}|-{4,5}BEGIN ([A-Z0-9 ]{0,40}) BLOCK-{4,5}"
 _KEY = r"""(?s)(?:\s|\\[nrt]|["'+,-])*(?:(?:[A-Za-z-]+: [^\n\\]*)(?:\s|\\[nrt])+)*[A-Za-z0-9+/=]{16,}"""
 _LINES = (
@@ -213,8 +214,8 @@ _LINES = (
 )
 
 
-def find(data: bytes) -> tuple[list[Secret], list[Range]]:
-    """The private keys, and the blocks of other kinds: certificates and public keys, in which nothing is secret."""
+def find_private_keys(data: bytes) -> tuple[list[Secret], list[Range]]:
+    """Return the private keys, and the other blocks, in which nothing is secret: certificates and public keys."""
     keys: list[Secret] = []
     others: list[Range] = []
     for start, label_end, end in _blocks(data):
@@ -222,14 +223,14 @@ def find(data: bytes) -> tuple[list[Secret], list[Range]]:
             others.append((start, end or label_end))
         elif end is not None:
             if compiled(_KEY).match(data, label_end, end) is not None:
-                keys.append(Secret(KIND, start, end))
-        elif (lines := compiled(_LINES).match(data, label_end, min(len(data), label_end + LONGEST))) is not None:
-            keys.append(Secret(KIND, start, lines.span()[1]))
+                keys.append(Secret(PRIVATE_KEY, start, end))
+        elif (lines := compiled(_LINES).match(data, label_end, min(len(data), label_end + LONGEST_BLOCK))) is not None:
+            keys.append(Secret(PRIVATE_KEY, start, lines.span()[1]))
     return keys, others
 
 
 def _blocks(data: bytes) -> Iterator[tuple[int, int, int | None]]:
-    """Where each block begins, where its label ends, and where it ends if its end is there before another begins."""
+    """Yield where each block begins, where its label ends, and where it ends if that is before another begins."""
     closing, after = 0, 0
     begins = [match.span() for match in compiled(_LABEL).finditer(data)]
     for place, (start, label_end) in enumerate(begins):
@@ -237,7 +238,7 @@ def _blocks(data: bytes) -> Iterator[tuple[int, int, int | None]]:
             closing = data.find(b"----END ", label_end)
         following = begins[place + 1][0] if place + 1 < len(begins) else len(data)
         end = None
-        if 0 <= closing < min(following, label_end + LONGEST):
+        if 0 <= closing < min(following, label_end + LONGEST_BLOCK):
             dashes = data.find(b"----", closing + 8, closing + 8 + LONGEST_LABEL)
             after = dashes if dashes >= 0 else closing + 8
             while data[after : after + 1] == b"-":

@@ -1,32 +1,51 @@
-"""Takes secrets out of texts: detectors for known formats, for what is assigned to secret names, and for chance."""
+"""Take secrets out of texts: known formats, values of secret names, and tokens that look drawn by chance."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from operator import itemgetter
 
-import msgspec
-
-from windowsill.errors import SettingError
-from windowsill.regex import Pattern, WordSet
-from windowsill.secrets import assignments, patterns
-from windowsill.secrets import entropy as chance
-from windowsill.secrets.base import Range, Secret, merged, replaced, sign, signs, starts_in, users_own, without
-from windowsill.secrets.patterns import FORMATS
+from windowsill.errors import InputError, SettingError
+from windowsill.regex import Pattern, PatternError, WordSet, compile_text
+from windowsill.secrets import assignments, entropy
+from windowsill.secrets.patterns import (
+    FORMATS,
+    PRIVATE_KEY,
+    PRIVATE_KEY_HINT,
+    Range,
+    Secret,
+    find_private_keys,
+)
 
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
 
-KINDS = frozenset({format.kind for format in FORMATS} | {patterns.KIND, chance.KIND, EXTRA} | set(assignments.KINDS))
+KINDS = frozenset({format.kind for format in FORMATS} | {PRIVATE_KEY, entropy.KIND, EXTRA} | set(assignments.KINDS))
 
-_BLOCKS, _EXTRA, _FORMATS, _ASSIGNED, _CHANCE = range(5)
+SIGN = re.compile(rb"\[secret: [a-z0-9-]{1,32}\]")
+"""What stands in the place of a secret. It is never itself taken for one, nor any part of it."""
+
+_PRIVATE_KEYS, _EXTRA, _FORMATS, _ASSIGNED = range(4)
 """Who says what kind a secret is when several found it: the surest first."""
+
+_NAMES, _BLOCKS = -1, -2
+"""In the place of a format's number: the detectors of names and of private keys."""
+
+
+@cache
+def _hints() -> tuple[WordSet, list[int]]:
+    """Return the words without which a detector finds nothing, for one pass over a text, and whose each is."""
+    words = [(hint, place, format.any_case) for place, format in enumerate(FORMATS) for hint in format.hints]
+    words += [(hint, _NAMES, True) for hint in assignments.HINTS]
+    words.append((PRIVATE_KEY_HINT, _BLOCKS, False))
+    return WordSet([(hint, any_case) for hint, _, any_case in words]), [owner for _, owner, _ in words]
 
 
 class Redactor:
-    """Finds secrets and puts signs in their place. The same text gives the same result; threads may share one.
+    """Find secrets and put signs in their place. The same text gives the same result; threads may share one.
 
     `extra` are further patterns in RE2 syntax; of a pattern with groups the first one is the secret. What stands within
     one of the strings of `allow` is left alone. Without `entropy` only what has a known format or name is found.
@@ -36,35 +55,35 @@ class Redactor:
         self.extra = _strings("extra", extra)
         self.allow = _strings("allow", allow)
         self.entropy = entropy
-        self._patterns: tuple[Pattern, ...] = tuple(users_own(each) for each in self.extra)
+        self._patterns: tuple[Pattern, ...] = tuple(_user_pattern(each) for each in self.extra)
 
     def find(self, text: str) -> list[Secret]:
-        """The secrets in a text, in order, none over another; an empty list for most texts."""
+        """Return the secrets in a text, in order, none over another; an empty list for most texts."""
         data = text.encode("utf-8", "surrogatepass")
         return _in_characters(data, self._find(data)) if len(data) != len(text) else self._find(data)
 
-    def redacted(self, text: str) -> str:
-        """The text with `[secret: kind]` in the place of each secret; the same object when there is none."""
+    def redact(self, text: str) -> str:
+        """Return the text with `[secret: kind]` in the place of each secret; the same object when there is none."""
         data = text.encode("utf-8", "surrogatepass")
         found = self._find(data)
-        return replaced(data, found).decode("utf-8", "surrogatepass") if found else text
+        return replace(data, found).decode("utf-8", "surrogatepass") if found else text
 
-    def redacted_bytes(self, data: bytes) -> bytes:
-        """The same for UTF-8 text as bytes; bytes that are no text are passed over."""
+    def redact_bytes(self, data: bytes) -> bytes:
+        """Return UTF-8 text without its secrets; bytes that are no text are passed over."""
         found = self._find(data)
-        return replaced(data, found) if found else data
+        return replace(data, found) if found else data
 
     def holds(self, data: bytes) -> bool:
-        """Whether UTF-8 text holds a secret."""
+        """Tell whether UTF-8 text holds a secret."""
         return bool(self._round(data))
 
     def allows(self, text: str) -> bool:
-        """Whether a text is one that is left alone."""
+        """Tell whether a text is one that is left alone."""
         return text in self.allow
 
     @cached_property
     def known(self) -> Redactor:
-        """The same without `entropy`."""
+        """The same redactor without `entropy`."""
         return Redactor(self.extra, self.allow, entropy=False)
 
     def _find(self, data: bytes) -> list[Secret]:
@@ -72,32 +91,34 @@ class Redactor:
         new = found
         while new:
             # What stood beside a secret can look different without it.
-            shorter, gaps = replaced(data, found), _gaps(found)
+            shorter, gaps = replace(data, found), _gaps(found)
             new = [_placed(each, gaps) for each in self._round(shorter)]
-            found = merged((0, each) for each in (*found, *new))
+            found = merge((0, each) for each in (*found, *new))
         return found
 
     def _round(self, data: bytes) -> list[Secret]:
         ranked: list[tuple[int, Secret]] = []
         quiet: list[Range] = []
-        hinted = _detectors().hinted(data)
-        if hinted.blocks:
-            keys, quiet = patterns.find(data)
-            ranked += ((_BLOCKS, each) for each in keys)
+        words, owners = _hints()
+        hinted = {owners[place] for place in words.find(data)}
+        if _BLOCKS in hinted:
+            keys, quiet = find_private_keys(data)
+            ranked += ((_PRIVATE_KEYS, each) for each in keys)
         ranked += ((_EXTRA, each) for each in self._extra(data))
-        ranked += ((_FORMATS, each) for place in hinted.formats for each in FORMATS[place].find(data))
-        taken = signs(data, KINDS)
-        if hinted.names:
+        formats = [FORMATS[place] for place in sorted(hinted - {_NAMES, _BLOCKS})]
+        ranked += ((_FORMATS, each) for format in formats for each in format.find(data))
+        taken = find_signs(data)
+        if _NAMES in hinted:
             # A sign reads like an assignment itself.
             ranked += ((_ASSIGNED, each) for each in assignments.find(data) if not starts_in(each, taken))
-        found = merged(ranked)
+        found = merge(ranked)
         if self.entropy:
             quiet = sorted([*quiet, *((each.start, each.end) for each in found)])
-            found = merged((0, each) for each in (*found, *chance.find(data, quiet)))
+            found = merge((0, each) for each in (*found, *entropy.find(data, quiet)))
         if not found:
             return []
-        left = without(found, taken)
-        allowed = [self._places(data, text) for text in self.allow]
+        left = subtract(found, taken)
+        allowed = [_places(data, text) for text in self.allow]
         return [each for each in left if data[each.start : each.end].strip() and not _is_within(each, allowed)]
 
     def _extra(self, data: bytes) -> Iterator[Secret]:
@@ -107,48 +128,93 @@ class Redactor:
                 if end > start:
                     yield Secret(EXTRA, start, end)
 
-    def _places(self, data: bytes, text: str) -> list[Range]:
-        """Where a text of `allow` stands, in order."""
-        wanted = text.encode("utf-8", "surrogatepass")
-        found: list[Range] = []
-        start = data.find(wanted)
-        while start >= 0:
-            found.append((start, start + len(wanted)))
-            start = data.find(wanted, start + 1)
-        return found
-
-
-class _Hinted(msgspec.Struct):
-    """Which detectors a text needs."""
-
-    formats: list[int]
-    names: bool
-    blocks: bool
-
-
-class _Detectors:
-    """Tells in one pass over a text which detectors may find something: most find nothing in most texts."""
-
-    def __init__(self) -> None:
-        words = [(hint, place, format.any_case) for place, format in enumerate(FORMATS) for hint in format.hints]
-        words += [(hint, _NAMES, True) for hint in assignments.HINTS]
-        words.append((patterns.HINT, _KEYS, False))
-        self._of = [place for _, place, _ in words]
-        self._hints = WordSet([(hint, any_case) for hint, _, any_case in words])
-
-    def hinted(self, data: bytes) -> _Hinted:
-        """The detectors to ask."""
-        held = {self._of[place] for place in self._hints.find(data)}
-        return _Hinted(sorted(held - {_NAMES, _KEYS}), _NAMES in held, _KEYS in held)
-
-
-_NAMES, _KEYS = -1, -2
-"""In the place of a format's number: the detectors of names and of blocks."""
-
 
 @cache
-def _detectors() -> _Detectors:
-    return _Detectors()
+def default_redactor() -> Redactor:
+    """Return the redactor that is used where none was made by hand."""
+    return Redactor()
+
+
+def sign(kind: str) -> str:
+    """Return the text in the place of a secret of this kind."""
+    return f"[secret: {kind}]"
+
+
+def find_signs(data: bytes) -> list[Range]:
+    """Return where signs stand already. Only those of known kinds are: no word may hide behind brackets."""
+    if b"[secret: " not in data:
+        return []
+    known = {sign(kind).encode() for kind in KINDS}
+    return [match.span() for match in SIGN.finditer(data) if match[0] in known]
+
+
+def merge(found: Iterable[tuple[int, Secret]]) -> list[Secret]:
+    """Return secrets in order; where two overlap, one that covers both, of the kind with the lower rank."""
+    done: list[tuple[int, Secret]] = []
+    for rank, each in sorted(found, key=lambda pair: (pair[1].start, pair[0], -pair[1].end)):
+        if done and each.start < done[-1][1].end:
+            before, last = done[-1]
+            kind = last.kind if before <= rank else each.kind
+            done[-1] = (min(before, rank), Secret(kind, last.start, max(last.end, each.end)))
+        else:
+            done.append((rank, each))
+    return [each for _, each in done]
+
+
+def subtract(found: Sequence[Secret], taken: Sequence[Range]) -> list[Secret]:
+    """Return the secrets less the ranges in `taken`, which are in order; what is left on both sides stays a secret."""
+    if not taken:
+        return list(found)
+    left: list[Secret] = []
+    place = 0
+    for each in found:
+        start = each.start
+        while place < len(taken) and taken[place][1] <= start:
+            place += 1
+        here = place
+        while here < len(taken) and taken[here][0] < each.end:
+            if start < taken[here][0]:
+                left.append(Secret(each.kind, start, taken[here][0]))
+            start = max(start, taken[here][1])
+            here += 1
+        if start < each.end:
+            left.append(Secret(each.kind, start, each.end))
+    return left
+
+
+def starts_in(found: Secret, taken: Sequence[Range]) -> bool:
+    """Tell whether a secret begins in one of the ranges in `taken`, which are in order."""
+    place = bisect_right(taken, found.start, key=itemgetter(0)) - 1
+    return place >= 0 and found.start < taken[place][1]
+
+
+def replace(data: bytes, found: Sequence[Secret]) -> bytes:
+    """Return the data with a sign in the place of each secret."""
+    pieces: list[bytes] = []
+    end = 0
+    for each in found:
+        pieces += (data[end : each.start], sign(each.kind).encode())
+        end = each.end
+    return b"".join((*pieces, data[end:]))
+
+
+def _user_pattern(source: str) -> Pattern:
+    try:
+        return compile_text(source)
+    except PatternError as error:
+        what = f"the pattern {source!r} for secrets cannot be used ({error})"
+        raise InputError(what, remedy="write it in RE2 syntax, without lookaround and backreferences") from None
+
+
+def _places(data: bytes, text: str) -> list[Range]:
+    """Return where a text of `allow` stands, in order."""
+    wanted = text.encode("utf-8", "surrogatepass")
+    found: list[Range] = []
+    start = data.find(wanted)
+    while start >= 0:
+        found.append((start, start + len(wanted)))
+        start = data.find(wanted, start + 1)
+    return found
 
 
 def _strings(setting: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -158,7 +224,7 @@ def _strings(setting: str, values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_within(found: Secret, allowed: Iterable[Sequence[Range]]) -> bool:
-    """Whether a secret stands within one of the ranges; those of one sequence are in order and equally long."""
+    """Tell whether a secret stands within one of the ranges; those of one sequence are in order and equally long."""
     for ranges in allowed:
         # Of those that begin before it the last reaches the furthest.
         place = bisect_right(ranges, found.start, key=itemgetter(0)) - 1
@@ -168,7 +234,7 @@ def _is_within(found: Secret, allowed: Iterable[Sequence[Range]]) -> bool:
 
 
 def _gaps(found: Sequence[Secret]) -> list[tuple[int, int]]:
-    """For each stretch between secrets, where it begins once signs stand in their place, and where it began before."""
+    """Return for each stretch between secrets where it begins once signs stand in their place, and where it began."""
     gaps = [(0, 0)]
     shift = 0
     for each in found:
@@ -178,13 +244,13 @@ def _gaps(found: Sequence[Secret]) -> list[tuple[int, int]]:
 
 
 def _placed(found: Secret, gaps: Sequence[tuple[int, int]]) -> Secret:
-    """A secret found among signs, where it stands in the text without them."""
+    """Return a secret found among signs, where it stands in the text without them."""
     now, before = gaps[bisect_right(gaps, found.start, key=itemgetter(0)) - 1]
     return Secret(found.kind, found.start - now + before, found.end - now + before)
 
 
 def _in_characters(data: bytes, found: Sequence[Secret]) -> list[Secret]:
-    """The same places counted in characters."""
+    """Return the same places counted in characters."""
     done: list[Secret] = []
     bytes_before = characters = 0
     for each in found:

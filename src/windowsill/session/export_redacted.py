@@ -21,9 +21,9 @@ from windowsill.history.head import call_meta
 from windowsill.history.view import fold_meta, message_meta
 from windowsill.journal.reader import whole_body
 from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Tool
-from windowsill.secrets import usual
-from windowsill.secrets.documents import redacted_json, redacted_value
-from windowsill.secrets.messages import stored
+from windowsill.secrets import default_redactor
+from windowsill.secrets.documents import redact_json, redact_value
+from windowsill.secrets.messages import redact_for_export
 from windowsill.store import Store
 
 UNCOUNTED = ""
@@ -52,7 +52,7 @@ class Cleaning:
 
     def settings(self, settings: bytes) -> bytes:
         """The settings of the session."""
-        return self._counted(settings, redacted_json(settings, usual().known))
+        return self._counted(settings, redact_json(settings, default_redactor().known))
 
     def output(self, ref: str, pieces: Iterable[bytes]) -> str:
         """The ref of a kept output without secrets; it is read through once for that."""
@@ -110,7 +110,7 @@ class Cleaning:
         body = whole_body(kept, meta.same, self._store, self._session) if meta.same else kept
         clean = self._counted(body, self._renamed(_message_body(body, meta.format)))
         known: dict[str, Any] = {
-            "metadata": redacted_value(meta.metadata, usual()),
+            "metadata": redact_value(meta.metadata),
             "prompt_hash": self._terms.get(meta.prompt_hash, meta.prompt_hash),
             "refs": tuple(ref and _referred(ref, self._refs) for ref in meta.refs),
         }
@@ -132,15 +132,13 @@ class Cleaning:
     def _fold(self, meta: bytes, body: bytes) -> tuple[bytes, bytes]:
         fold = fold_meta(meta)
         spans = tuple(
-            msgspec.structs.replace(span, facts=redacted_value(span.facts, usual()))
-            if isinstance(span, MessageSpan)
-            else span
+            msgspec.structs.replace(span, facts=redact_value(span.facts)) if isinstance(span, MessageSpan) else span
             for span in fold.spans
         )
-        told = {"spans": spans, "reason": usual().redacted(fold.reason)}
+        told = {"spans": spans, "reason": default_redactor().redact(fold.reason)}
         new = msgspec.structs.replace(fold, **told)
         held = unpack_stand_ins(body)
-        clean = tuple(stand and stored(stand) for stand in held)
+        clean = tuple(stand and redact_for_export(stand) for stand in held)
         return (
             self._counted(meta, self._renamed(_pack(new) if new != fold else meta)),
             self._counted(body, self._renamed(pack_stand_ins(clean) if clean != held else body)),
@@ -181,9 +179,9 @@ def cleaned(pieces: Iterable[bytes]) -> Iterator[bytes]:
         end = _end(data)
         held = data[end:]
         if end:
-            yield usual().redacted_bytes(data[:end])
+            yield default_redactor().redact_bytes(data[:end])
     if held:
-        yield usual().redacted_bytes(held)
+        yield default_redactor().redact_bytes(held)
 
 
 def _end(data: bytes) -> int:
@@ -213,10 +211,10 @@ def _read(body: bytes, format: str, id: str) -> Message:
 
 def _message_body(body: bytes, format: str) -> bytes:
     if format != NEUTRAL:
-        return redacted_json(body, usual())
+        return redact_json(body)
     # Inside it are the bytes that blocks came as, spelled as base64.
     message = msgspec.json.decode(body, type=Message)
-    clean = stored(message)
+    clean = redact_for_export(message)
     return body if clean is message else msgspec.json.encode(clean)
 
 
@@ -225,16 +223,16 @@ def _part(data: bytes, name: str) -> bytes:
     if name == "system":
         return _message_body(data, NEUTRAL)
     if name != "tools":
-        return redacted_json(data, usual())
+        return redact_json(data)
     tools = msgspec.json.decode(data, type=tuple[Tool, ...])
     clean = tuple(_tool(tool) for tool in tools)
     return data if clean == tools else msgspec.json.encode(clean)
 
 
 def _tool(tool: Tool) -> Tool:
-    raw = redacted_json(tool.raw, usual()) if tool.raw is not None else None
-    text = usual().redacted(tool.description)
-    return msgspec.structs.replace(tool, description=text, schema=redacted_value(tool.schema, usual()), raw=raw)
+    raw = redact_json(tool.raw) if tool.raw is not None else None
+    text = default_redactor().redact(tool.description)
+    return msgspec.structs.replace(tool, description=text, schema=redact_value(tool.schema), raw=raw)
 
 
 def _packed(data: bytes) -> bytes:
@@ -242,6 +240,6 @@ def _packed(data: bytes) -> bytes:
     try:
         value = msgspec.msgpack.decode(data) if data else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return usual().redacted_bytes(data)
-    clean = redacted_value(value, usual())
+        return default_redactor().redact_bytes(data)
+    clean = redact_value(value)
     return data if clean == value else _pack(clean)

@@ -30,7 +30,7 @@ from windowsill.outputs.parts import Held, encoded
 from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, fitting, weight
 from windowsill.providers.convert import message_text
-from windowsill.secrets import redacted
+from windowsill.secrets import redact
 
 if TYPE_CHECKING:
     from windowsill.search import Found
@@ -301,7 +301,7 @@ class Toolbox:
 
     def _text(self, found: Found) -> str:
         """What was found; what another session said is given on without its secrets."""
-        return found.text if found.session == self._session.id else redacted(found.text)
+        return found.text if found.session == self._session.id else redact(found.text)
 
     def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
         """Those that an answer has room for, the first first; if none has, as much of the best as there is room for."""

@@ -27,10 +27,9 @@ def on_events() -> bool:
 
 def without_secrets(value: Any) -> Any:
     """Return a text or a JSON value without the secrets in it: in texts, in names, or under the name of a secret."""
-    from windowsill.secrets import usual  # noqa: PLC0415 - only loaded where content is recorded
-    from windowsill.secrets.documents import redacted_value  # noqa: PLC0415 - as above
+    from windowsill.secrets.documents import redact_value  # noqa: PLC0415 - only loaded where content is recorded
 
-    return redacted_value(value, usual())
+    return redact_value(value)
 
 
 def messages_as_parts(messages: Iterable[Message], *, finish: str | None = None) -> list[dict[str, Any]]:
