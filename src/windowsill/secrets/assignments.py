@@ -23,8 +23,8 @@ SHORTEST, SHORTEST_PLAIN, SHORTEST_DOUBTFUL = 4, 6, 8
 """Characters below which nothing is worth to be called a secret: in general, where quotes do not say that it is a
 value, and where the name may be that of something else, such as a `token` of a text or a `secret` of a story."""
 
-WORDS, NAMED = 4.0, 3.5
-"""Mean length of the runs of one kind of character above which a value under a doubtful name is words, and from which
+WORDS, NAMED = 4.0, 2.5
+"""Mean length of words and pairs of digits above which a value under a doubtful name is words, and from which
 a value with a word such as `key` in it is the name of a secret."""
 
 LONGEST_NAME = 64
