@@ -20,7 +20,7 @@ import msgspec
 from bench.measure import best_of, show
 from bench.trace import SYSTEM, TASK, prose, turns
 from windowsill import providers
-from windowsill.providers import stream as streaming
+from windowsill.providers import streaming
 
 SIZES = (500, 5_000, 50_000)
 MEASURED = 5_000

@@ -200,7 +200,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 def test_time_out(stream: bool) -> None:  # noqa: FBT001 a column of the table
     """Who does not answer in time is left, and not asked again."""
     with Wire([HANG]) as server:
-        found = fault(remote(server, stream=stream, manners=RetryPolicy(timeout=0.2)))
+        found = fault(remote(server, stream=stream, policy=RetryPolicy(timeout=0.2)))
     assert (found.kind, found.passing, server.asked) == ("timeout", True, 1)
 
 
@@ -212,7 +212,7 @@ def test_patience() -> None:
 
     with Server() as server:
         server.fail(500, times=9)
-        found = fault(remote(server, sleep=sleep, manners=RetryPolicy(patience=0.3)))
+        found = fault(remote(server, sleep=sleep, policy=RetryPolicy(patience=0.3)))
     assert (found.kind, len(server.seen)) == ("timeout", 1)
 
 
@@ -288,7 +288,7 @@ def test_own_limit_of_requests() -> None:
     pauses = Pauses()
     with Server() as server:
         server.fail(500)
-        ask(remote(server, manners=RetryPolicy(per_minute=1, backoff=0), sleep=pauses, clock=lambda: 0.0))
+        ask(remote(server, policy=RetryPolicy(per_minute=1, backoff=0), sleep=pauses, clock=lambda: 0.0))
     assert pauses == [0.0, 60.0]
 
 

@@ -16,8 +16,8 @@ from support.conversations import anthropic_assistant, sound_anthropic, thinking
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, ToolUse, Usage
-from windowsill.providers import stream as streaming
-from windowsill.providers.stream import (
+from windowsill.providers import streaming
+from windowsill.providers.streaming import (
     CallDelta,
     CallStarted,
     Failed,

@@ -17,8 +17,8 @@ from support.gemini_contents import HOLOGRAM, PICTURE, SIGNATURE, call, ids, nam
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
-from windowsill.providers import stream as streaming
-from windowsill.providers.stream import (
+from windowsill.providers import streaming
+from windowsill.providers.streaming import (
     CallDelta,
     CallStarted,
     Failed,

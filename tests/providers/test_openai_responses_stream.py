@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.conversations import ids, names, spoken
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, Usage
-from windowsill.providers import stream as streaming
+from windowsill.providers import streaming
 from windowsill.providers.openai_responses.items import read_reply
-from windowsill.providers.stream import (
+from windowsill.providers.streaming import (
     CallDelta,
     CallStarted,
     Failed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowsill.errors import FormatError, NotFoundError
-from windowsill.providers import stream as streaming
+from windowsill.providers import streaming
 
 pytestmark = pytest.mark.unit
 

@@ -215,7 +215,7 @@ def test_cancellation_comes_out() -> None:
 def test_slow_model() -> None:
     """A model that does not answer in time costs that time and nothing else."""
     with Server(saying(SUMMARY), delay=1.0) as server:
-        written = write(Chain(made(server, "openai", manners=RetryPolicy(patience=0.1)), Recorder()))
+        written = write(Chain(made(server, "openai", policy=RetryPolicy(patience=0.1)), Recorder()))
     assert (written.text, written.notes) == (RECORD, ("timeout: no usable answer in time",))
 
 

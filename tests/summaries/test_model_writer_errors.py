@@ -32,7 +32,7 @@ from windowsill.errors import InputError
 from windowsill.history.folds import Brief
 from windowsill.providers.endpoints import Key, endpoint
 from windowsill.providers.faults import retry_after
-from windowsill.providers.http import LARGEST_ANSWER, HttpClient, Pace, RetryPolicy
+from windowsill.providers.http import LARGEST_ANSWER, HttpClient, RateLimiter, RetryPolicy
 from windowsill.summaries.errors import UnusableError
 from windowsill.summaries.model_writer import writer
 from windowsill.testing import Answer, Call, Server
@@ -266,13 +266,13 @@ def test_retry_after_that_says_nothing(headers: dict[str, str]) -> None:
 def test_slow_answer() -> None:
     """An answer that takes too long is given up, and not asked for again."""
     with Server(saying(SUMMARY), delay=1.0) as server:
-        assert fault(made(server, "openai", manners=RetryPolicy(timeout=0.1))).kind == "timeout"
+        assert fault(made(server, "openai", policy=RetryPolicy(timeout=0.1))).kind == "timeout"
 
 
 def test_dripping_answer() -> None:
     """An answer that comes byte by byte, each in time, is given up when all of it takes too long."""
     with Raw((200, {}, CHAT), drip=0.05) as server:
-        assert fault(local(server, manners=RetryPolicy(timeout=0.5))).kind == "timeout"
+        assert fault(local(server, policy=RetryPolicy(timeout=0.5))).kind == "timeout"
 
 
 def test_time_to_connect() -> None:
@@ -299,7 +299,7 @@ def test_patience() -> None:
         await anyio.sleep_forever()
 
     with Server(saying("no form")) as server:
-        asked = made(server, "anthropic", manners=RetryPolicy(patience=0.5, per_minute=1), sleep=sleep)
+        asked = made(server, "anthropic", policy=RetryPolicy(patience=0.5, per_minute=1), sleep=sleep)
         found = fault(asked, given=material(shared=body("anthropic")))
     assert [note.split(": ")[:2] for note in found.notes] == [
         ["shared prefix", "no-summary-tag"],
@@ -362,7 +362,7 @@ def test_own_rate_limit(per_minute: int) -> None:
         now[0] += seconds
 
     async def run() -> None:
-        pace = Pace(per_minute, clock=lambda: now[0], sleep=sleep)
+        pace = RateLimiter(per_minute, clock=lambda: now[0], sleep=sleep)
         for _ in range(5):
             await pace.turn()
             now[0] += 10
@@ -380,13 +380,13 @@ def test_own_rate_limit_holds_for_requests() -> None:
 
     with Server(saying(SUMMARY)) as server:
         server.fail(500)
-        asked = made(server, "openai", manners=RetryPolicy(per_minute=1, backoff=0), sleep=sleep, clock=lambda: 0.0)
+        asked = made(server, "openai", policy=RetryPolicy(per_minute=1, backoff=0), sleep=sleep, clock=lambda: 0.0)
         write(asked)
     assert pauses == [0.0, 60.0]
 
 
 @pytest.mark.parametrize("settings", [{"timeout": 0}, {"connect": -1}, {"retries": -1}, {"patience": float("nan")}])
-def test_bad_manners(settings: dict[str, Any]) -> None:
+def test_bad_policies(settings: dict[str, Any]) -> None:
     """A time or a number out of its range is an error at once."""
     with pytest.raises(ValueError, match="setting"):
         RetryPolicy(**settings)
@@ -506,7 +506,7 @@ def test_function_that_hangs() -> None:
             left.append("left")
         return ""
 
-    assert fault(writer(f, manners=RetryPolicy(timeout=0.05))).kind == "timeout"
+    assert fault(writer(f, policy=RetryPolicy(timeout=0.05))).kind == "timeout"
     assert left == ["left"]
 
 

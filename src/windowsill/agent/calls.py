@@ -21,7 +21,7 @@ from windowsill.agent.settings import EngineSettings
 from windowsill.agent.tools import EngineTool
 from windowsill.agent.toolset import is_own
 from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, ToolUse
-from windowsill.providers.stream import PARTIAL
+from windowsill.providers.streaming import PARTIAL
 from windowsill.session.audit import RUNS, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set

@@ -97,7 +97,7 @@ class Engine:
             raise SettingError("max_output", max_output, "tokens above 0, or 0 to leave it to the provider")
         tokens_of(layers, session.model.window, "layers")
         self.session = session
-        self.model = model_of(model, manners=NO_RETRIES) if isinstance(model, str) else model_of(model)
+        self.model = model_of(model, policy=NO_RETRIES) if isinstance(model, str) else model_of(model)
         self._listen = listen
         self._busy = threading.Lock()
         self._loop: Loop | None = None

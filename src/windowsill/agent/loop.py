@@ -39,7 +39,7 @@ from windowsill.errors import DamagedError, FormatError, InputError, WindowsillE
 from windowsill.messages import ORIGIN, Message, Origin, Reply, Text, Tool, ToolUse, Unknown, text_message
 from windowsill.models import prices
 from windowsill.providers import stop_kind
-from windowsill.providers.stream import PARTIAL
+from windowsill.providers.streaming import PARTIAL
 from windowsill.session.audit import run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set

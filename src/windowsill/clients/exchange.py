@@ -13,7 +13,7 @@ from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownMo
 from windowsill.messages import Message, Reply, Request
 from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
-from windowsill.providers import stream as streaming
+from windowsill.providers import streaming
 from windowsill.session import Session
 from windowsill.session.client_history import PREVIOUS, RESPONSE, THREAD, Resumed
 from windowsill.telemetry import ModelCall, names

@@ -1,4 +1,4 @@
-"""Where models are reached: providers, addresses and keys. A key is never shown."""
+"""Endpoints of models: provider, address and key. A key is never shown."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Key:
 
     @property
     def fits_a_header(self) -> bool:
-        """Whether it can be sent: what copying adds to a key would otherwise end in an error that shows it."""
+        """Whether a header can hold it: what copying adds to a key would otherwise end in an error that shows it."""
         return self._value.isascii() and self._value.isprintable() and " " not in self._value
 
     def reveal(self) -> str:
-        """The key itself, for the one header it belongs in."""
+        """Return the key itself, for the one header it belongs in."""
         return self._value
 
 
@@ -54,7 +54,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether what is sent stays here."""
+        """Whether requests stay on this machine."""
         return urlsplit(self.url).hostname in OWN_MACHINE
 
     @property
@@ -68,7 +68,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.provider.api
 
     def name(self, model: str = "") -> str:
-        """As a writer is called: without the address."""
+        """Return the name of the model with its provider, without the address."""
         return f"{self.provider.name}:{model or self.model}".rstrip(":")
 
     @property
@@ -77,12 +77,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.provider.limit_field(newest=self.own)
 
     def address(self, model: str, *, stream: bool = False) -> str:
-        """Where to ask this model."""
+        """Return the address to ask this model at."""
         path = (self._api.stream_path if stream else "") or self._api.path
         return self.url + path.replace("{model}", quote(model.removeprefix("models/"), safe=""))
 
     def headers(self) -> dict[str, str]:
-        """The headers of a request, the key among them; `ModelError` where there must be one and is not."""
+        """Return the headers of a request with the key; raise `ModelError` where there must be one and is not."""
         if self.key is None and self.own:
             names = " or ".join(self._api.key_variables)
             raise ModelError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
@@ -93,14 +93,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return {"content-type": "application/json", **self._api.headers, **known}
 
     def hide_keys(self, text: str) -> str:
-        """A text without the key, and without anything that looks like one."""
+        """Hide the key in a text, and everything that looks like one."""
         if self.key is not None and self.key.reveal():
             text = text.replace(self.key.reveal(), HIDDEN)
         return hide_keys(text)
 
 
 def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", key: str = "") -> Endpoint:
-    """The endpoint that `provider:model` or `provider:model@http://address` names.
+    """Return the endpoint that `provider:model` or `provider:model@http://address` names.
 
     The key is looked for in `environment` where none is given.
     """
@@ -108,7 +108,7 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
     provider = PROVIDERS.get(providers.ALIASES.get(name, name))
     if provider is None or provider.api is None:
         raise NotFoundError(
-            f"no provider {_shown(name)!r} for a model",
+            f"no provider {hide_keys(name[:40])!r} for a model",
             remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
         )
     model, at, address = rest.partition("@http")
@@ -117,21 +117,17 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
         remedy = f"set {' or '.join(provider.api.key_variables)}, and name a model"
         raise InputError(f"the model of provider {name!r} looks like a key", remedy=remedy)
     stated = base_url or (f"http{address}" if at else "")
-    url = _checked(stated or environment.get(provider.api.url_variable, "").strip() or provider.api.url)
+    url = _check_url(stated or environment.get(provider.api.url_variable, "").strip() or provider.api.url)
     found = key or next(
         (environment[each] for each in provider.api.key_variables if environment.get(each, "").strip()), ""
     )
-    if not key and not _safe(url):
+    if not key and not _is_private(url):
         # A key that was not given for this address does not cross a network in the clear.
         found = ""
     return Endpoint(provider=provider, model=model.strip(), url=url, key=Key(found) if found else None)
 
 
-def _shown(name: str) -> str:
-    return hide_keys(name[:40])
-
-
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -148,6 +144,6 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _safe(url: str) -> bool:
+def _is_private(url: str) -> bool:
     parts = urlsplit(url)
     return parts.scheme == "https" or parts.hostname in OWN_MACHINE

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from windowsill.errors import WindowsillError
 from windowsill.models import is_overflow
-from windowsill.providers.stream import loose
+from windowsill.providers.streaming import loose
 from windowsill.secrets import default_redactor
 
 FaultKind: TypeAlias = Literal[

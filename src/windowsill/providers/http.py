@@ -29,7 +29,7 @@ MINUTE = 60.0
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long and how often a model is asked. All times are in seconds."""
+    """Time limits, retries and rate of the requests to a model. All times are in seconds."""
 
     connect: float = 10.0
     """For a connection to be made."""
@@ -38,7 +38,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     patience: float = 150.0
     """For a summary all in all: both ways to ask, all retries, all waiting."""
     retries: int = 2
-    """How often a request that failed in passing is sent again."""
+    """How often a request is sent again after a fault that may pass."""
     backoff: float = 1.0
     """Before the first retry, give or take; twice as long before each one more."""
     longest_wait: float = 30.0
@@ -85,7 +85,7 @@ class BrokenOffError(ModelError):
     """A streamed answer ended in the middle: what came of it was given already, and it is not asked for again."""
 
 
-class Pace:
+class RateLimiter:
     """Lets at most `most` calls begin in any minute; 0 is no limit. Safe to share between threads and event loops."""
 
     def __init__(self, most: int, *, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -108,37 +108,37 @@ class Pace:
 
 
 class HttpClient:
-    """Sends requests as `manners` says."""
+    """Sends requests as `policy` says."""
 
     def __init__(
         self,
-        manners: RetryPolicy,
+        policy: RetryPolicy,
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> None:
-        self.manners = manners
+        self.policy = policy
         self._sleep = sleep
         self._random = random
-        self._pace = Pace(manners.per_minute, clock=clock, sleep=sleep)
+        self._limiter = RateLimiter(policy.per_minute, clock=clock, sleep=sleep)
         self._trust: dict[bool, ssl.SSLContext] = {}
         """The certificates, which take longer to read than most requests to send."""
 
     async def turn(self) -> None:
         """Wait until one more call may begin."""
-        await self._pace.turn()
+        await self._limiter.turn()
 
     def client(self, *, own_machine: bool = False) -> httpx2.AsyncClient:
-        """A client for the requests of one summary or one run, to be used in an `async with`.
+        """Return a client for the requests of one summary or one run, to be used in an `async with`.
 
         For a server on this machine no proxy is used: it would carry conversation and key into the network and back.
-        `ModelError` when the environment's settings for proxies or certificates are none.
+        Raise `ModelError` when the environment's settings for proxies or certificates cannot be used.
         """
         with extra("http", "calling a model"):
             import httpx2  # noqa: PLC0415  heavy, and most sessions never ask a model
 
-        times = httpx2.Timeout(self.manners.timeout, connect=self.manners.connect)
+        times = httpx2.Timeout(self.policy.timeout, connect=self.policy.connect)
         try:
             if own_machine not in self._trust:
                 self._trust[own_machine] = httpx2.create_ssl_context(trust_env=not own_machine)
@@ -188,13 +188,13 @@ class HttpClient:
         """Return what an attempt gives; try again after a pause where the fault may pass."""
         retries = 0
         while True:
-            await self._pace.turn()
+            await self._limiter.turn()
             try:
                 return await attempt()
             except BrokenOffError:
                 raise
             except ModelError as error:
-                pause = self.manners.pause(retries, error.retry_after, self._random)
+                pause = self.policy.pause(retries, error.retry_after, self._random)
                 # A request that took all its time is not sent again: it would take as long once more.
                 if pause is None or not error.passing or error.kind == "timeout":
                     raise
@@ -206,7 +206,7 @@ class HttpClient:
 
         refusal: list[bytes] = []
         try:
-            with anyio.fail_after(self.manners.timeout):
+            with anyio.fail_after(self.policy.timeout):
                 async with client.stream("POST", post.url, headers=post.headers, content=post.body) as response:
                     await _read(response, take if response.status_code == OK else refusal.append, limit)
         except httpx2.ConnectTimeout:

@@ -18,7 +18,7 @@ from windowsill.history.view import message_meta
 from windowsill.journal.messages import again_after_conflicts, write
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Message, Request, Tool
-from windowsill.providers.stream import PARTIAL
+from windowsill.providers.streaming import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import parts_of
 

@@ -75,7 +75,7 @@ def writer(
     key: str = "",
     base_url: str = "",
     window: int | None = None,
-    manners: RetryPolicy | None = None,
+    policy: RetryPolicy | None = None,
     environment: Mapping[str, str] = os.environ,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
@@ -87,7 +87,7 @@ def writer(
     come from the provider's usual variables in `environment`. `name` is for a function; `window` for a model that is
     not in the table.
     """
-    caller = HttpClient(manners or RetryPolicy(), clock=clock, sleep=sleep, random=random)
+    caller = HttpClient(policy or RetryPolicy(), clock=clock, sleep=sleep, random=random)
     if isinstance(source, str):
         where = endpoint(source, environment=environment, base_url=base_url, key=key)
         # A function keeps the environment out of representations: it holds keys.
@@ -152,7 +152,7 @@ class _Asker(ABC):
         """Write the text; `UnusableError` when the model gives none that can be used."""
         attempt = _Attempt(brief, material)
         try:
-            with anyio.move_on_after(self._caller.manners.patience):
+            with anyio.move_on_after(self._caller.policy.patience):
                 return await self._write(attempt)
         except UnusableError as fault:
             fault.notes, fault.usage = tuple(attempt.notes), attempt.usage
@@ -185,7 +185,7 @@ class FunctionWriter(_Asker):
     async def _answer(self, prompt: str) -> str:
         await self._caller.turn()
         answer: Any = None
-        with anyio.move_on_after(self._caller.manners.timeout) as scope:
+        with anyio.move_on_after(self._caller.policy.timeout) as scope:
             try:
                 answer = await self._function(prompt)
             except Exception as error:  # noqa: BLE001 whatever a user's function raises, a turn goes on

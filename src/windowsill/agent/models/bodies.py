@@ -1,4 +1,4 @@
-"""Bodies of requests and answers: what a request needs besides the conversation, and how an answer is read or made."""
+"""Bodies of requests and answers: complete a request for its model; read an answer, or make one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowsill.models import find
 from windowsill.providers import ProviderSpec
 from windowsill.providers.faults import ModelError, reported_error
 from windowsill.providers.gemini.tools import camel
-from windowsill.providers.stream import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
+from windowsill.providers.streaming import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
 from windowsill.providers.wire import Fields, any_decoder, decode, encode, fields_decoder, join_body, take_out
 
 NO_NAME = "unknown"
@@ -27,7 +27,7 @@ NO_NAME = "unknown"
 
 
 def request_fields(model: Model, max_output: int) -> dict[str, Any]:
-    """The fields of the body: the limit of the answer, and whether it is streamed."""
+    """Return the fields of a body that limit the answer and ask for a stream."""
     spec = providers.get(model.format).spec
     if spec.config_field:
         return {spec.config_field: {spec.limit_field(): max_output}} if max_output else {}
@@ -42,7 +42,7 @@ def request_fields(model: Model, max_output: int) -> dict[str, Any]:
 
 
 def complete_body(body: bytes, format: str, *, model: str, max_output: int, limit_field: str, stream: bool) -> bytes:
-    """A composed body with what the model needs to be asked; its messages stay byte for byte.
+    """Add to a composed body what its model needs; the messages stay byte for byte.
 
     An empty `model` leaves the one that is there, and so does a `max_output` of 0. A limit that the body states itself
     keeps its name, and is only ever lowered: the window has no room for more than `max_output`.
@@ -64,7 +64,7 @@ def complete_body(body: bytes, format: str, *, model: str, max_output: int, limi
 
 
 def decoded_request(asked: Asked, format: str, name: str) -> dict[str, Any]:
-    """The decoded request, complete but for streaming, for those who ask without an address."""
+    """Return the decoded request, complete but for streaming, for models without an address."""
     known = name or (asked.payload.model.name if asked.payload.model is not None else "")
     body = complete_body(
         asked.payload.body(format),
@@ -79,7 +79,7 @@ def decoded_request(asked: Asked, format: str, name: str) -> dict[str, Any]:
 
 
 def limit_field(format: str, model: str) -> str:
-    """The name of the limit where no address tells it: OpenAI's own models refuse the older one."""
+    """Return the field of the limit where no address tells it: OpenAI's own models refuse the older name."""
     spec = providers.get(format).spec
     return spec.limit_field(newest=bool(spec.vendor) and _maker(model) == spec.vendor)
 
@@ -111,7 +111,7 @@ def _set_stream(fields: Fields, spec: ProviderSpec, *, stream: bool) -> Fields:
 
 
 def _set_config_limit(fields: Fields, spec: ProviderSpec, max_output: int) -> Fields:
-    """The limit in its place; whether to stream is said by the address."""
+    """Set the limit inside its object; the address asks for a stream."""
     rest = {key: value for key, value in fields.items() if key != "stream"}
     if not max_output:
         return rest
@@ -140,7 +140,7 @@ def _raw(value: Any) -> msgspec.Raw:
 
 
 def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> list[Message]:
-    """The messages of a whole answer, as a session will read them; `ModelError` when it is none."""
+    """Read the messages of a whole answer as a session will; raise `ModelError` when it is not one."""
     try:
         providers.get(format).read_reply(body)
         messages = providers.read_added(body, format=format).messages
@@ -155,12 +155,12 @@ def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> li
 
 
 def has_content(messages: list[Message]) -> bool:
-    """Whether an answer has words or a call; reasoning alone, without its end, is of no use to anybody."""
+    """Tell whether an answer has text or a call; reasoning alone, without its end, is of no use to anybody."""
     return any(message.text.strip() or any(call.name for call in message.calls) for message in messages)
 
 
 def deltas(messages: list[Message]) -> Iterator[Delta]:
-    """What a listener hears of an answer that came in one piece."""
+    """List the deltas of an answer that came in one piece."""
     for message in messages:
         for block in message.blocks:
             match block:
@@ -174,7 +174,7 @@ def deltas(messages: list[Message]) -> Iterator[Delta]:
 
 
 def delta_of(event: Event) -> Delta | None:
-    """What a listener hears of an event, if anything."""
+    """Return the delta of an event, if it has one."""
     match event:
         case TextDelta(text=text):
             return Delta("text", text)
@@ -190,7 +190,7 @@ def delta_of(event: Event) -> Delta | None:
 def render_reply(
     message: Message, format: str, *, model: str = "", usage: Usage | None = None, whole: bool = True
 ) -> bytes:
-    """The answer that holds this message; one that is not `whole` does not say that it ended."""
+    """Make an answer that holds this message; one that is not `whole` does not say that it ended."""
     # Of the dialects of a chat only requests differ.
     chunks = providers.get("openai" if format in providers.DIALECTS else format).render_message(message)
     id = hashlib.blake2b(b"".join(chunks), digest_size=8).hexdigest()
@@ -222,7 +222,7 @@ def render_reply(
 
 
 def _item(item: Fields, id: str, status: str) -> dict[str, Any]:
-    """An item as it is answered: words stand in parts, which they do not in a request."""
+    # In an answer text stands in parts, which it does not in a request.
     if "type" in item:
         return {"id": f"fc_{id}", "status": status, **item}
     part = {"type": "output_text", "text": decode(any_decoder, item["content"]), "annotations": []}

@@ -40,10 +40,10 @@ class FunctionModel(Model):
         return f"<model function:{self._called}>"
 
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
-        """The answer of the function."""
+        """Return the answer of the function."""
         began = self._clock()
-        given = await self._call(decoded_request(asked, self.format, self.name))
-        body = self._body(given)
+        result = await self._call(decoded_request(asked, self.format, self.name))
+        body = self._body(result)
         messages = read_answer(body, self.format, hide_keys)
         for delta in deltas(messages):
             listen(delta)
@@ -66,7 +66,7 @@ class FunctionModel(Model):
             raise ModelError("malformed", f"{self._called}: {error.what}", remedy=remedy) from None
 
     def _around(self, body: bytes) -> bytes | None:
-        """A message that came alone, as the answer it is part of; `None` where it is none, or a whole answer."""
+        """Return the answer around a message that came alone; `None` where it is not one, or a whole answer."""
         try:
             providers.get(self.format).read_reply(body)
         except FormatError:

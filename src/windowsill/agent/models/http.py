@@ -18,11 +18,11 @@ from windowsill.agent.models.bodies import complete_body, delta_of, deltas, has_
 from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.extras import require
 from windowsill.models import find
-from windowsill.providers import stream as streaming
+from windowsill.providers import streaming
 from windowsill.providers.endpoints import Endpoint, endpoint
 from windowsill.providers.faults import ModelError, from_report, reported_error
 from windowsill.providers.http import BrokenOffError, HttpClient, Post, RetryPolicy
-from windowsill.providers.stream import MALFORMED, Event, Failed
+from windowsill.providers.streaming import MALFORMED, Event, Failed
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,7 +37,7 @@ LARGEST = 64 * 1024 * 1024
 
 
 class StreamListener:
-    """One answer as it comes; an error that the provider reports on the way is raised when it is closed."""
+    """Follows one answer as it comes; an error that the provider reports on the way is raised when it is closed."""
 
     def __init__(self, format: str, listen: Callable[[Delta], None], hide_keys: Callable[[str], str]) -> None:
         self._format = format
@@ -50,13 +50,8 @@ class StreamListener:
 
     @property
     def whole(self) -> bytes | None:
-        """The answer, where it is no stream but came in one piece."""
+        """The answer, where it is not a stream but came in one piece."""
         return None if self._pieces is None else b"".join(self._pieces)
-
-    @property
-    def partial(self) -> bool:
-        """Whether the end has not come."""
-        return self._stream.partial
 
     def take(self, piece: bytes) -> bool:
         """Take more bytes, torn anywhere; return true when an error makes the rest of no interest."""
@@ -79,22 +74,22 @@ class StreamListener:
         if self._error is not None:
             raise self._error
 
-    def tell(self, body: bytes) -> None:
-        """Let the listener hear an answer that came in one piece; `ModelError` when it is none."""
+    def emit_whole(self, body: bytes) -> None:
+        """Emit the deltas of an answer that came in one piece; raise `ModelError` when it is not an answer."""
         for delta in deltas(read_answer(body, self._format, self._hide_keys)):
             self._listen(delta)
 
-    def body(self) -> bytes:
-        """The answer as far as it came; `ModelError` when it cannot be read."""
-        body = self._stream.body()
+    def answer(self, fault: ModelError, seconds: float) -> Answer:
+        """Return the answer as far as it came; raise the fault where that has neither text nor calls."""
+        partial, body = self._stream.partial, self._stream.body()
+        if partial and (self._pieces is not None or not self._is_readable(body)):
+            raise fault from None
         read_answer(body, self._format, self._hide_keys)
-        return body
+        return Answer(body=body, partial=partial, seconds=seconds)
 
-    @property
-    def has_content(self) -> bool:
-        """Whether words or calls came; part of an answer in one piece is not to be read."""
+    def _is_readable(self, body: bytes) -> bool:
         try:
-            return self._pieces is None and has_content(read_answer(self._stream.body(), self._format, self._hide_keys))
+            return has_content(read_answer(body, self._format, self._hide_keys))
         except ModelError:
             return False
 
@@ -132,84 +127,84 @@ class HttpModel(Model):
         base_url: str = "",
         format: str = "",
         stream: bool = True,
-        manners: RetryPolicy = RETRY,
+        policy: RetryPolicy = RETRY,
         largest: int = LARGEST,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         random: Callable[[], float] = chance.random,
     ) -> None:
-        """`format` tells dialects of OpenAI's chat apart where the model's name does not.
+        """Find the endpoint; its key comes from the provider's usual variables in `environment` where none is given.
 
-        Keys come from the provider's usual variables in `environment`. `manners` says how long and how often it is
-        asked, and `largest` how many bytes an answer may have.
+        `format` tells dialects of OpenAI's chat apart where the model's name does not. `policy` limits time and
+        retries, `largest` the bytes of an answer.
         """
-        self._where = endpoint(spec, environment=environment, base_url=base_url, key=key)
-        self.name = self._where.model
-        self.format = _format(self._where, format)
+        self._endpoint = endpoint(spec, environment=environment, base_url=base_url, key=key)
+        self.name = self._endpoint.model
+        self.format = _format(self._endpoint, format)
         self.stream = stream
-        self.limit_field = self._where.limit_field
+        self.limit_field = self._endpoint.limit_field
         self._largest = largest
         self._clock = clock
         require("http", "calling a model", "httpx2")
-        self._caller = HttpClient(manners, clock=clock, sleep=sleep, random=random)
-        self._kept: ContextVar[OpenClient | None] = ContextVar("kept", default=None)
+        self._http = HttpClient(policy, clock=clock, sleep=sleep, random=random)
+        self._open: ContextVar[OpenClient | None] = ContextVar("open", default=None)
 
     def __repr__(self) -> str:
-        return f"<model {self._where.name()}>"
+        return f"<model {self._endpoint.name()}>"
 
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
-        """The answer; what fails in passing is asked again unless something of an answer has come."""
+        """Return the answer; retry what may pass unless something of an answer has come."""
         began = self._clock()
-        hearing = StreamListener(self.format, listen, self._where.hide_keys)
+        listener = StreamListener(self.format, listen, self._endpoint.hide_keys)
+        fault = ModelError("timeout", "the model gave no answer in time", remedy="raise patience=")
         try:
-            with anyio.move_on_after(self._caller.manners.patience):
-                body = await self._send(self._post(asked), hearing)
-                return self._answer(body, hearing, began)
-            fault = BrokenOffError("timeout", "the model gave no answer in time", remedy="raise patience=")
+            with anyio.move_on_after(self._http.policy.patience):
+                body = await self._send(self._post(asked), listener)
+                if body is not None:
+                    listener.emit_whole(body)
+                    return Answer(body=body, seconds=self._clock() - began)
+                what = "the stream ended without an answer"
+                fault = ModelError("malformed", what, remedy="check the address; try again", passing=True)
         except BrokenOffError as broken:
             fault = broken
-        return self._broken(fault, hearing, began)
+        listener.close()
+        return listener.answer(fault, self._clock() - began)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Keep one connection for all that is asked inside, instead of one for each."""
         async with AsyncExitStack() as stack:
-            token = self._kept.set(OpenClient(stack))
+            token = self._open.set(OpenClient(stack))
             try:
                 yield
             finally:
-                self._kept.reset(token)
+                self._open.reset(token)
 
-    async def _client(self, stack: AsyncExitStack) -> httpx2.AsyncClient:
-        """The client of the run that this is asked in, or one for this question alone."""
-        kept = self._kept.get()
-        if kept is not None and kept.client is not None:
-            return kept.client
-        made = self._caller.client(own_machine=self._where.on_this_machine)
-        client = await (stack if kept is None else kept.stack).enter_async_context(made)
-        if kept is not None:
-            kept.client = client
-        return client
-
-    async def _send(self, post: Post, hearing: StreamListener) -> bytes | None:
-        """The answer where it comes in one piece; a stream is heard on the way."""
+    async def _send(self, post: Post, listener: StreamListener) -> bytes | None:
+        """Return an answer that comes in one piece; give a stream to the listener."""
         async with AsyncExitStack() as stack:
             client = await self._client(stack)
             if not self.stream:
-                return await self._caller.send(client, post, limit=self._largest)
-            await self._caller.stream(client, post, hearing.take, limit=self._largest)
-        hearing.close()
+                return await self._http.send(client, post, limit=self._largest)
+            await self._http.stream(client, post, listener.take, limit=self._largest)
         # Some servers answer in one piece whatever they are asked for.
-        return hearing.whole
+        return listener.whole
+
+    async def _client(self, stack: AsyncExitStack) -> httpx2.AsyncClient:
+        """Return the client of the run that this is asked in, or one for this question alone."""
+        run = self._open.get()
+        if run is not None and run.client is not None:
+            return run.client
+        made = self._http.client(own_machine=self._endpoint.on_this_machine)
+        client = await (stack if run is None else run.stack).enter_async_context(made)
+        if run is not None:
+            run.client = client
+        return client
 
     def _post(self, asked: Asked) -> Post:
-        body = asked.payload.body(self.format)
-        model = (
-            self.name
-            or providers.model_of(body)
-            or (asked.payload.model.name if asked.payload.model is not None else "")
-        )
+        body, composed_for = asked.payload.body(self.format), asked.payload.model
+        model = self.name or providers.model_of(body) or (composed_for.name if composed_for is not None else "")
         if not model:
             raise ModelError("refused", "nobody says which model is to answer", remedy="name one: provider:model")
         sent = complete_body(
@@ -220,39 +215,23 @@ class HttpModel(Model):
             limit_field=self.limit_field,
             stream=self.stream,
         )
-        headers = {**self._where.headers(), **asked.payload.headers}
-        return Post(self._where.address(model, stream=self.stream), headers, sent, self._where.hide_keys)
-
-    def _answer(self, body: bytes | None, hearing: StreamListener, began: float) -> Answer:
-        if body is not None:
-            hearing.tell(body)
-            return Answer(body=body, seconds=self._clock() - began)
-        if hearing.partial and not hearing.has_content:
-            what = "the stream ended without an answer"
-            raise ModelError("malformed", what, remedy="check the address; try again", passing=True)
-        return Answer(body=hearing.body(), partial=hearing.partial, seconds=self._clock() - began)
-
-    def _broken(self, fault: BrokenOffError, hearing: StreamListener, began: float) -> Answer:
-        """What came before it broke off, if that says anything."""
-        hearing.close()
-        if hearing.partial and not hearing.has_content:
-            raise fault from None
-        return Answer(body=hearing.body(), partial=hearing.partial, seconds=self._clock() - began)
+        headers = {**self._endpoint.headers(), **asked.payload.headers}
+        return Post(self._endpoint.address(model, stream=self.stream), headers, sent, self._endpoint.hide_keys)
 
 
-def _format(where: Endpoint, stated: str) -> str:
-    """The format of this endpoint: of OpenAI's chat there are dialects, which the model's name tells."""
-    own = where.provider.name
+def _format(at: Endpoint, stated: str) -> str:
+    """Return the format of an endpoint: of OpenAI's chat there are dialects, which the model's name tells."""
+    own = at.provider.name
     if stated:
         name = providers.get(stated).name
         if name != own and not {name, own} <= set(providers.DIALECTS):
             raise InputError(
-                f"{where.provider.name} does not speak {name!r}", remedy=f"leave the format out, or give {own!r}"
+                f"{at.provider.name} does not speak {name!r}", remedy=f"leave the format out, or give {own!r}"
             )
         return name
     if own not in providers.DIALECTS:
         return own
     try:
-        return providers.dialect(find(where.model))
+        return providers.dialect(find(at.model))
     except UnknownModelError:
         return own

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from windowsill.providers import sse
-from windowsill.providers.stream import (
+from windowsill.providers.streaming import (
     Assembly,
     CallDelta,
     CallStarted,

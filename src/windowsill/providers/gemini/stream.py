@@ -16,7 +16,7 @@ from windowsill.history.repair.mend import numbered_id
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
 from windowsill.providers.gemini import read
-from windowsill.providers.stream import (
+from windowsill.providers.streaming import (
     Assembly,
     CallDelta,
     CallStarted,

@@ -8,7 +8,7 @@ import msgspec
 
 from windowsill.messages import Usage
 from windowsill.providers import sse
-from windowsill.providers.stream import (
+from windowsill.providers.streaming import (
     Assembly,
     CallDelta,
     CallStarted,
