@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench soak soak-model docs clean
+# One room of the tests: make test ROOM=history
+ROOM ?=
+
+.PHONY: demo test quick check fix bench soak soak-model docs clean
 
 $(VENV)/.%: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,14 +22,23 @@ $(VENV)/.base: pyproject.toml
 demo: $(VENV)/.base
 	@$(BIN)/windowsill demo
 
+# The whole suite takes four to eight minutes on two cores.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(if $(ROOM),tests/$(ROOM))
+
+# Pure code only: no databases, processes or network.
+quick: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m unit --hypothesis-profile few $(if $(ROOM),tests/$(ROOM))
 
 check: $(VENV)/.check $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fix: $(VENV)/.check
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
@@ -47,7 +59,7 @@ soak: soak-model
 
 # A real small model on this machine: about three minutes.
 soak-model: $(VENV)/.soak
-	$(BIN)/python -m pytest tests/soak_engine.py
+	$(BIN)/python -m pytest tests/agent/soak_agent.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

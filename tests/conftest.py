@@ -4,4 +4,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("quick", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "few", deadline=None, derandomize=True, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("quick")

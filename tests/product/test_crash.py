@@ -17,7 +17,7 @@ ROUNDS = 24
 
 AGENT = """
 import os, sys
-from sessions import opened, turn
+from support.sessions import opened, turn
 
 session = opened(sys.argv[1])
 if not session.items():
@@ -33,7 +33,7 @@ while True:
 
 DISK_FULL = """
 import resource, sys
-from sessions import opened, problems, talk
+from support.sessions import opened, problems, talk
 from windowsill import StoreError
 
 session = opened(sys.argv[1])
@@ -59,7 +59,7 @@ session.close()
 DISK_FULL_COMPOSING = """
 import resource, sys
 from pathlib import Path
-from sessions import opened, problems, shown, talk
+from support.sessions import opened, problems, shown, talk
 from windowsill import StoreError
 
 session = opened(sys.argv[1])

@@ -6,21 +6,13 @@ import random
 import pytest
 
 from support.conversations import PNG, call, result, text_block, thinking, tool, use
+from support.peer_traces import trace
 from support.sessions import TASK, kept, opened, problems, talk, tokens_of, turn
 from windowsill import UnknownModelError, fit
 
 pytestmark = pytest.mark.unit
 
 RULE = "Never touch the billing table."
-
-
-def trace(seed, turns=60):
-    """A system of turns with one to three parallel calls, results of uneven length, all in one task."""
-    chance = random.Random(seed)
-    messages = [{"role": "user", "content": TASK}]
-    for number in range(turns):
-        messages += turn(number, words=chance.randrange(1, 200), calls=chance.randint(1, 3))
-    return messages
 
 
 def as_openai(messages):

@@ -4,9 +4,9 @@ import itertools
 import json
 
 import pytest
-from test_peers import trace
 
 from support.conversations import result, text_block, use
+from support.peer_traces import trace
 from support.sessions import TASK, kept, opened, shown, talk
 from windowsill.store.memory import MemoryStore
 

@@ -121,7 +121,7 @@ def test_threads_share_a_session():
 
 WORKER = """
 import sys
-from sessions import opened
+from support.sessions import opened
 from windowsill import ConflictError
 
 session = opened(sys.argv[1])

@@ -19,7 +19,7 @@ ROUNDS = 25
 
 CHILD = """
 import os, sys
-from store_journal import grow
+from support.stores import grow
 from windowsill.store.sqlite import SQLiteStore
 
 store = SQLiteStore(sys.argv[1])
@@ -44,6 +44,7 @@ def append_until_killed(path: Path, turns: int, *, kill_after: float | None) -> 
         if kill_after is None:
             while lines[-1] != "done":
                 lines.append(child.stdout.readline().strip())
+                assert lines[-1], "the child ended before its time"
         else:
             time.sleep(kill_after)
         child.send_signal(signal.SIGKILL)

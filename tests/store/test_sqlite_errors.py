@@ -20,7 +20,7 @@ NOBODY = 65534
 
 DISK_FULL = """
 import resource, sys
-from store_journal import everything, grow, is_chain
+from support.stores import everything, grow, is_chain
 from windowsill.errors import StoreError
 from windowsill.store.sqlite import SQLiteStore
 

@@ -20,7 +20,7 @@ BATCHES = 8
 
 WORKER = f"""
 import sys
-from store_journal import grow
+from support.stores import grow
 from windowsill.store.sqlite import SQLiteStore
 
 print("ready", flush=True)
@@ -44,7 +44,7 @@ store.close()
 
 FORK = """
 import ctypes, os, sys
-from store_journal import grow
+from support.stores import grow
 from windowsill.store.sqlite import SQLiteStore
 
 fork = {"os": os.fork, "libc": ctypes.PyDLL(None).fork}[sys.argv[2]]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_engine_models_scripted import SDK
 
 from support.agent_models import FORMATS, ask, asking, fault, talking, told
+from support.sdk_types import SDK
 from windowsill import providers
 from windowsill.agent.models import Delta, ModelError
 from windowsill.errors import SettingError

@@ -6,14 +6,11 @@ import subprocess
 import sys
 from typing import Any
 
-import anthropic.types
-import openai.types.chat
-import openai.types.responses
 import pytest
-from google.genai import types
 
 import windowsill.testing
 from support.agent_models import FORMATS, QUESTION, ask, asking, fault, spent, talking, told
+from support.sdk_types import SDK
 from windowsill import providers
 from windowsill.agent.models import Answer, Delta, ModelError
 from windowsill.errors import InputError
@@ -21,13 +18,6 @@ from windowsill.testing import Call, Scripted
 
 pytestmark = pytest.mark.contract
 
-SDK: dict[str, Any] = {
-    "anthropic": anthropic.types.Message,
-    "openai": openai.types.chat.ChatCompletion,
-    "deepseek": openai.types.chat.ChatCompletion,
-    "responses": openai.types.responses.Response,
-    "gemini": types.GenerateContentResponse,
-}
 ITEMS: list[Any] = [
     "words",
     Call("read", {"path": "a"}, id="call_1"),

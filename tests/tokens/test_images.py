@@ -3,8 +3,8 @@ import base64
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_tokens_pictures import png
 
+from support.pictures import png
 from windowsill.errors import InputError
 from windowsill.messages import Image
 from windowsill.tokens import IMAGE_RULES, image_rule

@@ -5,13 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.pictures import png
 from windowsill.tokens.media import decoded_size, picture_size
 
 pytestmark = pytest.mark.unit
-
-
-def png(width, height):
-    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", width, height) + b"\x08\x06\0\0\0" + bytes(40)
 
 
 def jpeg(width, height, *, before=0):

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_tokens_pictures import png
 
+from support.pictures import png
 from windowsill.messages import Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown, text_message
 from windowsill.tokens import Calibration, Scale, Weight, counter, framing, image_rule, media_size
 
