@@ -22,8 +22,7 @@ from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.history.repair import repair
 from windowsill.messages import Document, Image, Reasoning, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers import gemini
-from windowsill.providers.gemini import Gemini
+from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
 
@@ -329,7 +328,7 @@ def test_what_is_no_content_is_refused_with_its_place(content, where, what):
 )
 def test_format_is_told(value, is_gemini):
     """Told by what only Gemini has."""
-    assert gemini.detects(value) is is_gemini
+    assert FORMAT.detects(value) is is_gemini
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from support.gemini_contents import HI, model, text, user
 from support.sessions import opened
 from windowsill import providers
 from windowsill.messages import Message
-from windowsill.providers.gemini import Gemini
-from windowsill.providers.gemini.read import following
+from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
 
@@ -130,7 +129,7 @@ def test_contents_that_come_one_by_one_are_tied_like_the_whole(contents, chance)
             len(found),
         )
         alone = [Gemini().read_message(msgspec.json.encode(each), "") for each in more]
-        found += following(found[began:], alone)
+        found += providers.link_messages(found[began:], alone)
     assert tuple(found) == whole
 
 

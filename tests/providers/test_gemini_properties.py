@@ -12,7 +12,8 @@ from support.conversations import broken_anthropic, broken_openai, sound_anthrop
 from support.gemini_contents import broken_gemini, sound_gemini
 from windowsill import providers
 from windowsill.history.repair import repair
-from windowsill.providers.gemini import PLACEHOLDER, Gemini
+from windowsill.providers.gemini import PLACEHOLDER
+from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
 
@@ -95,7 +96,7 @@ def test_sound_conversation_needs_no_mending(contents):
     """Nothing is found in it, nothing is mended, every content stays the same object, and the SDK's types take it."""
     assert providers.validate(contents, format="gemini") == []
     messages = providers.read_request(contents, format="gemini").messages
-    mended = repair(messages, Gemini.rules)
+    mended = repair(messages, Gemini().rules)
     assert mended.repairs == ()
     assert all(one is other for one, other in zip(mended.messages, messages, strict=True))
     typed(contents)

@@ -21,7 +21,8 @@ from support.gemini_contents import (
 from windowsill import providers
 from windowsill.history.repair import repair
 from windowsill.messages import Text
-from windowsill.providers.gemini import PLACEHOLDER, Gemini
+from windowsill.providers.gemini import PLACEHOLDER
+from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.gemini_contents import HI
 from windowsill import providers
 from windowsill.messages import Tool
-from windowsill.providers.gemini import Gemini
+from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
 

@@ -41,7 +41,7 @@ from support.response_items import (
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Document, Image, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers.openai_responses import detects
+from windowsill.providers.openai_responses.items import Responses
 
 pytestmark = pytest.mark.unit
 
@@ -165,11 +165,11 @@ def test_body_is_taken_apart_and_put_together_again():
     """Instructions, tools, input and every other field come out as they came."""
     body = {
         "model": "gpt-5",
-        "instructions": "be brief",
         "store": False,
         "previous_response_id": "resp_1",
         "include": ["reasoning.encrypted_content"],
         "tools": [FLAT, {"type": "web_search", "filters": {"allowed_domains": ["example.com"]}}],
+        "instructions": "be brief",
         "input": [HI, reasoned(), function("c0"), output("c0")],
     }
     raw = msgspec.json.encode(body)
@@ -292,7 +292,7 @@ def test_foreign_definition_is_not_strict():
 )
 def test_it_is_recognised(value):
     """A body, a list, an item or a reply of this format."""
-    assert detects(value)
+    assert Responses().detects(value)
 
 
 @pytest.mark.parametrize(
@@ -309,4 +309,4 @@ def test_it_is_recognised(value):
 )
 def test_others_are_not_taken_for_it(value):
     """What another provider wrote, or what could be anyone's."""
-    assert not detects(value)
+    assert not Responses().detects(value)

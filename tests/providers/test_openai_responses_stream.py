@@ -14,7 +14,7 @@ from support.conversations import ids, names, spoken
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, Usage
 from windowsill.providers import streaming
-from windowsill.providers.openai_responses.items import read_reply
+from windowsill.providers.openai_responses.items import Responses
 from windowsill.providers.streaming import (
     CallDelta,
     CallStarted,
@@ -137,7 +137,7 @@ def test_stream_gives_the_same_as_the_whole_response(output, chance):
     stream = streaming.stream("responses")
     heard = [event for piece in cut(wire(events(output, chance)), chance) for event in stream.feed(piece)]
     assert stream.body() == dumps(response(output))
-    assert stream.reply(partial_ok=False) == read_reply(dumps(response(output)))
+    assert stream.reply(partial_ok=False) == Responses().read_reply(dumps(response(output)))
     assert heard[-2:] == [UsageSeen(Usage(input=6, cache_read=3, output=4)), Finished("completed")]
 
 
@@ -169,7 +169,7 @@ def test_aborted_stream_keeps_what_arrived(output, chance, share):
     for piece in cut(sent[: int(len(sent) * share)], chance):
         stream.feed(piece)
     stream.close()
-    reply, whole = stream.reply(), read_reply(dumps(response(output)))
+    reply, whole = stream.reply(), Responses().read_reply(dumps(response(output)))
     assert stream.failure is None
     for ours, full in zip((reply.message, *reply.more), (whole.message, *whole.more), strict=False):
         assert stream.partial is (ours.metadata == {"partial": True})

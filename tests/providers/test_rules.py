@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -19,7 +20,8 @@ PAGE = (ROOT / "docs" / "formats.md").read_text()
 def test_every_rule_is_on_the_page(name):
     """A rule that a validator may report is in the row of its format."""
     (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
-    source = (ROOT / "src" / "windowsill" / "formats" / name / "validate.py").read_text()
+    folder = Path(inspect.getfile(type(providers.get(name)))).parent
+    source = "".join(path.read_text() for path in folder.glob("*.py"))
     rules = set(re.findall(rf'"{name}\.([a-z-]+)"', source))
     assert rules
     assert {rule for rule in rules if f"`{rule}`" not in row} == set()

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from windowsill import providers
 from windowsill.messages import Usage
-from windowsill.providers.openai_responses import Responses
+from windowsill.providers.openai_responses.items import Responses
 
 FORMAT = Responses()
 ITEM = TypeAdapter(ResponseInputItemParam)

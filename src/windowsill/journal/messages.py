@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import msgspec
 
+from windowsill import providers
 from windowsill.errors import ConflictError, InputError
 from windowsill.history.entries import Entry, Same, reader
 from windowsill.history.head import Draft
 from windowsill.journal.writer import RETRIES, JournalWriter
 from windowsill.messages import Message, Text, Usage
-from windowsill.providers.gemini.read import following
 from windowsill.store import Store
 
 SMALLEST = 1_024
@@ -112,8 +112,8 @@ def write(
     if not messages:
         return []
     _refuse_known_ids(ledger, messages)
-    if any(message.format == "gemini" for message in messages):
-        messages = following(_turn(ledger), messages)
+    if any(message.format in providers.LINKED for message in messages):
+        messages = providers.link_messages(_turn(ledger), messages)
     scale, thin = ledger.scale, SharedBytes(ledger.store, ledger.session).thin
     weights = [scale.weigh(message) for message in messages]
 

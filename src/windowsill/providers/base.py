@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
+from windowsill.errors import FormatError
 from windowsill.history.repair import Rules
-from windowsill.messages import Message, Reply, Request, Tool
+from windowsill.messages import Message, Reply, Request, Tool, Usage
+from windowsill.models import Demands
+from windowsill.providers.convert import safe_name
+from windowsill.providers.wire import (
+    NULL,
+    Fields,
+    decode,
+    encode,
+    fields_decoder,
+    join_body,
+    read_each,
+    read_items,
+    take_out,
+    text_decoder,
+)
+
+LIMIT = "max_tokens"
+"""The common name of the limit of an answer."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -59,6 +77,13 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
 
 
+class ToolChoice(msgspec.Struct, frozen=True):
+    """Whether the model may call a tool: `auto`, `none`, `required`, or the `one` named."""
+
+    mode: str
+    name: str = ""
+
+
 class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about one provider's API. Whoever needs a name of a field, a limit or an address reads it here."""
 
@@ -72,6 +97,8 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     messages_field: str = "messages"
     """The field of a request body that holds the conversation."""
+    history_fields: tuple[str, ...] = ()
+    """Fields that bring what stands before the messages, or in their place, from the provider's own store."""
     system_field: str = ""
     """The field of the system prompt; empty where that is a message."""
     config_field: str = ""
@@ -121,44 +148,173 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.limit_fields[0 if newest else -1]
 
 
-class Format(Protocol):
-    """A provider's way to write a conversation. Reading takes broken conversations; repair mends them."""
+class Format:
+    """A provider's way to write a conversation: a base with defaults, one subclass a provider.
 
-    @property
-    def spec(self) -> ProviderSpec:
-        """The facts about the provider."""
+    Reading takes broken conversations; repair mends them. A message, block or tool keeps the bytes it came as, and
+    goes out as these bytes while it is unchanged and of the same format.
+    """
+
+    spec: ClassVar[ProviderSpec]
 
     @property
     def name(self) -> str:
         """The name it is called by."""
+        return self.spec.name
 
     @property
     def rules(self) -> Rules:
-        """What the provider demands."""
+        """The provider's demands on a conversation."""
+        return self.spec.rules
+
+    def with_demands(self, demands: Demands) -> Format:
+        """Return this format as a model with these demands takes it."""
+        del demands
+        return self
+
+    def is_own(self, format: str) -> bool:
+        """Tell whether bytes of `format` can be sent as they are."""
+        return format == self.spec.name
+
+    def detects(self, value: Any) -> bool:
+        """Tell whether a decoded body, message list, message or reply is clearly of this format."""
+        del value
+        return False
+
+    # Reading
 
     def read_message(self, raw: bytes, where: str) -> Message:
-        """One native message; `where` names its place in an error."""
-
-    def read_body(self, body: bytes) -> Request:
-        """A whole request body, or a plain list of messages."""
+        """Read one native message; `where` names its place in an error."""
+        raise NotImplementedError
 
     def read_reply(self, body: bytes) -> Reply:
-        """A provider's response, with what it used."""
+        """Read a provider's response, with its usage."""
+        raise NotImplementedError
 
-    def read_system(self, value: Any) -> Message:
-        """A system prompt: text, or what the format has in its place."""
+    def read_usage(self, raw: bytes) -> Usage:
+        """Read the object in which a provider reports what it used."""
+        raise NotImplementedError
 
     def read_tool(self, raw: bytes, where: str) -> Tool:
-        """One tool definition."""
+        """Read one tool definition."""
+        raise NotImplementedError
+
+    def read_body(self, body: bytes) -> Request:
+        """Read a request body, or a plain list of messages."""
+        if body.lstrip()[:1] == b"[":
+            return Request(format=self.name, messages=read_each(body, "", self.read_message), bare=True)
+        field = self.spec.messages_field
+        fields, items = take_out(body, field)
+        if items is not None:
+            messages = read_items(items, field, self.read_message)
+        elif field in fields or any(each in fields for each in self.spec.history_fields):
+            messages = self.read_conversation(bytes(fields.pop(field, NULL)), field)
+        else:
+            raise FormatError(
+                f"a request body without {field}", remedy=f"pass a body with `{field}`, or the list itself"
+            )
+        system = self.take_field(fields, self.spec.system_field) if self.spec.system_field else None
+        tools = self.read_tools(fields)
+        model = self.take_field(fields, "model")
+        return Request(
+            format=self.name,
+            messages=messages,
+            system=None if system is None else self.read_system_value(bytes(system)),
+            tools=tools,
+            model=None if model is None else decode(text_decoder, model, "model"),
+            rest=fields,
+        )
+
+    def read_conversation(self, raw: bytes, where: str) -> tuple[Message, ...]:
+        """Read the field of a body that holds the messages, where it is no plain list."""
+        return read_each(raw, where, self.read_message)
+
+    def read_tools(self, fields: Fields) -> tuple[Tool, ...]:
+        """Take the tool definitions out of the fields of a body."""
+        raw = self.take_field(fields, "tools")
+        return () if raw is None else read_each(raw, "tools", self.read_tool)
+
+    def take_field(self, fields: Fields, name: str) -> msgspec.Raw | None:
+        """Take a field out of a body; null is the same as absent."""
+        value = fields.pop(name, None)
+        return None if value is None or value == NULL else value
+
+    def read_system(self, value: Any) -> Message:
+        """Read a system prompt: text, or what the format has in its place."""
+        where = self.spec.system_field or "system"
+        return value if isinstance(value, Message) else self.read_system_value(encode(value, where))
+
+    def read_system_value(self, raw: bytes) -> Message:
+        """Read the JSON of a system prompt."""
+        raise NotImplementedError
+
+    def link_messages(self, turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Tie messages to the turn they continue, where results may lack the ids of their calls."""
+        del turn
+        return tuple(messages)
+
+    def split_tool(self, tool: Tool, where: str) -> tuple[Tool, ...]:
+        """Return the tools of one definition, where it may hold several."""
+        del where
+        return (tool,)
+
+    def is_portable(self, tool: Tool) -> bool:
+        """Tell whether a tool of this format can be defined for another provider."""
+        del tool
+        return True
+
+    def tool_layout(self, definitions: Sequence[bytes]) -> msgspec.Raw | None:
+        """Return the value of `tools` where it says more than the tools in it, to go out as it came; else `None`."""
+        del definitions
+        return None
+
+    # Rendering
 
     def render_message(self, message: Message) -> list[bytes]:
-        """The native messages for one message: exactly its own bytes when it is of this format and unchanged."""
+        """Render one message as native ones: exactly its own bytes when it is of this format and unchanged."""
+        raise NotImplementedError
 
     def render_system(self, systems: Sequence[Message]) -> bytes | None:
-        """System prompts as one value, for `render_body`; `None` when there is nothing to say."""
+        """Render system prompts as one value, for `render_body`; `None` when there is nothing to say."""
+        raise NotImplementedError
+
+    def render_reply(self, message: Message, *, model: str, usage: Usage | None = None, whole: bool = True) -> bytes:
+        """Render a response that holds this message; one that is not `whole` does not say that it ended."""
+        raise NotImplementedError
+
+    def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
+        """Return the object in which the provider reports a usage; `reasoning` is a part of the output."""
+        raise NotImplementedError
+
+    def render_tool_choice(self, choice: ToolChoice) -> dict[str, Any]:
+        """Return the fields of a body that say whether the model may call a tool."""
+        raise NotImplementedError
 
     def render_tool(self, tool: Tool) -> bytes:
-        """A native tool definition."""
+        """Render a tool definition."""
+        if self.is_own(tool.format) and tool.raw is not None:
+            return tool.raw
+        fields: dict[str, Any] = {"name": self.tool_name(tool.name)}
+        if tool.description:
+            fields["description"] = tool.description
+        schema = {"type": "object", **tool.schema}
+        return encode(self.wrap_tool({**fields, self.spec.tool_schema_field: schema}))
+
+    def tool_name(self, name: str) -> str:
+        """Return the name of a tool in characters that the provider takes."""
+        return safe_name(name)
+
+    def wrap_tool(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return a tool definition around its name, description and schema."""
+        return fields
+
+    def with_schema(self, raw: bytes, schema: dict[str, Any]) -> bytes | None:
+        """Return a tool definition of this format with another schema, every other field as it came.
+
+        `None` for a tool that has no schema.
+        """
+        fields = decode(fields_decoder, raw)
+        return encode({**fields, self.spec.tool_schema_field: schema})
 
     def render_body(
         self,
@@ -169,7 +325,38 @@ class Format(Protocol):
         model: str | None,
         rest: Mapping[str, msgspec.Raw],
     ) -> bytes:
-        """A request body around rendered parts; they are joined, not encoded again."""
+        """Render a request body around rendered parts, which are joined, not encoded again.
+
+        The fields that a prompt cache looks at first stand first.
+        """
+        spec = self.spec
+        fields: dict[str, bytes | msgspec.Raw] = {} if model is None else {"model": encode(model)}
+        for key, value in rest.items():
+            fields[spec.limit_field() if key == LIMIT and LIMIT not in spec.limit_fields else key] = value
+        if tools:
+            fields["tools"] = b"[" + b",".join(tools) + b"]"
+        if system is not None and spec.system_field:
+            fields[spec.system_field] = system
+        elif system is not None:
+            messages = [system, *messages]
+        return join_body(fields, messages, spec.messages_field.encode())
+
+    # Checking
 
     def validate(self, body: Any) -> list[Problem]:
-        """What the provider would refuse in a decoded request body or message list."""
+        """Return what the provider would refuse in a decoded request body or message list, in order."""
+        if isinstance(body, list):
+            return list(self.check_messages(body, "", {}))
+        if not isinstance(body, dict):
+            remedy = f"pass a request body or its {self.spec.messages_field}"
+            return [Problem(f"{self.name}.body", "", "neither an object nor a list", remedy)]
+        field = self.spec.messages_field
+        return [*self.check_body(body), *self.check_messages(body.get(field), field, body)]
+
+    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
+        """Find what the provider would refuse in a body besides its messages."""
+        raise NotImplementedError
+
+    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find what the provider would refuse in the messages; `body` is empty where there are only messages."""
+        raise NotImplementedError

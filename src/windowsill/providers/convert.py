@@ -1,4 +1,4 @@
-"""Puts a block that only its own provider understands into words, for another one: what was asked, found and said."""
+"""Carries blocks from one provider to another: pictures, ids and names, and text for what cannot cross."""
 
 from __future__ import annotations
 
@@ -10,7 +10,74 @@ import msgspec
 
 from windowsill.history.repair import rules
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers.wire import any_decoder
+from windowsill.providers.wire import UNREADABLE, any_decoder, fields_decoder
+
+_DATA_URL = re.compile(r"data:([\w.+/-]*)(?:;[\w=.+-]+)*;base64,", re.ASCII)
+_REFUSED_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+
+MAX_NAME_CHARACTERS = 64
+"""The shorter of the providers' limits for a tool's name."""
+
+FAILED = "[error] "
+"""Stands before a failed result where the format has no flag for it."""
+
+
+def split_data_url(url: str | None) -> tuple[str | None, str] | None:
+    """Return media type and base64 of a data URL; `None` when it is another address."""
+    found = _DATA_URL.match(url) if url else None
+    return (found.group(1) or None, url[found.end() :]) if url and found else None
+
+
+def data_url(media_type: str | None, data: str) -> str:
+    """Return a picture or file as an address that holds it."""
+    return f"data:{media_type or 'application/octet-stream'};base64,{data}"
+
+
+def image_url(image: Image) -> str | None:
+    """Return an address for a picture; `None` when only its own provider could find it."""
+    if image.data is not None:
+        return data_url(image.media_type, image.data)
+    return image.url if is_web(image.url) else None
+
+
+def is_web(url: str | None) -> bool:
+    """Tell whether everybody can find it under this address."""
+    return url is not None and url.startswith(("http://", "https://"))
+
+
+def safe_name(name: str) -> str:
+    """Return a tool's name in characters that every provider takes."""
+    return _REFUSED_IN_NAMES.sub("_", name)[:MAX_NAME_CHARACTERS] or "tool"
+
+
+def arguments_object(call: ToolUse) -> Any:
+    """Return the arguments of a call for a provider that takes nothing but an object."""
+    raw = call.arguments.encode()
+    try:
+        fields_decoder.decode(raw)
+    except UNREADABLE:
+        return {"_text": call.arguments}
+    return msgspec.Raw(raw)
+
+
+def in_words(block: Block) -> str:
+    """Return text for a block that a provider cannot take; never empty."""
+    if isinstance(block, Unknown) and block.raw is not None and (text := words(block.type, block.raw)):
+        return text
+    return rules.describe(block) or rules.EMPTY
+
+
+def all_in_words(blocks: Iterable[Block]) -> str:
+    """Return the text of several blocks, one after the other."""
+    return "\n".join(block.text if isinstance(block, Text) else in_words(block) for block in blocks)
+
+
+def result_text(result: ToolResult) -> str:
+    """Return the text of a result, with a mark before a failed one."""
+    return (FAILED if result.is_error else "") + all_in_words(result.content)
+
+
+# A block that only its own provider understands, as text for another: what was asked, found and said.
 
 SAID = frozenset({"refusal", "transcript"})
 """Fields that are all a block has to say; nothing needs to be put before them."""
@@ -18,42 +85,19 @@ SAID = frozenset({"refusal", "transcript"})
 NAMES = ("server_name", "server_label", "mcp_server_name", "name", "tool_name")
 """Fields that say which tool it was."""
 
+# fmt: off
 ASKED = (
-    "input",
-    "arguments",
-    "action",
-    "actions",
-    "operation",
-    "queries",
-    "query",
-    "code",
-    "commands",
-    "revised_prompt",
+    "input", "arguments", "action", "actions", "operation", "queries", "query", "code", "commands", "revised_prompt",
 )
+# fmt: on
 """Fields that say what was asked of it."""
 
-TOLD = frozenset(
-    {
-        "content",
-        "error",
-        "error_code",
-        "error_message",
-        "file_id",
-        "filename",
-        "logs",
-        "message",
-        "output",
-        "reason",
-        "source",
-        "stderr",
-        "stdout",
-        "summary",
-        "text",
-        "title",
-        "tool_name",
-        "url",
-    }
-)
+# fmt: off
+READABLE = frozenset({
+    "content", "error", "error_code", "error_message", "file_id", "filename", "logs", "message", "output", "reason",
+    "source", "stderr", "stdout", "summary", "text", "title", "tool_name", "url",
+})
+# fmt: on
 """Fields whose text was for reading. What is not here may be encrypted, or the bytes of a picture."""
 
 OPAQUE = frozenset({"cache_control", "caller", "citations", "citation", "annotations", "logprobs", *ASKED})
@@ -85,10 +129,10 @@ def _block_text(block: Block) -> str:
 
 
 def words(type: str, raw: bytes) -> str:
-    """What a block says; empty when nothing of it can be told."""
+    """Return the text of a block of a kind that is not known; empty when nothing of it can be told."""
     try:
         fields = any_decoder.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return ""
     if isinstance(fields, str):
         return fields
@@ -99,7 +143,7 @@ def words(type: str, raw: bytes) -> str:
             return said
     named = [each for key in NAMES if isinstance(each := fields.get(key), str)]
     asked = [_inline(fields[key]) for key in ASKED if fields.get(key)]
-    lines = list(_told({key: each for key, each in fields.items() if key not in NAMES}))
+    lines = list(_readable({key: each for key, each in fields.items() if key not in NAMES}))
     if not (named or asked or lines):
         return ""
     return "\n".join([f"({' '.join([type, *named, *asked])})", *lines])
@@ -109,10 +153,10 @@ def _inline(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _told(value: Any) -> Iterator[str]:
+def _readable(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
-            yield from _told(each)
+            yield from _readable(each)
     if not isinstance(value, dict):
         return
     if value.get("type") == "text" and isinstance(data := value.get("data"), str):
@@ -121,62 +165,6 @@ def _told(value: Any) -> Iterator[str]:
         if key in OPAQUE:
             continue
         if isinstance(each, dict | list):
-            yield from _told(each)
-        elif key in TOLD and isinstance(each, str) and each.strip():
+            yield from _readable(each)
+        elif key in READABLE and isinstance(each, str) and each.strip():
             yield each
-
-
-_DATA_URL = re.compile(r"data:([\w.+/-]*)(?:;[\w=.+-]+)*;base64,", re.ASCII)
-_REFUSED_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-
-MAX_NAME_CHARACTERS = 64
-"""The shorter of the providers' limits for a tool's name."""
-
-FAILED = "[error] "
-"""Stands before a failed result where the format has no flag for it."""
-
-
-def split_data_url(url: str) -> tuple[str | None, str] | None:
-    """Media type and base64 of a data URL; `None` when it is another address."""
-    found = _DATA_URL.match(url)
-    return (found.group(1) or None, url[found.end() :]) if found else None
-
-
-def data_url(media_type: str | None, data: str) -> str:
-    """A picture or file as an address that holds it."""
-    return f"data:{media_type or 'application/octet-stream'};base64,{data}"
-
-
-def image_url(image: Image) -> str | None:
-    """An address for a picture; `None` when only its own provider could find it."""
-    if image.data is not None:
-        return data_url(image.media_type, image.data)
-    return image.url if is_web(image.url) else None
-
-
-def is_web(url: str | None) -> bool:
-    """Whether everybody can find it under this address."""
-    return url is not None and url.startswith(("http://", "https://"))
-
-
-def safe_name(name: str) -> str:
-    """A tool's name in characters that every provider takes."""
-    return _REFUSED_IN_NAMES.sub("_", name)[:MAX_NAME_CHARACTERS] or "tool"
-
-
-def in_words(block: Block) -> str:
-    """What a block was, for a provider that cannot take it; never empty."""
-    if isinstance(block, Unknown) and block.raw is not None and (told := words(block.type, block.raw)):
-        return told
-    return rules.describe(block) or rules.EMPTY
-
-
-def result_text(result: ToolResult, *, flagged: bool) -> str:
-    """The words of a result; `flagged` puts a mark before a failed one."""
-    text = "\n".join(_lines(result.content))
-    return FAILED + text if flagged and result.is_error else text
-
-
-def _lines(blocks: Iterable[Block]) -> Iterable[str]:
-    for block in blocks:
-        yield block.text if isinstance(block, Text) else in_words(block)

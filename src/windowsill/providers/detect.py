@@ -1,72 +1,59 @@
-"""Tells which provider's format a request, a message or a reply is in."""
+"""Tells which provider's format a request, a message, a reply, a tool definition or a usage is in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from windowsill.errors import FormatError
 from windowsill.models import wants_reasoning
-from windowsill.providers import gemini, openai_responses
-from windowsill.providers.openai_chat.messages import DEEPSEEK, DIALECTS
+from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS
+from windowsill.providers.registry import all_formats, names
 from windowsill.providers.wire import Fields, any_decoder, decode, fields_decoder, items_decoder
 
 AMBIGUOUS = "openai"
 """A plain conversation (roles and text) is the same in both; more programs write OpenAI's."""
 
 _OPENAI_ROLES = frozenset({"tool", "developer", "function", "system"})
-_OPENAI_FIELDS = frozenset(
-    {
-        "tool_calls",
-        "function_call",
-        "tool_call_id",
-        "refusal",
-        "audio",
-        "reasoning_content",
-        "reasoning",
-        "reasoning_details",
-    }
-)
+# fmt: off
+_OPENAI_FIELDS = frozenset({
+    "tool_calls", "function_call", "tool_call_id", "refusal", "audio", "reasoning_content", "reasoning",
+    "reasoning_details",
+})
+# fmt: on
 _OPENAI_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
-_ANTHROPIC_BLOCKS = frozenset(
-    {
-        "tool_use",
-        "tool_result",
-        "thinking",
-        "redacted_thinking",
-        "image",
-        "document",
-        "server_tool_use",
-        "search_result",
-        "web_search_tool_result",
-        "web_fetch_tool_result",
-        "code_execution_tool_result",
-        "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result",
-        "tool_search_tool_result",
-        "advisor_tool_result",
-        "mcp_tool_use",
-        "mcp_tool_result",
-        "mcp_tool_listing",
-        "container_upload",
-        "compaction",
-        "fallback",
-    }
-)
-_ANTHROPIC_BODY = frozenset(
-    {"system", "anthropic_version", "stop_sequences", "top_k", "container", "mcp_servers", "context_management"}
-)
 _OPENAI_BODY = frozenset(
     {"max_completion_tokens", "response_format", "functions", "stream_options", "reasoning_effort", "n", "seed", "stop"}
 )
-_REMEDY = "pass format='anthropic', 'openai', 'deepseek', 'responses' or 'gemini'"
+# fmt: off
+_ANTHROPIC_BLOCKS = frozenset({
+    "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use",
+    "search_result", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+    "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+    "advisor_tool_result", "mcp_tool_use", "mcp_tool_result", "mcp_tool_listing", "container_upload", "compaction",
+    "fallback",
+})
+# fmt: on
+_ANTHROPIC_BODY = frozenset(
+    {"system", "anthropic_version", "stop_sequences", "top_k", "container", "mcp_servers", "context_management"}
+)
+# fmt: off
+_RESPONSES_TOOLS = frozenset({
+    "apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search", "image_generation",
+    "local_shell", "mcp", "namespace", "programmatic_tool_calling", "shell", "tool_search", "web_search",
+    "web_search_preview",
+})
+# fmt: on
+"""Tools that OpenAI runs or knows by itself; Anthropic's carry a date in their type."""
+
+_REMEDY = f"pass format=, one of {', '.join(names())}"
 
 TELLING = 50
 """How many items of a list are looked at to tell its kind: the first call, picture or signature decides."""
 
 
 def detect(value: Any, default: str = AMBIGUOUS) -> str:
-    """The format of a decoded request body, message list, message or reply; `default` where it could be any.
+    """Return the format of a decoded request body, message list, message or reply; `default` where it could be any.
 
     What is written as a chat of OpenAI's could be of any of its dialects: `default` decides if it is one, or the model.
     """
@@ -79,50 +66,13 @@ def detect(value: Any, default: str = AMBIGUOUS) -> str:
     return _dialect(fields.get("model"), fields.get("messages") or ())
 
 
-def _dialect(model: Any, messages: Iterable[Any]) -> str:
-    """Which dialect of OpenAI's format it is: the model tells, or else that every message carries reasoning."""
-    if model is not None:
-        return DEEPSEEK if isinstance(model, str) and wants_reasoning(model) else AMBIGUOUS
-    carried = [
-        bool(each.get("reasoning_content"))
-        for each in messages
-        if isinstance(each, dict) and each.get("role") == "assistant"
-    ]
-    return DEEPSEEK if carried and all(carried) else AMBIGUOUS
-
-
-def _detect(value: Any) -> str | None:
-    if gemini.detects(value):
-        return "gemini"
-    if openai_responses.detects(value):
-        return "responses"
-    if isinstance(value, list):
-        if all(isinstance(each, dict) and "role" in each for each in value):
-            return _first(map(_of_message, value))
-        raise FormatError("a list of something else than messages", remedy=_REMEDY)
-    if not isinstance(value, dict):
-        raise FormatError(f"a {type(value).__name__} is no request", remedy="pass a request body or a message list")
-    if "choices" in value or isinstance(value.get("message"), dict):
-        return "openai"
-    if "messages" in value:
-        fields = {**value, "messages": ()}
-        messages = value["messages"]
-        listed = messages if isinstance(messages, list) else []
-        return _of_body(fields) or _first(map(_of_message, listed)) or _of_model(value.get("model"))
-    if value.get("type") == "message":
-        return "anthropic"
-    if "role" in value:
-        return _of_message(value)
-    raise FormatError("neither a request, a message nor a reply", remedy=_REMEDY)
-
-
 def detect_body(body: bytes) -> str:
-    """The format of a request body or message list as bytes; decodes no more of it than is needed to tell."""
+    """Return the format of a request body or message list as bytes; decodes no more of it than is needed."""
     if body.lstrip()[:1] == b"[":
         fields: Fields = {}
         items = decode(items_decoder, body)
         # One look at the first few tells a list of contents or items from one of messages.
-        found = _of_list([any_decoder.decode(each) for each in items[:TELLING]])
+        found = _by_formats([any_decoder.decode(each) for each in items[:TELLING]])
     else:
         fields = decode(fields_decoder, body)
         if fields.get("messages") is None:
@@ -138,36 +88,66 @@ def detect_body(body: bytes) -> str:
     return _dialect(model, map(any_decoder.decode, items) if carries else ())
 
 
+def _dialect(model: Any, messages: Iterable[Any]) -> str:
+    """Tell which dialect of OpenAI's format it is: by the model, or else when every message carries reasoning."""
+    if model is not None:
+        return DEEPSEEK if isinstance(model, str) and wants_reasoning(model) else AMBIGUOUS
+    carried = [
+        bool(each.get("reasoning_content"))
+        for each in messages
+        if isinstance(each, dict) and each.get("role") == "assistant"
+    ]
+    return DEEPSEEK if carried and all(carried) else AMBIGUOUS
+
+
+def _by_formats(value: Any) -> str | None:
+    """Ask the formats that know their own; a chat and Anthropic's messages are told apart below."""
+    return next((format.name for format in all_formats() if format.detects(value)), None)
+
+
+def _detect(value: Any) -> str | None:
+    if (found := _by_formats(value)) is not None:
+        return found
+    if isinstance(value, list):
+        if all(isinstance(each, dict) and "role" in each for each in value):
+            return _first(map(_of_message, value))
+        raise FormatError("a list of something else than messages", remedy=_REMEDY)
+    if not isinstance(value, dict):
+        raise FormatError(f"a {type(value).__name__} is not a request", remedy="pass a request body or a message list")
+    if "choices" in value or isinstance(value.get("message"), dict):
+        return "openai"
+    if "messages" in value:
+        messages = value["messages"]
+        listed = messages if isinstance(messages, list) else []
+        return _of_body(value) or _first(map(_of_message, listed)) or _of_model(value.get("model"))
+    if value.get("type") == "message":
+        return "anthropic"
+    if "role" in value:
+        return _of_message(value)
+    raise FormatError("neither a request, a message nor a reply", remedy=_REMEDY)
+
+
 def _value(fields: Fields, key: str) -> Any:
     return decode(any_decoder, fields[key], key) if key in fields else None
-
-
-def _of_list(items: list[Any]) -> str | None:
-    if gemini.detects(items):
-        return "gemini"
-    return "responses" if openai_responses.detects(items) else None
 
 
 def _first(found: Iterable[str | None]) -> str | None:
     return next((each for each in found if each is not None), None)
 
 
-def _of_body(fields: dict[str, Any]) -> str | None:
-    if fields.get("format") in {"anthropic", "deepseek", "gemini", "openai", "responses"}:
+def _of_body(fields: Mapping[str, Any]) -> str | None:
+    if fields.get("format") in names():
         return str(fields["format"])
     for tool in fields.get("tools") or ():
         if isinstance(tool, dict):
-            return (
-                "openai" if tool.get("type") in {"function", "custom"} and "input_schema" not in tool else "anthropic"
-            )
-    if not _ANTHROPIC_BODY.isdisjoint(fields) or _is_claudes(fields.get("thinking")):
+            is_chat = tool.get("type") in {"function", "custom"} and "input_schema" not in tool
+            return "openai" if is_chat else "anthropic"
+    thinking = fields.get("thinking")
+    # DeepSeek and GLM have a field of this name too.
+    is_claudes = isinstance(thinking, dict) and ("budget_tokens" in thinking or thinking.get("type") == "adaptive")
+    if is_claudes or not _ANTHROPIC_BODY.isdisjoint(fields):
         return "anthropic"
     return "openai" if not _OPENAI_BODY.isdisjoint(fields) else None
-
-
-def _is_claudes(thinking: Any) -> bool:
-    """Whether thinking is switched on in Anthropic's way; DeepSeek and GLM have a field of the same name."""
-    return isinstance(thinking, dict) and ("budget_tokens" in thinking or thinking.get("type") == "adaptive")
 
 
 def _of_model(model: Any) -> str | None:
@@ -180,15 +160,39 @@ def _of_message(message: Any) -> str | None:
     content = message.get("content")
     if isinstance(content, list):
         kinds = {str(block.get("type")) for block in content if isinstance(block, dict)}
-        if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) and not _is_mistrals(content):
+        # Thinking is a list of parts in Mistral's chats, and text in Anthropic's messages.
+        is_mistrals = any(isinstance(block, dict) and isinstance(block.get("thinking"), list) for block in content)
+        if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) and not is_mistrals:
             return "anthropic"
-        if not kinds.isdisjoint(_OPENAI_PARTS) or _is_mistrals(content):
+        if not kinds.isdisjoint(_OPENAI_PARTS) or is_mistrals:
             return "openai"
     if message.get("role") in _OPENAI_ROLES or not _OPENAI_FIELDS.isdisjoint(message):
         return "openai"
     return None
 
 
-def _is_mistrals(content: list[Any]) -> bool:
-    """Whether thinking is a list of parts, as in Mistral's chats; Anthropic's is text."""
-    return any(isinstance(block, dict) and isinstance(block.get("thinking"), list) for block in content)
+def detect_tool(tool: Mapping[str, Any]) -> str:
+    """Return the format of a tool definition: OpenAI nests a function in chats, and writes it flat in Responses."""
+    kind = tool.get("type")
+    if "function" in tool or "custom" in tool:
+        return "openai"
+    if "input_schema" not in tool and (kind in {"function", "custom"} or kind in _RESPONSES_TOOLS):
+        return "responses"
+    return "gemini" if kind is None and _is_gemini_tool(tool) else "anthropic"
+
+
+def _is_gemini_tool(tool: Mapping[str, Any]) -> bool:
+    """Tell whether it is a function declaration, or an entry that holds declarations or a tool of Google's."""
+    if "name" in tool:
+        return "input_schema" not in tool and any(key.startswith("parameters") for key in tool)
+    declared = {"functionDeclarations", "function_declarations"}
+    return bool(tool) and all(isinstance(value, dict) or key in declared for key, value in tool.items())
+
+
+def detect_usage(usage: Mapping[str, Any]) -> str:
+    """Return the format of a usage object."""
+    if "input_tokens_details" in usage or ("input_tokens" in usage and "total_tokens" in usage):
+        return "responses"
+    if "promptTokenCount" in usage or "prompt_token_count" in usage:
+        return "gemini"
+    return "openai" if "prompt_tokens" in usage else "anthropic"

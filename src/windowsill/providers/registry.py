@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from windowsill.errors import NotFoundError
+from windowsill.messages import Message, Tool
 from windowsill.models import Demands, Model
-from windowsill.providers.anthropic import Anthropic
+from windowsill.providers.anthropic.messages import Anthropic
 from windowsill.providers.base import Format, ProviderSpec
-from windowsill.providers.gemini import PLACEHOLDER, Gemini
-from windowsill.providers.openai_chat import OpenAI
+from windowsill.providers.gemini.messages import Gemini
 from windowsill.providers.openai_chat.deepseek import DeepSeek
-from windowsill.providers.openai_responses import Responses
+from windowsill.providers.openai_chat.messages import OpenAI
+from windowsill.providers.openai_responses.items import Responses
 from windowsill.providers.wire import UNREADABLE
 
 _FORMATS: dict[str, Format] = {each.name: each for each in (Anthropic(), DeepSeek(), Gemini(), OpenAI(), Responses())}
-_SIGNED_GEMINI = Gemini(signature=PLACEHOLDER)
 
 ALIASES = {alias: name for name, each in _FORMATS.items() for alias in each.spec.aliases}
+
+LINKED = frozenset(name for name, each in _FORMATS.items() if each.rules.named_results)
+"""Formats whose results may lack the ids of their calls; `link_messages` finds them."""
 
 StopKind: TypeAlias = Literal["length", "refused", "paused", "unfinished", "other"]
 """Why an answer ended: at a limit of tokens, by refusal, to be asked again, broken off, or as it should."""
@@ -41,14 +45,29 @@ def specs() -> tuple[ProviderSpec, ...]:
     return tuple(each.spec for each in _FORMATS.values())
 
 
+def all_formats() -> tuple[Format, ...]:
+    """Return every format."""
+    return tuple(_FORMATS.values())
+
+
 def get(name: str, demands: Demands | None = None) -> Format:
     """Return the format of this name, as a model with these demands takes it."""
-    found = _FORMATS.get(ALIASES.get(name, name))
-    if found is _FORMATS["gemini"] and demands is not None and demands.signed_calls:
-        return _SIGNED_GEMINI
+    found = _FORMATS.get(name) or _FORMATS.get(ALIASES.get(name, name))
     if found is None:
         raise NotFoundError(f"no format {name!r}", remedy=f"use one of {', '.join(_FORMATS)}")
-    return found
+    return found if demands is None else found.with_demands(demands)
+
+
+def crosses(tool: Tool, target: str) -> bool:
+    """Tell whether a tool can be defined for the format `target`."""
+    return tool.format == target or tool.format not in _FORMATS or _FORMATS[tool.format].is_portable(tool)
+
+
+def link_messages(turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Put results without ids under the ids of the calls that they answer, in the turn or the messages themselves."""
+    for name in LINKED:
+        messages = _FORMATS[name].link_messages(turn, messages)
+    return tuple(messages)
 
 
 def dialect(model: Model) -> str:

@@ -1,4 +1,4 @@
-"""What a request asks for beside its messages, and how each provider spells it: limits, sampling, stops, tool choice.
+"""The fields of a request beside its messages, from one provider to another: limits, sampling, stops, tool choice.
 
 Only what means the same to every provider crosses from one to another; the other fields stay behind.
 """
@@ -11,41 +11,29 @@ from typing import Any
 import msgspec
 
 from windowsill.messages import NEUTRAL, Tool
-from windowsill.providers.base import ProviderSpec
-from windowsill.providers.convert import safe_name
-from windowsill.providers.gemini.render import own_name
-from windowsill.providers.gemini.tools import camel
-from windowsill.providers.openai_chat.messages import DIALECTS
-from windowsill.providers.registry import get, names, specs
-from windowsill.providers.wire import any_decoder, decode, encode, fields_decoder
+from windowsill.providers.base import LIMIT, ProviderSpec, ToolChoice
+from windowsill.providers.gemini import camel
+from windowsill.providers.registry import crosses, get, names, specs
+from windowsill.providers.wire import any_decoder, decode, encode
 
-Raws = Mapping[str, msgspec.Raw]
+Fields = Mapping[str, msgspec.Raw]
 
 SAMPLING = ("temperature", "top_p", "top_k")
 
-CROSSING = frozenset({"max_tokens", "temperature", "top_p"})
+CROSSING = frozenset({LIMIT, "temperature", "top_p"})
 """Settings that mean the same to every provider."""
-
-LIMIT = "max_tokens"
-"""The common name of the limit of an answer. Where a body states it under several names, the others count."""
 
 LIMITS = sorted(
     {name for spec in specs() if not spec.config_field for name in spec.limit_fields}, key=lambda name: name == LIMIT
 )
+"""Names of the limit of an answer in a body; where several are stated, the first counts."""
 
 MODES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 """Gemini's words for whether the model may call, and OpenAI's; Anthropic says `any` for `required`."""
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """Whether the model may call a tool: `auto`, `none`, `required`, or the one named."""
-
-    mode: str
-    name: str = ""
-
-
-def settings_of(rest: Raws) -> dict[str, msgspec.Raw]:
-    """The limit of the answer and the sampling, under the names most providers give them."""
+def settings_of(rest: Fields) -> dict[str, msgspec.Raw]:
+    """Return the limit of the answer and the sampling, under the names most providers give them."""
     found = {name: rest[name] for name in SAMPLING if name in rest}
     limit = next((rest[name] for name in LIMITS if name in rest), None)
     if limit is not None:
@@ -53,32 +41,51 @@ def settings_of(rest: Raws) -> dict[str, msgspec.Raw]:
     for spec in specs():
         if spec.config_field:
             config = _object(rest, spec.config_field)
-            names = dict.fromkeys(spec.limit_fields, LIMIT) | {spec.sampling_field(name): name for name in SAMPLING}
-            found |= {name: msgspec.Raw(encode(config[key])) for key, name in names.items() if key in config}
+            own = _own_names(spec)
+            found |= {name: msgspec.Raw(encode(config[own[name]])) for name in own if own[name] in config}
     return {name: value for name, value in found.items() if bytes(value) != b"null"}
 
 
-def spelled(rest: Raws, target: str, tool_names: Sequence[str]) -> dict[str, msgspec.Raw]:
-    """All that crosses, as the body of `target` has it; `tool_names` are the tools that cross too."""
+def answer_limit(rest: Fields) -> int | None:
+    """Return how many tokens a request allows its answer, under whichever name; `None` where it does not say."""
+    stated = settings_of(rest).get(LIMIT)
+    value = any_decoder.decode(stated) if stated is not None else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def shared_fields(rest: Fields, target: str, tools: Sequence[Tool] = ()) -> dict[str, msgspec.Raw]:
+    """Return the fields of a body that mean the same to another provider, as the body of `target` has them.
+
+    `tools` are those of the request: whether one is to be called is said only where it is defined.
+    """
+    format = get(target)
+    spec = format.spec
     found = {name: value for name, value in settings_of(rest).items() if name in CROSSING}
-    spec = get(target).spec
     if spec.max_temperature is not None and "temperature" in found:
         found["temperature"] = _at_most(found["temperature"], spec.max_temperature)
-    stopped = _stops(rest, spec)
+    stops = _stops(rest, spec)
+    if spec.config_field:
+        own = _own_names(spec)
+        config: dict[str, Any] = {own[name]: found[name] for name in (LIMIT, *SAMPLING) if name in found}
+        if stops:
+            config[spec.stop_field] = stops
+        fields = {spec.config_field: msgspec.Raw(encode(config))} if config else {}
+    else:
+        limit = LIMIT if LIMIT in spec.limit_fields else spec.limit_field()
+        fields = {limit if name == LIMIT else name: value for name, value in found.items()}
+        if stops and spec.stop_field:
+            fields[spec.stop_field] = msgspec.Raw(encode(stops))
+    if spec.stream_in_body and "stream" in rest:
+        fields["stream"] = rest["stream"]
+    known = [tool.name for tool in tools if crosses(tool, format.name)]
     choice = _choice(rest)
-    if choice is not None and choice.mode == "one" and choice.name not in tool_names:
-        choice = None
-    if target == "gemini":
-        return _for_gemini(spec, found, stopped, choice if tool_names else None)
-    if "stream" in rest:
-        found["stream"] = rest["stream"]
-    if stopped and spec.stop_field:
-        found[spec.stop_field] = msgspec.Raw(encode(stopped))
-    if LIMIT in found and LIMIT not in spec.limit_fields:
-        found[spec.limit_field()] = found.pop(LIMIT)
-    if choice is not None and tool_names:
-        found["tool_choice"] = msgspec.Raw(encode(_tool_choice(choice, target)))
-    return found
+    if choice is not None and (choice.name in known if choice.mode == "one" else known):
+        fields |= {key: msgspec.Raw(encode(value)) for key, value in format.render_tool_choice(choice).items()}
+    return fields
+
+
+def _own_names(spec: ProviderSpec) -> dict[str, str]:
+    return {LIMIT: spec.limit_field()} | {name: spec.sampling_field(name) for name in SAMPLING}
 
 
 def _at_most(number: msgspec.Raw, highest: float) -> msgspec.Raw:
@@ -86,105 +93,57 @@ def _at_most(number: msgspec.Raw, highest: float) -> msgspec.Raw:
     return msgspec.Raw(encode(highest)) if isinstance(value, int | float) and value > highest else number
 
 
-def _stops(rest: Raws, spec: ProviderSpec) -> list[str]:
-    given = (
-        _value(rest, "stop") or _value(rest, "stop_sequences") or _object(rest, "generationConfig").get("stopSequences")
-    )
+def _stops(rest: Fields, spec: ProviderSpec) -> list[str]:
+    given: Any = None
+    for each in specs():
+        if each.stop_field and not given:
+            holder = _object(rest, each.config_field).get(each.stop_field) if each.config_field else None
+            given = holder or _value(rest, each.stop_field)
     listed = [given] if isinstance(given, str) else given if isinstance(given, list) else []
     kept = [each for each in listed if isinstance(each, str) and (each.strip() or (each and spec.blank_stops))]
     return kept[: spec.max_stops]
 
 
-def _choice(rest: Raws) -> Choice | None:
-    """What the request says of calling tools; `None` when it says nothing, or nothing that all providers know."""
+def _choice(rest: Fields) -> ToolChoice | None:
+    """Read what the request says of calling tools; `None` when it says nothing, or nothing that all providers know."""
     match _value(rest, "tool_choice"):
         case "auto" | "none" | "required" as mode:
-            return Choice(mode)
+            return ToolChoice(mode)
         case {"type": "auto" | "none" as mode}:
-            return Choice(mode)
+            return ToolChoice(mode)
         case {"type": "any"}:
-            return Choice("required")
+            return ToolChoice("required")
         case {"type": "function", "function": {"name": str(name)}} | {"type": "custom", "custom": {"name": str(name)}}:
-            return Choice("one", name)
+            return ToolChoice("one", name)
         case {"type": "function" | "custom" | "tool", "name": str(name)}:
-            return Choice("one", name)
-    match camel(_object(rest, "toolConfig")).get("functionCallingConfig"):
-        case dict(config):
-            return _configured(camel(config))
-    return None
+            return ToolChoice("one", name)
+    config = _object(rest, "toolConfig").get("functionCallingConfig")
+    return _configured(camel(config)) if isinstance(config, dict) else None
 
 
-def _configured(config: dict[str, Any]) -> Choice | None:
+def _configured(config: dict[str, Any]) -> ToolChoice | None:
     mode = MODES.get(str(config.get("mode", "")).upper())
-    names = config.get("allowedFunctionNames")
-    if mode is None or not names:
-        return None if mode is None else Choice(mode)
+    allowed = config.get("allowedFunctionNames")
+    if mode is None or not allowed:
+        return None if mode is None else ToolChoice(mode)
     # Several names are a choice the others cannot state.
-    return Choice("one", str(names[0])) if mode == "required" and isinstance(names, list) and len(names) == 1 else None
+    one = mode == "required" and isinstance(allowed, list) and len(allowed) == 1
+    return ToolChoice("one", str(allowed[0])) if one else None
 
 
-def _tool_choice(choice: Choice, target: str) -> Any:
-    name = safe_name(choice.name)
-    if target == "anthropic":
-        kind = {"required": "any", "one": "tool"}.get(choice.mode, choice.mode)
-        return {"type": kind, "name": name} if choice.mode == "one" else {"type": kind}
-    if choice.mode != "one":
-        return choice.mode
-    return (
-        {"type": "function", "name": name}
-        if target == "responses"
-        else {
-            "type": "function",
-            "function": {"name": name},
-        }
-    )
-
-
-def _for_gemini(
-    spec: ProviderSpec, found: dict[str, msgspec.Raw], stopped: list[str], choice: Choice | None
-) -> dict[str, msgspec.Raw]:
-    names = {LIMIT: spec.limit_field()} | {name: spec.sampling_field(name) for name in SAMPLING}
-    config: dict[str, Any] = {key: found[name] for name, key in names.items() if name in found}
-    if stopped:
-        config[spec.stop_field] = stopped
-    fields = {spec.config_field: msgspec.Raw(encode(config))} if config else {}
-    if choice is not None:
-        asked: dict[str, Any] = {"mode": {"auto": "AUTO", "none": "NONE"}.get(choice.mode, "ANY")}
-        if choice.mode == "one":
-            asked["allowedFunctionNames"] = [own_name(choice.name)]
-        fields["toolConfig"] = msgspec.Raw(encode({"functionCallingConfig": asked}))
-    return fields
-
-
-def _value(rest: Raws, name: str) -> Any:
+def _value(rest: Fields, name: str) -> Any:
     return decode(any_decoder, rest[name], name) if name in rest else None
 
 
-def _object(rest: Raws, name: str) -> dict[str, Any]:
-    """An object of Gemini's, under either spelling of its name."""
+def _object(rest: Fields, name: str) -> dict[str, Any]:
+    """Return an object of Gemini's, under either spelling of its name."""
     key = next((key for key in rest if name in camel({key: key})), name)
     value = _value(rest, key)
     return camel(value) if isinstance(value, dict) else {}
 
 
-_GEMINI_SCHEMAS = frozenset({"parameters", "parameters_json_schema"})
-"""What `parametersJsonSchema` takes the place of: the first takes only a part of JSON Schema, and both are too many."""
-
-
 def with_schema(tool: Tool, schema: dict[str, Any]) -> Tool:
-    """The tool with this schema; every other field of its definition stays as it came."""
-    changed = msgspec.structs.replace(tool, schema=schema)
-    if tool.raw is None:
-        return changed
-    fields = fields_decoder.decode(tool.raw)
-    value = msgspec.Raw(encode(schema))
-    if tool.format in DIALECTS and "function" in fields:
-        function = {**fields_decoder.decode(fields["function"]), "parameters": value}
-        fields["function"] = msgspec.Raw(encode(function))
-    elif tool.format in names() and tool.format not in DIALECTS:
-        if tool.format == "gemini":
-            fields = {key: each for key, each in fields.items() if key not in _GEMINI_SCHEMAS}
-        fields[get(tool.format).spec.tool_schema_field] = value
-    else:
-        return msgspec.structs.replace(changed, format=NEUTRAL, raw=None)
-    return msgspec.structs.replace(changed, raw=encode(fields))
+    """Return the tool with this schema; every other field of its definition stays as it came."""
+    raw = get(tool.format).with_schema(tool.raw, schema) if tool.raw is not None and tool.format in names() else None
+    format = tool.format if raw is not None or tool.raw is None else NEUTRAL
+    return msgspec.structs.replace(tool, schema=schema, raw=raw, format=format)

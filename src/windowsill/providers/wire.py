@@ -12,6 +12,8 @@ from windowsill.errors import FormatError
 
 T = TypeVar("T")
 
+NULL = msgspec.Raw(b"null")
+
 BOM = b"\xef\xbb\xbf"
 
 Fields = dict[str, msgspec.Raw]
@@ -21,7 +23,7 @@ text_decoder: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 any_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises; `decode` says it in words."""
+"""Errors of a decoder; `decode` says them in words."""
 
 _LISTS: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(msgspec.defstruct("_Body", [(name, list[msgspec.Raw])], gc=False))
@@ -36,7 +38,7 @@ _NESTED = "flatten it, or keep the deep part as text"
 
 
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, where: str = "") -> T:
-    """Decode, or say where and why it is not what it should be."""
+    """Decode, or raise a `FormatError` that says where and why it is not what it should be."""
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
@@ -68,7 +70,7 @@ def encode(value: Any, where: str = "") -> bytes:
 
 
 def to_bytes(source: Any) -> bytes:
-    """The JSON of anything a caller may hand over: bytes, text, a dictionary, a list, SDK objects."""
+    """Return the JSON of anything a caller may hand over: bytes, text, a dictionary, a list, SDK objects."""
     if isinstance(source, str):
         try:
             source = source.encode()
@@ -91,7 +93,7 @@ def to_bytes(source: Any) -> bytes:
 def join_body(
     fields: Mapping[str, bytes | msgspec.Raw], messages: Sequence[bytes], under: bytes = b"messages"
 ) -> bytes:
-    """A request body with its messages last, put together in one go: requests are large, and copies cost."""
+    """Join a request body with its messages last, in one go: requests are large, and copies cost."""
     head = b"{" + b"".join(encode(key) + b":" + bytes(value) + b"," for key, value in fields.items())
     head += b'"' + under + b'":['
     if not messages:
@@ -103,7 +105,7 @@ def join_body(
 
 
 def take_out(body: bytes, name: str) -> tuple[Fields, list[bytes] | None]:
-    """The fields of a body, and the items of its long list, which is no longer among them; `None` where it is no list.
+    """Take the long list out of a body: return the other fields, and its items, or `None` where it is no list.
 
     The list is nearly all of a body, and each look at its bytes costs: it is cut out, and the fields are read without
     it. That needs its place, which is certain where the same bytes stand behind what ends like its key, and the body
@@ -143,7 +145,7 @@ def read_items(items: Sequence[bytes], where: str, read: Callable[[bytes, str], 
 
 
 def plain(value: Any) -> Any:
-    """An object of an SDK as the JSON it came as: fields that were never set are left out."""
+    """Return an object of an SDK as the JSON it came as: fields that were never set are left out."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         # `parsed` holds the caller's own objects beside the text they came from; providers do not take it back.
@@ -211,7 +213,7 @@ def _lone_surrogate(raw: bytes) -> int | None:
 
 
 def _surrogate(value: Any, where: str) -> str | None:
-    """Where in a value the text stands that cannot be encoded."""
+    """Find the text in a value that cannot be encoded."""
     value = plain(value) if hasattr(value, "model_dump") else value
     if isinstance(value, str):
         return where if any("\ud800" <= character <= "\udfff" for character in value) else None

@@ -20,7 +20,7 @@ from windowsill.messages import Message, Request, text_message
 from windowsill.models.catalog import key as spelled
 from windowsill.providers.convert import message_text
 from windowsill.providers.endpoints import Endpoint
-from windowsill.providers.gemini.tools import camel
+from windowsill.providers.gemini import camel
 from windowsill.summaries import Material, Shared, prompts
 from windowsill.summaries.errors import UnusableError
 from windowsill.text import cut_middle

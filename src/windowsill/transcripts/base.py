@@ -14,8 +14,8 @@ from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Block, Image, Message, Role, ToolResult, Usage
 from windowsill.providers.convert import is_web, split_data_url
-from windowsill.providers.openai_chat.messages import NAME as CHAT
-from windowsill.providers.openai_chat.messages import render_message
+from windowsill.providers.openai_chat import NAME as CHAT
+from windowsill.providers.openai_chat.messages import render_chat
 from windowsill.providers.wire import BOM, any_decoder, decode, encode, join_body
 
 T = TypeVar("T")
@@ -249,7 +249,7 @@ def _recorded(id: str, turns: Sequence[Turn], family: str) -> RecordedSession:
             place = len(messages) if turn.blocks else None
             charges.append(Charge(usage=turn.usage, model=turn.model, message=place, key=key))
         if turn.blocks:
-            rendered = render_message(Message(role=turn.role, blocks=tuple(turn.blocks)))
+            rendered = render_chat(Message(role=turn.role, blocks=tuple(turn.blocks)))
             messages += rendered
             times += [turn.at] * len(rendered)
     models = [turn.model for turn in turns if turn.model]

@@ -1,22 +1,23 @@
-"""Anthropic Messages."""
+"""Anthropic Messages: the facts about its API."""
 
 from __future__ import annotations
 
 from windowsill.history.repair import Rules
-from windowsill.providers.anthropic import messages
-from windowsill.providers.anthropic.rules import validate
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
 
+ID_PATTERN = r"[a-zA-Z0-9_-]+"
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
 SPEC = ProviderSpec(
-    name=messages.NAME,
+    name="anthropic",
     vendor="anthropic",
     rules=Rules(
-        format=messages.NAME,
+        format="anthropic",
         user_first=True,
         alternate=True,
         system_apart=True,
         unique_ids=True,
-        id_pattern=messages.ID_PATTERN,
+        id_pattern=ID_PATTERN,
         blank_text=False,
         signed_reasoning=True,
         reasoning_last=False,
@@ -53,22 +54,3 @@ SPEC = ProviderSpec(
     sdk_modules=("anthropic",),
     sdk_error="AnthropicError",
 )
-
-
-class Anthropic:
-    """The format of `POST /v1/messages`."""
-
-    name = messages.NAME
-    spec = SPEC
-    rules = SPEC.rules
-
-    read_message = staticmethod(messages.read_message)
-    read_body = staticmethod(messages.read_body)
-    read_reply = staticmethod(messages.read_reply)
-    read_system = staticmethod(messages.read_system)
-    read_tool = staticmethod(messages.read_tool)
-    render_message = staticmethod(messages.render_message)
-    render_system = staticmethod(messages.render_system)
-    render_tool = staticmethod(messages.render_tool)
-    render_body = staticmethod(messages.render_body)
-    validate = staticmethod(validate)

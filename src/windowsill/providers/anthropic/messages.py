@@ -1,16 +1,17 @@
-"""Reads Anthropic Messages: each message and block keeps the exact bytes it came as."""
+"""Reads and renders Anthropic Messages: each message and block keeps the exact bytes it came as."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules
+from windowsill.history.repair import rules as notes
 from windowsill.history.repair.mend import safe_id
 from windowsill.messages import (
     Block,
@@ -20,7 +21,6 @@ from windowsill.messages import (
     Message,
     Reasoning,
     Reply,
-    Request,
     Role,
     Text,
     Tool,
@@ -29,24 +29,16 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.convert import in_words, is_web, safe_name
-from windowsill.providers.wire import (
-    UNREADABLE,
-    any_decoder,
-    decode,
-    encode,
-    fields_decoder,
-    items_decoder,
-    join_body,
-    read_each,
-    read_items,
-    take_out,
-    text_decoder,
-)
+from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
+from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.convert import arguments_object, in_words, is_web, safe_name
+from windowsill.providers.wire import NULL, UNREADABLE, any_decoder, decode, encode, fields_decoder, items_decoder
 
-NAME = "anthropic"
-
+NAME = SPEC.name
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+PDF = "application/pdf"
+
+_id = re.compile(ID_PATTERN)
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -68,27 +60,6 @@ class _Block(msgspec.Struct, gc=False):
     is_error: bool | None = None
     source: Raw = Raw(b"{}")
     title: str | None = None
-
-
-class _Text(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
-    text: str
-    citations: Raw = Raw(b"null")
-    cache_control: Raw = Raw(b"null")
-
-
-class _ToolUse(msgspec.Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False):
-    id: str
-    name: str
-    input: Raw
-    caller: Raw = Raw(b"null")
-    cache_control: Raw = Raw(b"null")
-
-
-class _ToolResult(msgspec.Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False):
-    tool_use_id: str
-    content: str | list[Raw] = []
-    is_error: bool = False
-    cache_control: Raw = Raw(b"null")
 
 
 class _Type(msgspec.Struct, gc=False):
@@ -118,316 +89,279 @@ class _Usage(msgspec.Struct, gc=False):
     cache_read_input_tokens: int | None = None
 
 
-class _Applied(msgspec.Struct, gc=False):
-    type: str | None = None
+class _Edit(msgspec.Struct, gc=False):
     cleared_tool_uses: int = 0
     cleared_input_tokens: int = 0
 
 
-class _Managed(msgspec.Struct, gc=False):
-    applied_edits: list[_Applied] = []
+class _Edits(msgspec.Struct, gc=False):
+    applied_edits: list[_Edit] = []
 
 
 class _Reply(msgspec.Struct, gc=False):
     content: Raw
-    role: str = "assistant"
-    usage: _Usage | None = None
+    usage: Raw = NULL
     model: str | None = None
     stop_reason: str | None = None
-    context_management: _Managed | None = None
+    context_management: _Edits | None = None
 
 
 _message = msgspec.json.Decoder(_Message)
-_usual = msgspec.json.Decoder(_Text | _ToolUse | _ToolResult)
-"""What nearly every block is; all others, and those with a field more, take the longer way."""
 _block = msgspec.json.Decoder(_Block)
 _type = msgspec.json.Decoder(_Type)
 _source = msgspec.json.Decoder(_Source)
 _tool = msgspec.json.Decoder(_Tool)
+_usage = msgspec.json.Decoder(_Usage)
 _reply = msgspec.json.Decoder(_Reply)
 
+_NEEDED = {
+    "text": "text",
+    "tool_use": "id and name",
+    "tool_result": "tool_use_id",
+    "thinking": "thinking",
+    "redacted_thinking": "data",
+    "image": "source",
+    "document": "source",
+}
+"""Kinds of blocks that are understood, and the fields that each must have."""
 
-def read_message(raw: bytes, where: str) -> Message:
-    """One message."""
-    try:
-        wire = _message.decode(raw)
-    except UNREADABLE:
-        wire = decode(_message, raw, where)
-    role = ROLES.get(wire.role)
-    if role is None:
-        raise FormatError(
-            f"no such role as {wire.role!r} in Anthropic's format",
-            where=f"{where}.role".removeprefix("."),
-            remedy="use user, assistant or system; name the format if it is another one",
+
+class Anthropic(Format):
+    """The format of `POST /v1/messages`."""
+
+    spec = SPEC
+
+    def read_message(self, raw: bytes, where: str) -> Message:
+        """Read one message."""
+        try:
+            wire = _message.decode(raw)
+        except UNREADABLE:
+            wire = decode(_message, raw, where)
+        role = ROLES.get(wire.role)
+        if role is None:
+            raise FormatError(
+                f"no such role as {wire.role!r} in Anthropic's format",
+                where=f"{where}.role".removeprefix("."),
+                remedy="use user, assistant or system; name the format if it is another one",
+            )
+        return Message(role=role, blocks=_read_content(wire.content, where), format=NAME, raw=raw)
+
+    def read_system_value(self, raw: bytes) -> Message:
+        """Read a system prompt: text or a list of text blocks."""
+        value = decode(any_decoder, raw, "system")
+        if not isinstance(value, str | list):
+            raise FormatError("neither text nor a list of blocks", where="system", remedy="pass text")
+        content = value if isinstance(value, str) else items_decoder.decode(raw)
+        return Message(role="system", blocks=_read_content(content, "system", "system"), format=NAME, raw=raw)
+
+    def read_tool(self, raw: bytes, where: str) -> Tool:
+        """Read a tool definition; a set of tools that the provider gets elsewhere goes by its type."""
+        wire = decode(_tool, raw, where)
+        name = wire.name or wire.type
+        if name is None:
+            raise FormatError("a tool without a name", where=where, remedy="give it a name")
+        return Tool(name=name, description=wire.description or "", schema=wire.input_schema or {}, format=NAME, raw=raw)
+
+    def read_reply(self, body: bytes) -> Reply:
+        """Read a response. The message keeps what may be sent again: the role and the content, as it came."""
+        wire = decode(_reply, body)
+        raw = b'{"role":"assistant","content":' + bytes(wire.content) + b"}"
+        edits = wire.context_management.applied_edits if wire.context_management is not None else []
+        uses = sum(edit.cleared_tool_uses for edit in edits)
+        tokens = sum(edit.cleared_input_tokens for edit in edits if edit.cleared_tool_uses)
+        return Reply(
+            message=self.read_message(raw, ""),
+            usage=None if wire.usage == NULL else self.read_usage(bytes(wire.usage)),
+            model=wire.model,
+            stop_reason=wire.stop_reason,
+            cleared=Cleared(uses, tokens) if uses else None,
         )
-    return Message(role=role, blocks=_contents(wire.content, where), format=NAME, raw=raw)
+
+    def read_usage(self, raw: bytes) -> Usage:
+        """Read the usage of a call."""
+        wire = decode(_usage, raw, "usage")
+        return Usage(
+            input=wire.input_tokens or 0,
+            output=wire.output_tokens or 0,
+            cache_write=wire.cache_creation_input_tokens or 0,
+            cache_read=wire.cache_read_input_tokens or 0,
+        )
+
+    def render_message(self, message: Message) -> list[bytes]:
+        """Render a message as Anthropic takes it."""
+        native = message.format == NAME
+        if native and message.raw is not None and not message.edited:
+            return [message.raw]
+        if message.role == "system" and not native:
+            text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
+            return [encode({"role": "user", "content": text})]
+        blocks = list(_render_blocks(message.blocks, native=native)) or [_text(notes.EMPTY)]
+        content = Raw(b"[" + b",".join(blocks) + b"]")
+        around = decode(fields_decoder, message.raw) if native and message.raw is not None else {"role": message.role}
+        return [encode({**around, "content": content})]
+
+    def render_system(self, systems: Sequence[Message]) -> bytes | None:
+        """Render the value of `system`."""
+        if len(systems) == 1 and (own := _system_value(systems[0])) is not None:
+            return own
+        blocks = [
+            rendered
+            for message in systems
+            for block in message.blocks
+            if not (isinstance(block, Text) and _is_blank(block.text))
+            for rendered in _render_blocks(
+                [block if isinstance(block, Text) else Text(text=in_words(block))], native=message.format == NAME
+            )
+        ]
+        return b"[" + b",".join(blocks) + b"]" if blocks else None
+
+    def render_reply(self, message: Message, *, model: str, usage: Usage | None = None, whole: bool = True) -> bytes:
+        """Render a response that holds this message."""
+        (chunk,) = self.render_message(message)
+        reason = (SPEC.stops.calls if message.calls else SPEC.stops.done) if whole else None
+        head = {"id": f"msg_{hashlib.blake2b(chunk, digest_size=8).hexdigest()}", "type": "message", "model": model}
+        end = {"stop_reason": reason, "stop_sequence": None}
+        used = {} if usage is None else {"usage": self.render_usage(usage)}
+        said = decode(fields_decoder, chunk)
+        return encode({**head, **said, **end, **used})
+
+    def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
+        """Return a usage in Anthropic's words, which do not tell reasoning apart."""
+        del reasoning
+        return {
+            "input_tokens": usage.input,
+            "cache_creation_input_tokens": usage.cache_write,
+            "cache_read_input_tokens": usage.cache_read,
+            "output_tokens": usage.output,
+        }
+
+    def render_tool_choice(self, choice: ToolChoice) -> dict[str, Any]:
+        """Return the field `tool_choice`."""
+        if choice.mode == "one":
+            return {"tool_choice": {"type": "tool", "name": safe_name(choice.name)}}
+        return {"tool_choice": {"type": "any" if choice.mode == "required" else choice.mode}}
+
+    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong beside the messages."""
+        return rules.check_body(body)
+
+    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong in the messages."""
+        del body
+        return rules.check_messages(messages, where)
 
 
-def _contents(content: str | list[Raw] | None, where: str) -> tuple[Block, ...]:
+def _read_content(content: str | list[Raw] | None, where: str, field: str = "") -> tuple[Block, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if content is None:
         return ()
-    return tuple([_read_block(raw, where, index) for index, raw in enumerate(content)])
+    place = field or f"{where}.content".removeprefix(".")
+    return tuple([_read_block(bytes(raw), place, index) for index, raw in enumerate(content)])
 
 
-def _read_block(raw: Raw, where: str, index: int) -> Block:
-    own = bytes(raw)
-    try:
-        wire = _usual.decode(own)
-    except UNREADABLE:
-        return _read_unusual(raw, own, where, index)
-    if type(wire) is _Text:
-        return Text(text=wire.text, raw=own)
-    if type(wire) is _ToolUse:
-        return ToolUse(id=wire.id, name=wire.name, arguments=str(wire.input, "utf-8"), raw=own)
-    content = wire.content
-    inner = _contents(content, _place(where, index) if type(content) is list else where) if content else ()
-    return ToolResult(tool_use_id=wire.tool_use_id, content=inner, is_error=wire.is_error, raw=own)
-
-
-def _read_unusual(raw: Raw, own: bytes, where: str, index: int) -> Block:
+def _read_block(raw: bytes, list_place: str, index: int) -> Block:
+    """Read one block; of a kind that is not known, its bytes."""
     try:
         wire = _block.decode(raw)
     except UNREADABLE:
-        place = _place(where, index)
+        place = f"{list_place}[{index}]"
         kind = decode(_type, raw, place).type
-        if kind not in _READERS:
-            return Unknown(type=kind, raw=own)
+        if kind not in _NEEDED:
+            return Unknown(type=kind, raw=raw)
         wire = decode(_block, raw, place)
-    reader = _READERS.get(wire.type)
-    if reader is None:
-        return Unknown(type=wire.type, raw=own)
-    return reader(wire, own, where, index)
+    match wire.type:
+        case "text" if wire.text is not None:
+            return Text(text=wire.text, raw=raw)
+        case "tool_use" if wire.id is not None and wire.name is not None:
+            return ToolUse(id=wire.id, name=wire.name, arguments=str(wire.input, "utf-8"), raw=raw)
+        case "tool_result" if wire.tool_use_id is not None:
+            content = _read_content(wire.content, f"{list_place}[{index}]") if wire.content else ()
+            return ToolResult(tool_use_id=wire.tool_use_id, content=content, is_error=bool(wire.is_error), raw=raw)
+        case "thinking" if wire.thinking is not None:
+            return Reasoning(text=wire.thinking, signature=wire.signature, raw=raw)
+        case "redacted_thinking" if wire.data is not None:
+            return Reasoning(data=wire.data, raw=raw)
+        case "image" | "document":
+            return _read_media(wire, raw, f"{list_place}[{index}].source")
+    needed = _NEEDED.get(wire.type)
+    if needed is None:
+        return Unknown(type=wire.type, raw=raw)
+    what = f"a {wire.type} block without {needed}"
+    raise FormatError(what, where=f"{list_place}[{index}]", remedy=f"give it {needed}, or leave it out")
 
 
-def _read_text(wire: _Block, raw: bytes, where: str, index: int) -> Block:
-    if wire.text is None:
-        raise _lacking("text", "text", _place(where, index))
-    return Text(text=wire.text, raw=raw)
-
-
-def _read_tool_use(wire: _Block, raw: bytes, where: str, index: int) -> Block:
-    if wire.id is None or wire.name is None:
-        raise _lacking("tool_use", "id and name", _place(where, index))
-    return ToolUse(id=wire.id, name=wire.name, arguments=str(wire.input, "utf-8"), raw=raw)
-
-
-def _read_tool_result(wire: _Block, raw: bytes, where: str, index: int) -> Block:
-    if wire.tool_use_id is None:
-        raise _lacking("tool_result", "tool_use_id", _place(where, index))
-    content = (
-        _contents(wire.content, _place(where, index) if isinstance(wire.content, list) else where)
-        if wire.content
-        else ()
-    )
-    return ToolResult(tool_use_id=wire.tool_use_id, content=content, is_error=bool(wire.is_error), raw=raw)
-
-
-def _read_thinking(wire: _Block, raw: bytes, where: str, index: int) -> Block:
-    if wire.thinking is None:
-        raise _lacking("thinking", "thinking", _place(where, index))
-    return Reasoning(text=wire.thinking, signature=wire.signature, raw=raw)
-
-
-def _read_redacted(wire: _Block, raw: bytes, where: str, index: int) -> Block:
-    if wire.data is None:
-        raise _lacking("redacted_thinking", "data", _place(where, index))
-    return Reasoning(data=wire.data, raw=raw)
-
-
-def _place(where: str, index: int) -> str:
-    return f"{where}.content[{index}]".removeprefix(".")
-
-
-def _lacking(kind: str, needed: str, where: str) -> FormatError:
-    return FormatError(f"a {kind} block without {needed}", where=where, remedy=f"give it {needed}, or leave it out")
-
-
-def _read_media(wire: _Block, raw: bytes, where: str, index: int) -> Block:
-    source = decode(_source, wire.source, f"{_place(where, index)}.source")
+def _read_media(wire: _Block, raw: bytes, where: str) -> Image | Document:
+    source = decode(_source, wire.source, where)
     url = source.url or source.file_id
     if wire.type == "image":
         return Image(media_type=source.media_type, data=source.data, url=url, raw=raw)
-    plain = source.data if source.type == "text" else _inner_text(source.content)
-    return Document(
-        media_type=source.media_type,
-        data=None if plain is not None else source.data,
-        url=url,
-        text=plain,
-        title=wire.title,
-        raw=raw,
-    )
+    text = source.data if source.type == "text" else _inner_text(source.content)
+    data = None if text is not None else source.data
+    return Document(media_type=source.media_type, data=data, url=url, text=text, title=wire.title, raw=raw)
 
 
 def _inner_text(content: str | list[Raw] | None) -> str | None:
-    """The words of a document that was given as blocks of its own."""
+    """Return the text of a document that was given as blocks of its own."""
     if isinstance(content, str) or content is None:
         return content
-    return "\n".join(words for raw in content if (words := _part_text(raw)))
+    return "\n".join(text for raw in content if (text := _part_text(any_decoder.decode(raw))))
 
 
-def _part_text(raw: Raw) -> str:
-    value = any_decoder.decode(raw)
+def _part_text(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else None
     return str(value.get("text") or "") if kind == "text" else f"({kind})"
 
 
-_READERS: dict[str, Callable[[_Block, bytes, str, int], Block]] = {
-    "text": _read_text,
-    "tool_use": _read_tool_use,
-    "tool_result": _read_tool_result,
-    "thinking": _read_thinking,
-    "redacted_thinking": _read_redacted,
-    "image": _read_media,
-    "document": _read_media,
-}
+def _system_value(message: Message) -> bytes | None:
+    """Return the bytes that stood under `system` (text or a list), rather than in a message."""
+    raw = message.raw if message.format == NAME and not message.edited else None
+    return raw if raw is not None and raw[:1] in {b'"', b"["} else None
 
 
-def read_body(body: bytes) -> Request:
-    """A request body or a list of messages."""
-    if body.lstrip()[:1] == b"[":
-        return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
-    fields, items = take_out(body, "messages")
-    if items is None and "messages" not in fields:
-        raise FormatError("a request body without messages", remedy="pass a body with `messages`, or the list itself")
-    if items is None:
-        messages = read_each(fields.pop("messages"), "messages", read_message)
-    else:
-        messages = read_items(items, "messages", read_message)
-    system = fields.pop("system", None)
-    tools = fields.pop("tools", None)
-    model = fields.pop("model", None)
-    return Request(
-        format=NAME,
-        messages=messages,
-        system=None if system is None or bytes(system) == b"null" else _system(bytes(system)),
-        tools=() if tools is None or bytes(tools) == b"null" else read_each(tools, "tools", read_tool),
-        model=None if model is None else decode(text_decoder, model, "model"),
-        rest=fields,
-    )
-
-
-def read_system(value: Any) -> Message:
-    """A system prompt: text or a list of text blocks."""
-    return value if isinstance(value, Message) else _system(encode(value, "system"))
-
-
-def _system(raw: bytes) -> Message:
-    value = decode(any_decoder, raw, "system")
-    if isinstance(value, str):
-        return Message(role="system", blocks=(Text(text=value),), format=NAME, raw=raw)
-    if not isinstance(value, list):
-        raise FormatError("neither text nor a list of blocks", where="system", remedy="pass text")
-    blocks = [_read_block(item, "system", index) for index, item in enumerate(items_decoder.decode(raw))]
-    return Message(role="system", blocks=tuple(blocks), format=NAME, raw=raw)
-
-
-def read_tool(raw: bytes, where: str) -> Tool:
-    """A tool definition; a set of tools that the provider gets elsewhere goes by its type."""
-    wire = decode(_tool, raw, where)
-    name = wire.name or wire.type
-    if name is None:
-        raise FormatError("a tool without a name", where=where, remedy="give it a name")
-    return Tool(name=name, description=wire.description or "", schema=wire.input_schema or {}, format=NAME, raw=raw)
-
-
-def read_reply(body: bytes) -> Reply:
-    """A response. The message keeps what may be sent again: the role and the content, as it came."""
-    wire = decode(_reply, body)
-    raw = b'{"role":"assistant","content":' + bytes(wire.content) + b"}"
-    return Reply(
-        message=read_message(raw, ""),
-        usage=None if wire.usage is None else _read_usage(wire.usage),
-        model=wire.model,
-        stop_reason=wire.stop_reason,
-        cleared=None if wire.context_management is None else _read_cleared(wire.context_management),
-    )
-
-
-def _read_cleared(wire: _Managed) -> Cleared | None:
-    uses = sum(edit.cleared_tool_uses for edit in wire.applied_edits)
-    tokens = sum(edit.cleared_input_tokens for edit in wire.applied_edits if edit.cleared_tool_uses)
-    return Cleared(uses, tokens) if uses else None
-
-
-def _read_usage(wire: _Usage) -> Usage:
-    return Usage(
-        input=wire.input_tokens or 0,
-        output=wire.output_tokens or 0,
-        cache_write=wire.cache_creation_input_tokens or 0,
-        cache_read=wire.cache_read_input_tokens or 0,
-    )
-
-
-ID_PATTERN = r"[a-zA-Z0-9_-]+"
-IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-PDF = "application/pdf"
-
-_id = re.compile(ID_PATTERN)
-
-
-def render_message(message: Message) -> list[bytes]:
-    """The message as Anthropic takes it."""
-    native = message.format == NAME
-    if native and message.raw is not None and not message.edited:
-        return [message.raw]
-    if message.role == "system" and not native:
-        text = rules.as_system("\n".join(in_words(block) for block in message.blocks))
-        return [encode({"role": "user", "content": text})]
-    blocks = list(_blocks(message.blocks, native=native))
-    content = b"[" + b",".join(blocks or [_text(rules.EMPTY)]) + b"]"
-    if native and message.raw is not None:
-        fields = decode(fields_decoder, message.raw)
-        fields["content"] = Raw(content)
-        return [encode(fields)]
-    return [b'{"role":' + encode(message.role) + b',"content":' + content + b"}"]
-
-
-def _blocks(blocks: Iterable[Block], *, native: bool) -> Iterator[bytes]:
+def _render_blocks(blocks: Iterable[Block], *, native: bool) -> Iterator[bytes]:
     for block in blocks:
-        if native and block.raw is not None:
-            yield block.raw
-        else:
-            rendered = _render_block(block, native=native)
-            if rendered is not None:
-                yield rendered
+        rendered = block.raw if native and block.raw is not None else _render_block(block, native=native)
+        if rendered is not None:
+            yield rendered
 
 
 def _render_block(block: Block, *, native: bool) -> bytes | None:
-    if isinstance(block, Text):
-        return _text(block.text) if block.text and not block.text.isspace() else None
-    if isinstance(block, Reasoning):
-        return _reasoning(block) if native else None
-    if isinstance(block, ToolResult):
-        return _tool_result(block, native=native)
-    builder = _BUILDERS.get(type(block))
-    return _text(in_words(block)) if builder is None else builder(block)
+    match block:
+        case Text():
+            return None if _is_blank(block.text) else _text(block.text)
+        case Reasoning():
+            return _reasoning(block) if native else None
+        case ToolUse():
+            name = safe_name(block.name)
+            return encode({"type": "tool_use", "id": _own_id(block.id), "name": name, "input": arguments_object(block)})
+        case ToolResult():
+            return _tool_result(block, native=native)
+        case Image() | Document() if (source := _source_of(block)) is not None:
+            title = {"title": block.title} if isinstance(block, Document) and block.title else {}
+            kind = "image" if isinstance(block, Image) else "document"
+            return encode({"type": kind, "source": source, **title})
+    return _text(in_words(block))
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
 
 
 def _text(text: str) -> bytes:
     return encode({"type": "text", "text": text})
 
 
-def _tool_use(block: ToolUse) -> bytes:
-    return encode({"type": "tool_use", "id": _spelled(block.id), "name": safe_name(block.name), "input": _input(block)})
-
-
-def _input(block: ToolUse) -> Any:
-    raw = block.arguments.encode()
-    try:
-        fields_decoder.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return {"_text": block.arguments}
-    return Raw(raw)
+def _own_id(id: str) -> str:
+    return id if _id.fullmatch(id) else safe_id(id)
 
 
 def _tool_result(block: ToolResult, *, native: bool) -> bytes:
-    fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": _spelled(block.tool_use_id)}
+    fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": _own_id(block.tool_use_id)}
     if len(block.content) == 1 and isinstance(block.content[0], Text) and block.content[0].raw is None:
         fields["content"] = block.content[0].text
     elif block.content:
-        fields["content"] = [Raw(each) for each in _blocks(block.content, native=native)]
+        fields["content"] = [Raw(each) for each in _render_blocks(block.content, native=native)]
     if block.is_error:
         fields["is_error"] = True
     return encode(fields)
@@ -441,82 +375,11 @@ def _reasoning(block: Reasoning) -> bytes | None:
     return None
 
 
-def _image(block: Image) -> bytes:
-    if block.data is not None and block.media_type in IMAGE_TYPES:
-        return _media("image", {"type": "base64", "media_type": block.media_type, "data": block.data})
-    if is_web(block.url):
-        return _media("image", {"type": "url", "url": block.url})
-    return _text(in_words(block))
-
-
-def _document(block: Document) -> bytes:
-    title = {"title": block.title} if block.title else {}
-    if block.text is not None and block.text.strip():
-        return _media("document", {"type": "text", "media_type": "text/plain", "data": block.text}, **title)
-    if block.data is not None and block.media_type == PDF:
-        return _media("document", {"type": "base64", "media_type": PDF, "data": block.data}, **title)
-    if is_web(block.url):
-        return _media("document", {"type": "url", "url": block.url}, **title)
-    return _text(in_words(block))
-
-
-def _media(type: str, source: dict[str, Any], **more: str) -> bytes:
-    return encode({"type": type, "source": source, **more})
-
-
-_BUILDERS: dict[type, Callable[[Any], bytes]] = {ToolUse: _tool_use, Image: _image, Document: _document}
-
-
-def _spelled(id: str) -> str:
-    return id if _id.fullmatch(id) else safe_id(id)
-
-
-def render_system(systems: Sequence[Message]) -> bytes | None:
-    """The value of `system`."""
-    if len(systems) == 1 and _is_system_value(systems[0]):
-        return systems[0].raw
-    blocks = [rendered for message in systems for rendered in _blocks(_words(message), native=message.format == NAME)]
-    return b"[" + b",".join(blocks) + b"]" if blocks else None
-
-
-def _is_system_value(message: Message) -> bool:
-    """Whether its bytes are what stands under `system` (text or a list), rather than a message."""
-    raw = message.raw
-    return message.format == NAME and not message.edited and raw is not None and raw[:1] in {b'"', b"["}
-
-
-def _words(message: Message) -> Iterator[Block]:
-    for block in message.blocks:
-        if isinstance(block, Text):
-            if block.text and not block.text.isspace():
-                yield block
-        else:
-            yield Text(text=in_words(block))
-
-
-def render_tool(tool: Tool) -> bytes:
-    """A tool definition."""
-    if tool.format == NAME and tool.raw is not None:
-        return tool.raw
-    fields: dict[str, Any] = {"name": safe_name(tool.name)}
-    if tool.description:
-        fields["description"] = tool.description
-    return encode({**fields, "input_schema": {"type": "object", **tool.schema}})
-
-
-def render_body(
-    *,
-    messages: Sequence[bytes],
-    system: bytes | None,
-    tools: Sequence[bytes],
-    model: str | None,
-    rest: Mapping[str, Raw],
-) -> bytes:
-    """A request body, what a prompt cache looks at first standing first."""
-    fields: dict[str, bytes | Raw] = {} if model is None else {"model": encode(model)}
-    fields.update(rest)
-    if tools:
-        fields["tools"] = b"[" + b",".join(tools) + b"]"
-    if system is not None:
-        fields["system"] = system
-    return join_body(fields, messages)
+def _source_of(block: Image | Document) -> dict[str, str | None] | None:
+    """Return where the provider finds a picture or a document; `None` when it takes no such thing."""
+    if isinstance(block, Document) and block.text is not None and block.text.strip():
+        return {"type": "text", "media_type": "text/plain", "data": block.text}
+    types = IMAGE_TYPES if isinstance(block, Image) else {PDF}
+    if block.data is not None and block.media_type in types:
+        return {"type": "base64", "media_type": block.media_type, "data": block.data}
+    return {"type": "url", "url": block.url} if is_web(block.url) else None

@@ -1,4 +1,4 @@
-"""What Anthropic refuses in a request, rule by rule."""
+"""The rules by which Anthropic refuses a request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from windowsill.providers.anthropic.messages import ID_PATTERN, IMAGE_TYPES
+from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES
 from windowsill.providers.base import Problem
 
 MAX_CACHE_MARKERS = 4
@@ -19,16 +19,8 @@ USER_ONLY = frozenset({"tool_result", "image", "document", "search_result"})
 ASSISTANT_ONLY = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
-def validate(body: Any) -> list[Problem]:
-    """Everything wrong with a request body or a list of messages, in order."""
-    if isinstance(body, list):
-        return list(_conversation(body, ""))
-    if not isinstance(body, dict):
-        return [Problem("anthropic.body", "", "neither an object nor a list", "pass a request body or its messages")]
-    return [*_body(body), *_conversation(body.get("messages"), "messages")]
-
-
-def _body(body: dict[str, Any]) -> Iterator[Problem]:
+def check_body(body: dict[str, Any]) -> Iterator[Problem]:
+    """Find what is wrong with a body beside its messages."""
     limit = body.get("max_tokens")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         yield Problem("anthropic.max-tokens", "max_tokens", "max_tokens is missing", "say how long the reply may be")
@@ -42,16 +34,12 @@ def _body(body: dict[str, Any]) -> Iterator[Problem]:
     for index, tool in enumerate(tools if isinstance(tools, list) else []):
         yield from _tool(tool, f"tools[{index}]")
     if (markers := _markers(body)) > MAX_CACHE_MARKERS:
-        yield Problem(
-            "anthropic.cache-markers",
-            "",
-            f"{markers} cache_control markers, {MAX_CACHE_MARKERS} are allowed",
-            "remove the oldest",
-        )
+        what = f"{markers} cache_control markers, {MAX_CACHE_MARKERS} are allowed"
+        yield Problem("anthropic.cache-markers", "", what, "remove the oldest")
 
 
 def _markers(value: Any) -> int:
-    """How many markers stand in the places that take one (not inside arguments or schemas, which are data)."""
+    """Count the markers in the places that take one (not inside arguments or schemas, which are data)."""
     if isinstance(value, list):
         return sum(map(_markers, value))
     if not isinstance(value, dict):
@@ -74,7 +62,8 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
         yield Problem("anthropic.tool-schema", where, "input_schema is not of type object", 'give it "type": "object"')
 
 
-def _conversation(messages: Any, where: str) -> Iterator[Problem]:
+def check_messages(messages: Any, where: str) -> Iterator[Problem]:
+    """Find what is wrong with the messages."""
     if not isinstance(messages, list) or not messages:
         yield Problem("anthropic.no-messages", where, "no messages", "add at least one message of the user")
         return
@@ -88,12 +77,8 @@ def _conversation(messages: Any, where: str) -> Iterator[Problem]:
             continue
         blocks = _content(message.get("content"))
         if not begun and role == "assistant" and not (blocks and blocks[0].get("type") == "compaction"):
-            yield Problem(
-                "anthropic.first-message-is-user",
-                place,
-                "the first message is the assistant's",
-                "put a user message first",
-            )
+            what = "the first message is the assistant's"
+            yield Problem("anthropic.first-message-is-user", place, what, "put a user message first")
         begun = begun or role != "system"
         yield from _contents(message.get("content"), role, place)
         yield from calls.take(role, blocks, place)
@@ -116,9 +101,8 @@ def _contents(content: Any, role: str, where: str) -> Iterator[Problem]:
             yield from _block(block, role, f"{where}.content[{index}]")
         last = content[-1]
         if role == "assistant" and isinstance(last, dict) and last.get("type") in {"thinking", "redacted_thinking"}:
-            yield Problem(
-                "anthropic.thinking-is-not-last", where, "the last block is thinking", "put text or a call after it"
-            )
+            what = "the last block is thinking"
+            yield Problem("anthropic.thinking-is-not-last", where, what, "put text or a call after it")
 
 
 def _block(block: Any, role: str, where: str) -> Iterator[Problem]:
@@ -153,12 +137,8 @@ def _image(block: dict[str, Any], where: str) -> Iterator[Problem]:
     if not isinstance(source, dict):
         yield Problem("anthropic.image-source", where, "an image without a source", "give it a source")
     elif source.get("type") == "base64" and source.get("media_type") not in IMAGE_TYPES:
-        yield Problem(
-            "anthropic.image-type",
-            where,
-            f"an image of type {source.get('media_type')!r}",
-            "use JPEG, PNG, GIF or WebP",
-        )
+        what = f"an image of type {source.get('media_type')!r}"
+        yield Problem("anthropic.image-type", where, what, "use JPEG, PNG, GIF or WebP")
 
 
 def _tool_use(block: dict[str, Any], where: str) -> Iterator[Problem]:
@@ -193,7 +173,7 @@ class _Calls:
         self.others = False
 
     def take(self, role: str, blocks: list[dict[str, Any]], where: str) -> Iterator[Problem]:
-        """One more message."""
+        """Follow one more message."""
         if role == "assistant":
             if self.role != "assistant":
                 yield from self.end()
@@ -227,21 +207,17 @@ class _Calls:
             if id in self.answered:
                 yield Problem("anthropic.one-result", place, f"a second result for call {id!r}", "keep one")
             elif id not in self.open:
-                yield Problem(
-                    "anthropic.tool-result-follows-call",
-                    place,
-                    f"a result for {id!r}, which the assistant message before does not call",
-                    "put it right after its call, or leave it out",
-                )
+                what = f"a result for {id!r}, which the assistant message before does not call"
+                remedy = "put it right after its call, or leave it out"
+                yield Problem("anthropic.tool-result-follows-call", place, what, remedy)
             elif self.others:
                 yield Problem("anthropic.results-first", place, "a result after other content", "put results first")
             self.open.pop(id, None)
             self.answered.add(id)
 
     def end(self) -> Iterator[Problem]:
-        """Whatever is still open now stays so."""
+        """Report the calls that are still open."""
         for id, place in self.open.items():
-            yield Problem(
-                "anthropic.call-has-result", place, f"call {id!r} has no result in the next message", "add its result"
-            )
+            what = f"call {id!r} has no result in the next message"
+            yield Problem("anthropic.call-has-result", place, what, "add its result")
         self.open = {}

@@ -1,30 +1,25 @@
-"""Google Gemini's `generateContent`, over REST and in the dictionaries of its Python SDK."""
+"""Google Gemini's `generateContent`, over REST and in the dictionaries of its Python SDK: the facts about its API."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TypeVar
+
+from msgspec import Raw
 
 from windowsill.history.repair import Rules
-from windowsill.messages import Message
+from windowsill.messages import Role
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
-from windowsill.providers.gemini import read, render, tools
-from windowsill.providers.gemini.render import PLACEHOLDER, SKIP
-from windowsill.providers.gemini.rules import validate
-from windowsill.providers.gemini.tools import NAME, camel
+from windowsill.providers.wire import NULL
 
-__all__ = ["PLACEHOLDER", "SKIP", "SPEC", "Gemini", "detects"]
+T = TypeVar("T")
 
 SPEC = ProviderSpec(
-    name=NAME,
+    name="gemini",
     aliases=("google",),
     vendor="google",
     rules=Rules(
-        format=NAME,
-        user_first=True,
-        alternate=True,
-        system_apart=True,
-        blank_text=False,
-        named_results=True,
+        format="gemini", user_first=True, alternate=True, system_apart=True, blank_text=False, named_results=True
     ),
     stops=StopReasons(
         done="STOP",
@@ -61,52 +56,28 @@ SPEC = ProviderSpec(
     sdk_modules=("google.genai",),
 )
 
+ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 
-class Gemini:
-    """The format of `POST /v1beta/models/{model}:generateContent`.
+BESIDE = frozenset({"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"})
+"""Fields that say something about a part rather than being what it holds."""
 
-    `signature` is put on the first call of a content that Gemini did not sign, because another provider's model made
-    it: Gemini 3 refuses such calls in the current turn without one. Pass `PLACEHOLDER` for these models; older ones
-    need none.
+PLACEHOLDER = "context_engineering_is_the_way_to_go"
+"""Stands for the signature of a call that Gemini did not make."""
+
+SKIP = "skip_thought_signature_validator"
+"""The other spelling the API documents."""
+
+_JOINT = re.compile(r"_([a-z])")
+
+
+def camel(fields: dict[str, T]) -> dict[str, T]:
+    """Return the fields under their names on the wire, without those that are null.
+
+    The API takes `camelCase` and, as its Python SDK writes in dictionaries, `snake_case`: what came in either is kept
+    as it came, and only a reader has to know that they are the same.
     """
-
-    name = NAME
-    spec = SPEC
-    rules = SPEC.rules
-
-    def __init__(self, *, signature: str | None = None) -> None:
-        self.signature = signature
-
-    def render_message(self, message: Message) -> list[bytes]:
-        """The native content for one message: exactly its own bytes when it is of this format and unchanged."""
-        return render.render_message(message, self.signature)
-
-    read_message = staticmethod(read.read_message)
-    read_body = staticmethod(read.read_body)
-    read_reply = staticmethod(read.read_reply)
-    read_system = staticmethod(read.read_system)
-    read_tool = staticmethod(tools.read_tool)
-    render_system = staticmethod(render.render_system)
-    render_tool = staticmethod(render.render_tool)
-    render_body = staticmethod(render.render_body)
-    validate = staticmethod(validate)
-
-
-def detects(value: Any) -> bool:
-    """Whether a decoded body, list, content or reply is clearly Gemini's."""
-    if isinstance(value, list):
-        return any(isinstance(each, dict) and _is_content(each) for each in value)
-    if not isinstance(value, dict):
-        return False
-    fields = camel(value)
-    if "contents" in fields:
-        return "messages" not in fields
-    return isinstance(fields.get("candidates"), list) or "usageMetadata" in fields or _is_content(fields)
-
-
-def _is_content(value: dict[str, Any]) -> bool:
-    """Whether it has parts as Gemini writes them: told by what they hold, where others have a `type`."""
-    parts = value.get("parts")
-    if not isinstance(parts, list) or value.get("role", "user") not in read.ROLES:
-        return False
-    return all(isinstance(part, dict) and "type" not in part for part in parts)
+    return {
+        _JOINT.sub(lambda found: found.group(1).upper(), key) if "_" in key else key: value
+        for key, value in fields.items()
+        if value is not None and not (isinstance(value, Raw) and value == NULL)
+    }

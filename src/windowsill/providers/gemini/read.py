@@ -1,35 +1,22 @@
-"""Reads Gemini's `generateContent`: each content and part keeps the exact bytes it came as.
+"""Reads the contents and parts of Gemini's `generateContent`, each with the exact bytes it came as.
 
-The Python SDK is freer than the API: text for a content, one content for a list. That is read too, and goes out as the
-API takes it.
+A call without an id, which is the usual case, gets one made of its tool's name and its place among the calls of that
+tool; a response without one gets the same, so that name and order tie them together. `link` does that over several
+contents: streams write one content for each call, and responses may lack the id that their call has. Only the neutral
+ids change; the bytes stay as they came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.history.repair.mend import is_blank, numbered_id, numbered_name
-from windowsill.messages import (
-    Block,
-    Document,
-    Image,
-    Message,
-    Reasoning,
-    Reply,
-    Request,
-    Role,
-    Text,
-    ToolResult,
-    ToolUse,
-    Unknown,
-    Usage,
-)
-from windowsill.providers.gemini.tools import NAME, camel, read_tools
+from windowsill.messages import Block, Document, Image, Message, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
+from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
     UNREADABLE,
     Fields,
@@ -38,21 +25,19 @@ from windowsill.providers.wire import (
     encode,
     fields_decoder,
     items_decoder,
-    read_each,
-    read_items,
-    take_out,
     text_decoder,
 )
-
-BESIDE = frozenset({"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"})
-"""Fields that say something about a part rather than being what it holds."""
 
 WRAPPED = frozenset({"output", "result", "error"})
 """Where a response of one field has its words: the API documents the first and the last, SDKs write the other."""
 
-
 Seen = dict[str, int]
 """Tool -> the number of its last call, or response, in this content."""
+
+
+class _Content(msgspec.Struct, gc=False):
+    role: str | None = None
+    parts: list[Raw] | None = None
 
 
 class _Call(msgspec.Struct, gc=False):
@@ -81,7 +66,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
-    """What nearly every part is, read at one go; all others, and those spelled otherwise, take the longer way."""
+    """Nearly every part, read at one go; all others, and those in `snake_case`, take the longer way."""
 
     text: str | None = None
     thought: bool | None = None
@@ -90,14 +75,64 @@ class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False
     function_response: _Answer | None = None
 
 
+_content = msgspec.json.Decoder(_Content)
 _part = msgspec.json.Decoder(_Part)
 _call = msgspec.json.Decoder(_Call)
 _response = msgspec.json.Decoder(_Response)
 _flag = msgspec.json.Decoder(bool | None)
 
 
-def read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...]:
-    """The blocks of a content, each with the bytes it came as."""
+def read_content(raw: bytes, where: str) -> Message:
+    """Read one content; text alone is the user's."""
+    if raw.lstrip()[:1] == b'"':
+        raw = b'{"role":"user","parts":[' + _text_part(raw) + b"]}"
+    try:
+        wire = _content.decode(raw)
+    except UNREADABLE:
+        wire = decode(_content, raw, where)
+    role = ROLES.get(wire.role or "user")
+    if role is None:
+        raise FormatError(
+            f"no such role as {wire.role!r} in Gemini's format",
+            where=f"{where}.role".removeprefix("."),
+            remedy="use user or model; instructions stand in `systemInstruction`; name the format if it is another one",
+        )
+    if wire.parts is None and (wire.role is None or "content" in decode(fields_decoder, raw, where)):
+        raise FormatError(
+            "a content without parts", where=where, remedy="give it `parts`; name the format if it is another one"
+        )
+    return Message(role=role, blocks=_read_parts(wire.parts or (), role, where), format=SPEC.name, raw=raw)
+
+
+def read_system(raw: bytes) -> Message:
+    """Read a system prompt: text, parts, or a content."""
+    where = SPEC.system_field
+    start = raw.lstrip()[:1]
+    if start == b'"':
+        raw = b'{"parts":[' + _text_part(raw) + b"]}"
+    elif start == b"[":
+        items = [bytes(item) for item in decode(items_decoder, raw, where)]
+        raw = b'{"parts":[' + b",".join(_text_part(item) if item[:1] == b'"' else item for item in items) + b"]}"
+    elif "parts" not in decode(fields_decoder, raw, where):
+        raw = b'{"parts":[' + raw + b"]}"
+    parts = decode(_content, raw, where).parts or ()
+    return Message(role="system", blocks=_read_parts(parts, "system", where), format=SPEC.name, raw=raw)
+
+
+def spoken_content(content: Raw | None) -> bytes:
+    """Return the content of a response under the model's role, which it may leave out and a request may not."""
+    raw = b"{}" if content is None else bytes(content)
+    fields = camel(decode(fields_decoder, raw, "candidates[0].content"))
+    if "role" in fields and "parts" in fields:
+        return raw
+    return encode({"role": "model", "parts": [], **fields})
+
+
+def _text_part(raw: bytes) -> bytes:
+    return b'{"text":' + raw + b"}"
+
+
+def _read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...]:
     calls: Seen = {}
     answers: Seen = {}
     blocks: list[Block] = []
@@ -123,7 +158,7 @@ def read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...
 
 
 def _answered(wire: _Answer, raw: bytes, seen: Seen) -> ToolResult | None:
-    """A response of one text; `None` when a closer look is needed."""
+    """Read a response of one text; `None` when a closer look is needed."""
     name, said = wire.name, wire.response
     words = said.output
     if said.result is not None or said.error is not None:
@@ -132,9 +167,8 @@ def _answered(wire: _Answer, raw: bytes, seen: Seen) -> ToolResult | None:
         words = said.error if said.result is None else said.result
     if words is None:
         return None
-    number = seen[name] = seen.get(name, -1) + 1
     return ToolResult(
-        tool_use_id=wire.id or numbered_id(name, number),
+        tool_use_id=_id(wire.id, name, seen),
         content=(Text(text=words),) if words and not words.isspace() else (),
         is_error=said.error is not None,
         name=name,
@@ -153,11 +187,10 @@ def _any(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Bloc
 
 
 def _asked(wire: _Call, signature: str | None, raw: bytes, seen: Seen) -> ToolUse:
-    name, arguments = wire.name, str(wire.args, "utf-8")
-    number = seen[name] = seen.get(name, -1) + 1
+    arguments = str(wire.args, "utf-8")
     return ToolUse(
-        id=wire.id or numbered_id(name, number),
-        name=name,
+        id=_id(wire.id, wire.name, seen),
+        name=wire.name,
         arguments="{}" if arguments == "null" else arguments,
         signature=signature,
         raw=raw,
@@ -174,7 +207,11 @@ def _said(text: str, signature: str | None, raw: bytes, *, thought: bool | None)
 def _tool_result(value: Raw, raw: bytes, seen: Seen, where: str) -> ToolResult:
     wire = decode(_response, value, f"{where}.functionResponse")
     words, failed = _words(wire.response or {}, where)
-    media = [_media_in_result(part, where, index) for index, part in enumerate(wire.parts or ())]
+    place = f"{where}.functionResponse.parts"
+    media = [
+        _other(camel(decode(fields_decoder, part, f"{place}[{index}]")), bytes(part), "user", f"{place}[{index}]")
+        for index, part in enumerate(wire.parts or ())
+    ]
     return ToolResult(
         tool_use_id=_id(wire.id, wire.name, seen),
         # An empty output is a whole response: there is nothing in it to fill or to leave out.
@@ -186,7 +223,7 @@ def _tool_result(value: Raw, raw: bytes, seen: Seen, where: str) -> ToolResult:
 
 
 def _words(response: Fields, where: str) -> tuple[str, bool]:
-    """What a tool said, and whether it failed: the value of the one documented field, or the whole object as JSON."""
+    """Return what a tool said, and whether it failed: the one documented field, or the whole object as JSON."""
     if not response:
         return "", False
     only = next(iter(response))
@@ -196,11 +233,6 @@ def _words(response: Fields, where: str) -> tuple[str, bool]:
         return "{" + ",".join(inner) + "}", False
     value = decode(any_decoder, response[only], f"{where}.functionResponse.response")
     return (value if isinstance(value, str) else bytes(response[only]).decode()), only == "error"
-
-
-def _media_in_result(raw: Raw, where: str, index: int) -> Block:
-    place = f"{where}.functionResponse.parts[{index}]"
-    return _other(camel(decode(fields_decoder, raw, place)), bytes(raw), "user", place)
 
 
 def _id(id: str | None, name: str, seen: Seen) -> str:
@@ -244,8 +276,8 @@ def _is_thought(fields: Fields, where: str) -> bool:
     return value is not None and bool(decode(_flag, value, f"{where}.thought"))
 
 
-def linked(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages, the calls of one turn numbered through and each response under the id of its call."""
+def link(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Number the calls of each turn through, and put each response under the id of its call."""
     turn = _Turn()
     before = ""
     found: list[Message] = []
@@ -269,22 +301,15 @@ def linked(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def following(turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Messages that come later, tied to the turn they belong to: all since the model began to speak, linked already."""
-    return linked((*turn, *messages))[len(turn) :]
-
-
 class _Turn:
     """The calls since the model began to speak."""
 
-    __slots__ = ("_open", "_seen")
-
     def __init__(self) -> None:
         self._open: list[ToolUse] = []
-        self._seen: dict[str, int] = {}
+        self._seen: Seen = {}
 
     def call(self, block: ToolUse) -> ToolUse:
-        """The call under the number it has in its turn, unless it has an id of its own."""
+        """Return the call under the number it has in its turn, unless it has an id of its own."""
         number = self._seen[block.name] = self._seen.get(block.name, -1) + 1
         id = numbered_id(block.name, number)
         if block.id != id and numbered_name(block.id) is not None:
@@ -293,7 +318,7 @@ class _Turn:
         return block
 
     def answer(self, block: ToolResult) -> ToolResult:
-        """The result under the id of the first open call it can answer."""
+        """Return the result under the id of the first open call it can answer."""
         calls = self._open
         if calls and calls[0].id == block.tool_use_id:
             del calls[0]
@@ -304,140 +329,3 @@ class _Turn:
                 del calls[place]
                 return block if call.id == block.tool_use_id else msgspec.structs.replace(block, tool_use_id=call.id)
         return block
-
-
-NULL = b"null"
-
-ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
-
-
-class _Content(msgspec.Struct, gc=False):
-    role: str | None = None
-    parts: list[Raw] | None = None
-
-
-_content = msgspec.json.Decoder(_Content)
-_count = msgspec.json.Decoder(int)
-
-
-def read_message(raw: bytes, where: str) -> Message:
-    """One content; text alone is the user's."""
-    if raw.lstrip()[:1] == b'"':
-        raw = b'{"role":"user","parts":[' + _text_part(raw) + b"]}"
-    try:
-        wire = _content.decode(raw)
-    except UNREADABLE:
-        wire = decode(_content, raw, where)
-    role = ROLES.get(wire.role or "user")
-    if role is None:
-        raise FormatError(
-            f"no such role as {wire.role!r} in Gemini's format",
-            where=f"{where}.role".removeprefix("."),
-            remedy="use user or model; instructions stand in `systemInstruction`; name the format if it is another one",
-        )
-    if wire.parts is None and (wire.role is None or "content" in decode(fields_decoder, raw, where)):
-        raise FormatError(
-            "a content without parts", where=where, remedy="give it `parts`; name the format if it is another one"
-        )
-    return Message(role=role, blocks=read_parts(wire.parts or (), role, where), format=NAME, raw=raw)
-
-
-def _text_part(raw: bytes | Raw) -> bytes:
-    return b'{"text":' + bytes(raw) + b"}"
-
-
-def read_body(body: bytes) -> Request:
-    """A request body or a list of contents. `model` is taken from it, but stands in the address of a request."""
-    if body.lstrip()[:1] == b"[":
-        return Request(format=NAME, messages=linked(read_each(body, "", read_message)), bare=True)
-    fields, items = take_out(body, "contents")
-    known = {key: name for name in fields for key in camel({name: b""})}
-    if items is not None:
-        messages = read_items(items, "contents", read_message)
-    elif "contents" in known:
-        contents = bytes(fields.pop("contents"))
-        messages = (
-            read_each(contents, "contents", read_message)
-            if contents[:1] == b"["
-            else (read_message(contents, "contents"),)
-        )
-    else:
-        raise FormatError("a request body without contents", remedy="pass a body with `contents`, or the list itself")
-    system = _taken(fields, known.get("systemInstruction"))
-    model = _taken(fields, "model")
-    if bytes(fields.get("tools", NULL)) == NULL:
-        fields.pop("tools", None)
-    return Request(
-        format=NAME,
-        messages=linked(messages),
-        system=None if system is None else _system(bytes(system)),
-        # How they stood in their entries is kept among the other fields, for a request that goes out as it came.
-        tools=read_tools(fields["tools"], "tools") if "tools" in fields else (),
-        model=None if model is None else decode(text_decoder, model, "model").removeprefix("models/"),
-        rest=fields,
-    )
-
-
-def _taken(fields: Fields, key: str | None) -> Raw | None:
-    value = fields.pop(key, None) if key is not None else None
-    return None if value is None or bytes(value) == NULL else value
-
-
-def read_system(value: Any) -> Message:
-    """A system prompt: text, parts, or a content."""
-    return value if isinstance(value, Message) else _system(encode(value, "systemInstruction"))
-
-
-def _system(raw: bytes) -> Message:
-    where = "systemInstruction"
-    start = raw.lstrip()[:1]
-    if start == b'"':
-        raw = b'{"parts":[' + _text_part(raw) + b"]}"
-    elif start == b"[":
-        items = [bytes(item) for item in decode(items_decoder, raw, where)]
-        raw = b'{"parts":[' + b",".join(_text_part(item) if item[:1] == b'"' else item for item in items) + b"]}"
-    elif "parts" not in decode(fields_decoder, raw, where):
-        raw = b'{"parts":[' + raw + b"]}"
-    parts = decode(_content, raw, where).parts or ()
-    return Message(role="system", blocks=read_parts(parts, "system", where), format=NAME, raw=raw)
-
-
-def read_reply(body: bytes) -> Reply:
-    """A response: its first candidate. One that was cut short may hold no parts at all."""
-    fields = camel(decode(fields_decoder, body))
-    candidates = decode(items_decoder, fields["candidates"], "candidates") if "candidates" in fields else []
-    if not candidates:
-        raise FormatError(
-            "a response without a candidate",
-            where="candidates",
-            remedy="check promptFeedback for why it was blocked before adding it",
-        )
-    candidate = camel(decode(fields_decoder, candidates[0], "candidates[0]"))
-    usage, model, reason = (fields.get("usageMetadata"), fields.get("modelVersion"), candidate.get("finishReason"))
-    return Reply(
-        message=read_message(_spoken(candidate.get("content")), "candidates[0].content"),
-        usage=None if usage is None else _read_usage(camel(decode(fields_decoder, usage, "usageMetadata"))),
-        model=None if model is None else decode(text_decoder, model, "modelVersion"),
-        stop_reason=None if reason is None else decode(text_decoder, reason, "candidates[0].finishReason"),
-    )
-
-
-def _spoken(content: Raw | None) -> bytes:
-    """The content under the model's role, which a response may leave out and a request may not."""
-    raw = b"{}" if content is None else bytes(content)
-    fields = camel(decode(fields_decoder, raw, "candidates[0].content"))
-    if "role" in fields and "parts" in fields:
-        return raw
-    return encode({"role": "model", "parts": [], **fields})
-
-
-def _read_usage(fields: Fields) -> Usage:
-    def count(key: str) -> int:
-        return decode(_count, fields[key], f"usageMetadata.{key}") if key in fields else 0
-
-    cached = count("cachedContentTokenCount")
-    return Usage(
-        input=max(count("promptTokenCount") - cached, 0) + count("toolUsePromptTokenCount"),
-        output=count("candidatesTokenCount") + count("thoughtsTokenCount"),
-        cache_read=cached,
-    )

@@ -1,37 +1,30 @@
-"""What Gemini refuses in a request, rule by rule."""
+"""The rules by which Gemini refuses a request.
+
+Newer models demand back the signature with which they signed the calls of the current turn. A turn begins with words of
+the user; each model content in it that calls is a step, and its first call carries the signature. For calls of other
+providers' models the API documents placeholders, which it takes without looking.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from windowsill.models import signs_calls
 from windowsill.providers.base import Problem
-from windowsill.providers.gemini.read import BESIDE
-from windowsill.providers.gemini.render import unsigned
-from windowsill.providers.gemini.tools import camel
+from windowsill.providers.gemini import BESIDE, PLACEHOLDER, ROLES, SKIP, camel
 
 MAX_NAME = 128
 
 _name = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_.:-]{{0,{MAX_NAME - 1}}}")
 
-ROLES = frozenset({"user", "model", "function"})
+Turn = tuple[str, str, list[dict[str, Any]]]
+"""Role, place and parts of a content."""
 
 
-def validate(body: Any) -> list[Problem]:
-    """Everything wrong with a request body or a list of contents, in order."""
-    if isinstance(body, list):
-        return list(_conversation(body, ""))
-    if not isinstance(body, dict):
-        return [Problem("gemini.body", "", "neither an object nor a list", "pass a request body or its contents")]
-    body = camel(body)
-    model = body.get("model")
-    signs = signs_calls(model) if isinstance(model, str) else None
-    return [*_body(body), *_conversation(body.get("contents"), "contents", signs=signs)]
-
-
-def _body(body: dict[str, Any]) -> Iterator[Problem]:
+def check_body(body: dict[str, Any]) -> Iterator[Problem]:
+    """Find what is wrong with a body beside its contents."""
     system = body.get("systemInstruction")
     if system is not None:
         parts = system.get("parts") if isinstance(system, dict) else None
@@ -58,13 +51,14 @@ def _declaration(tool: Any, where: str) -> Iterator[Problem]:
         yield Problem("gemini.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
 
 
-def _conversation(contents: Any, where: str, *, signs: bool | None = None) -> Iterator[Problem]:
+def check_contents(contents: Any, where: str, *, model: Any = None) -> Iterator[Problem]:
+    """Find what is wrong with the contents; the model, where it is known, tells whether calls must be signed."""
     if not isinstance(contents, list) or not contents:
         yield Problem("gemini.no-contents", where, "no contents", "add at least one content of the user")
         return
     calls = _Calls()
     roles: list[str] = []
-    turns: list[tuple[str, str, list[dict[str, Any]]]] = []
+    turns: list[Turn] = []
     for index, content in enumerate(contents):
         place = f"{where}[{index}]"
         role = content.get("role") or "user" if isinstance(content, dict) else None
@@ -84,13 +78,10 @@ def _conversation(contents: Any, where: str, *, signs: bool | None = None) -> It
         yield from calls.take(role, known, place)
         turns.append((role, place, known))
     yield from calls.end()
-    for place in unsigned(turns, signs=signs):
-        yield Problem(
-            "gemini.call-is-signed",
-            place,
-            "the first call of a step without its thoughtSignature",
-            "send it back as it came, or render foreign calls with Gemini(signature=PLACEHOLDER)",
-        )
+    for place in _unsigned(turns, signs=signs_calls(model) if isinstance(model, str) else None):
+        what = "the first call of a step without its thoughtSignature"
+        remedy = "send it back as it came, or render foreign calls with Gemini(signature=PLACEHOLDER)"
+        yield Problem("gemini.call-is-signed", place, what, remedy)
 
 
 def _is_name(name: Any) -> bool:
@@ -139,7 +130,7 @@ class _Calls:
         self.role = ""
 
     def take(self, role: str, parts: list[dict[str, Any]], where: str) -> Iterator[Problem]:
-        """One more content."""
+        """Follow one more content."""
         if role == "model" and self.role != "model":
             yield from self.end()
         self.role = role
@@ -156,17 +147,45 @@ class _Calls:
             if call[0] == name and (id is None or call[1] is None or id == call[1]):
                 self.open.remove(call)
                 return
-        yield Problem(
-            "gemini.response-follows-call",
-            where,
-            f"a response of {name!r}, for which the content before has no call left",
-            "put it right after its call, one for each, or leave it out",
-        )
+        what = f"a response of {name!r}, for which the content before has no call left"
+        remedy = "put it right after its call, one for each, or leave it out"
+        yield Problem("gemini.response-follows-call", where, what, remedy)
 
     def end(self) -> Iterator[Problem]:
-        """Whatever is still open now stays so."""
+        """Report the calls that are still open."""
         for name, _, place in self.open:
-            yield Problem(
-                "gemini.call-has-response", place, f"call of {name!r} has no response in the next content", "add it"
-            )
+            what = f"call of {name!r} has no response in the next content"
+            yield Problem("gemini.call-has-response", place, what, "add it")
         self.open = []
+
+
+def _unsigned(contents: Sequence[Turn], *, signs: bool | None) -> Iterator[str]:
+    """Find where the current turn lacks a signature; where `signs` is `None`, its other calls tell."""
+    turn = contents[_turn_start(contents) :]
+    proofs = {_proof(part) for _, _, parts in turn for part in parts if "functionCall" in part}
+    if signs is False or (signs is None and proofs <= {None, PLACEHOLDER, SKIP}):
+        return
+    before = ""
+    called = False
+    for role, place, parts in turn:
+        # Contents of the model in a row are one step.
+        called = called and before == "model"
+        before = role
+        first = next((index for index, part in enumerate(parts) if "functionCall" in part), None)
+        if role == "model" and first is not None and not called:
+            called = True
+            if _proof(parts[first]) is None:
+                yield f"{place}.parts[{first}]"
+
+
+def _turn_start(contents: Sequence[Turn]) -> int:
+    for index in range(len(contents) - 1, -1, -1):
+        role, _, parts = contents[index]
+        if role == "user" and parts and not any("functionResponse" in part for part in parts):
+            return index
+    return 0
+
+
+def _proof(part: dict[str, Any]) -> str | None:
+    value = part.get("thoughtSignature")
+    return value if isinstance(value, str) and value else None

@@ -15,7 +15,6 @@ import msgspec
 from windowsill.history.repair.mend import numbered_id
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
-from windowsill.providers.gemini import read
 from windowsill.providers.streaming import (
     Assembly,
     CallDelta,
@@ -133,8 +132,8 @@ class GeminiAssembly(Assembly):
         """Read the response; where no candidate came, because of a block or an error, it is an empty message."""
         fields = decode(fields_decoder, body)
         if bytes(fields.get("candidates", NONE)) == NONE:
-            return read.read_reply(encode({**fields, "candidates": [{}]}))
-        return read.read_reply(body)
+            body = encode({**fields, "candidates": [{}]})
+        return super().read_reply(body)
 
     def _take(self, value: Any, event: sse.Event) -> bool:
         # An error may come as a list of one.

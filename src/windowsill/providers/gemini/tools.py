@@ -1,33 +1,21 @@
-"""What stands under `tools`: function declarations one by one, everything else as it came."""
+"""Reads and joins what stands under `tools`: function declarations one by one, everything else as it came."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from windowsill.messages import Tool
+from windowsill.providers.gemini import SPEC, camel
 from windowsill.providers.wire import any_decoder, decode, encode, fields_decoder, items_decoder
 
-T = TypeVar("T")
+NAME = SPEC.name
 
-_JOINT = re.compile(r"_([a-z])")
-_NULL = Raw(b"null")
-
-
-def camel(fields: dict[str, T]) -> dict[str, T]:
-    """The fields under their names on the wire, without those that are null: null means not there."""
-    return {
-        _JOINT.sub(lambda found: found.group(1).upper(), key) if "_" in key else key: value
-        for key, value in fields.items()
-        if value is not None and not (isinstance(value, Raw) and value == _NULL)
-    }
-
-
-NAME = "gemini"
+OTHER_SCHEMAS = frozenset({"parameters", "parameters_json_schema"})
+"""The other names for the schema of a function."""
 
 DECLARED = "functionDeclarations"
 _SCHEMAS = frozenset({"properties", "$defs", "defs", "patternProperties"})
@@ -44,17 +32,17 @@ _declaration = msgspec.json.Decoder(_Declaration)
 
 
 def read_tools(raw: bytes | Raw, where: str) -> tuple[Tool, ...]:
-    """One tool for each function declaration of a body's `tools`. What else stands there only Google can run."""
+    """Read one tool for each function declaration of a body's `tools`. What else stands there only Google can run."""
     entries = decode(items_decoder, raw, where)
     return tuple(
         read_tool(each, f"{where}[{index}].{DECLARED}[{number}]")
         for index, entry in enumerate(entries)
-        for number, each in enumerate(apart(bytes(entry), f"{where}[{index}]")[0])
+        for number, each in enumerate(_apart(bytes(entry), f"{where}[{index}]")[0])
     )
 
 
 def read_tool(raw: bytes, where: str) -> Tool:
-    """A function declaration; or an entry of `tools`, which goes out again as it came when it is not just one."""
+    """Read a function declaration; or an entry of `tools`, which goes out as it came when it is not just one."""
     fields = camel(decode(fields_decoder, raw, where))
     if "name" in fields:
         wire = decode(_declaration, raw, where)
@@ -68,23 +56,23 @@ def read_tool(raw: bytes, where: str) -> Tool:
     return Tool(name=", ".join(names), schema={}, format=NAME, raw=raw)
 
 
-def one_by_one(tool: Tool, where: str) -> tuple[Tool, ...]:
-    """The declarations of an entry, each as a tool, and after them what else the entry holds; any other tool alone."""
+def split_tool(tool: Tool, where: str) -> tuple[Tool, ...]:
+    """Return the declarations of an entry, each as a tool, and what else the entry holds; any other tool alone."""
     if tool.format != NAME or tool.raw is None or is_declaration(tool.raw):
         return (tool,)
-    declared, rest = apart(tool.raw, where)
+    declared, rest = _apart(tool.raw, where)
     if not declared:
         return (tool,)
     return tuple(read_tool(each, where) for each in (*declared, *rest))
 
 
 def is_declaration(raw: bytes) -> bool:
-    """Whether it declares one function, which others can take over, rather than being an entry of `tools`."""
+    """Tell whether it declares one function, rather than being an entry of `tools`."""
     return "name" in decode(fields_decoder, raw, "tools")
 
 
-def apart(entry: bytes, where: str) -> tuple[list[bytes], list[bytes]]:
-    """The declarations of an entry, and the entry without them unless nothing is left."""
+def _apart(entry: bytes, where: str) -> tuple[list[bytes], list[bytes]]:
+    """Return the declarations of an entry, and the entry without them unless nothing is left."""
     fields = decode(fields_decoder, entry, where)
     declared = camel(fields).get(DECLARED)
     if declared is None:
@@ -94,14 +82,14 @@ def apart(entry: bytes, where: str) -> tuple[list[bytes], list[bytes]]:
     return [bytes(item) for item in items], [encode(rest)] if rest else []
 
 
-def listed(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
-    """The value of `tools`; `None` when there are none.
+def join_tools(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
+    """Return the value of `tools`; `None` when there are none.
 
     `layout` is that value as it came. With the same tools it goes out again as it is; with others, the declarations
     stand in one entry, and what only Google can run comes after them.
     """
     kept = [] if layout is None else [bytes(each) for each in decode(items_decoder, layout, "tools")]
-    taken = [apart(entry, "tools") for entry in kept]
+    taken = [_apart(entry, "tools") for entry in kept]
     declared = [each for declarations, _ in taken for each in declarations]
     everything = [each for pair in taken for part in pair for each in part]
     if layout is not None and list(tools) in (declared, everything):
@@ -112,23 +100,23 @@ def listed(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
 
 
 def layout_of(entries: Sequence[bytes]) -> Raw | None:
-    """The entries as one value, where that says more than the tools in them; `None` when some are no entries."""
+    """Return the entries as one value, where that says more than the tools in them."""
     if any(is_declaration(entry) for entry in entries):
         return None
     value = b"[" + b",".join(entries) + b"]"
-    tools = [each for entry in entries for part in apart(entry, "tools") for each in part]
-    return Raw(value) if value != listed(tools, None) else None
+    tools = [each for entry in entries for part in _apart(entry, "tools") for each in part]
+    return Raw(value) if value != join_tools(tools, None) else None
 
 
 def _entries(tools: Sequence[bytes]) -> list[bytes]:
-    """The declarations in one entry, then the entries that are something else."""
+    """Return the declarations in one entry, then the entries that are something else."""
     declared = [tool for tool in tools if is_declaration(tool)]
     entries = [b'{"' + DECLARED.encode() + b'":[' + b",".join(declared) + b"]}"] if declared else []
     return entries + [tool for tool in tools if tool not in declared]
 
 
 def _schema(fields: dict[str, Raw], where: str) -> dict[str, Any]:
-    """The parameters as JSON Schema; Gemini's own dialect spells the types in capitals."""
+    """Return the parameters as JSON Schema; Gemini's own dialect spells the types in capitals."""
     if "parametersJsonSchema" in fields:
         value = decode(any_decoder, fields["parametersJsonSchema"], where)
     else:

@@ -1,22 +1,26 @@
-"""OpenAI Chat Completions, and the many servers that speak it."""
+"""OpenAI Chat Completions, and the many servers that speak it: the facts about its API."""
 
 from __future__ import annotations
 
 from windowsill.history.repair import Rules
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
-from windowsill.providers.openai_chat import messages
-from windowsill.providers.openai_chat.rules import validate
 
-STOPS = StopReasons(
-    done="stop", calls="tool_calls", length=frozenset({"length"}), refused=frozenset({"content_filter"})
-)
+NAME = "openai"
+DEEPSEEK = "deepseek"
+DIALECTS = frozenset({NAME, DEEPSEEK})
+"""Formats that write the same messages, but for the reasoning beside them."""
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+"""Where servers put what a model thought: DeepSeek, Kimi and GLM; vLLM and Groq; OpenRouter and MiniMax."""
 
 SPEC = ProviderSpec(
-    name=messages.NAME,
+    name=NAME,
     aliases=("openai-chat", "chat"),
     vendor="openai",
-    rules=Rules(format=messages.NAME, result_media=False, bare_results=False),
-    stops=STOPS,
+    rules=Rules(format=NAME, result_media=False, bare_results=False),
+    stops=StopReasons(
+        done="stop", calls="tool_calls", length=frozenset({"length"}), refused=frozenset({"content_filter"})
+    ),
     # Its newer models refuse the older name; many who speak as OpenAI does know no other.
     limit_fields=("max_completion_tokens", "max_tokens"),
     stop_field="stop",
@@ -36,22 +40,3 @@ SPEC = ProviderSpec(
     sdk_modules=("openai",),
     sdk_error="OpenAIError",
 )
-
-
-class OpenAI:
-    """The format of `POST /v1/chat/completions`."""
-
-    name = messages.NAME
-    spec = SPEC
-    rules = SPEC.rules
-
-    read_message = staticmethod(messages.read_message)
-    read_body = staticmethod(messages.read_body)
-    read_reply = staticmethod(messages.read_reply)
-    read_system = staticmethod(messages.read_system)
-    read_tool = staticmethod(messages.read_tool)
-    render_message = staticmethod(messages.render_message)
-    render_system = staticmethod(messages.render_system)
-    render_tool = staticmethod(messages.render_tool)
-    render_body = staticmethod(messages.render_body)
-    validate = staticmethod(validate)

@@ -1,4 +1,4 @@
-"""Reads OpenAI Chat Completions: each message and part keeps the exact bytes it came as.
+"""Reads and renders OpenAI Chat Completions: each message and part keeps the exact bytes it came as.
 
 A `tool` message is a user message with one result; what stands beside the content (a refusal, audio, reasoning) becomes
 a block without a place in the content, and stays a field of the message when it is rendered.
@@ -6,14 +6,15 @@ a block without a place in the content, and stays a field of the message when it
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules
+from windowsill.history.repair import rules as notes
 from windowsill.history.repair.mend import is_media
 from windowsill.messages import (
     Block,
@@ -22,7 +23,6 @@ from windowsill.messages import (
     Message,
     Reasoning,
     Reply,
-    Request,
     Role,
     Text,
     Tool,
@@ -31,26 +31,10 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.convert import FAILED, data_url, image_url, in_words, result_text, safe_name, split_data_url
-from windowsill.providers.wire import (
-    UNREADABLE,
-    decode,
-    encode,
-    fields_decoder,
-    join_body,
-    read_each,
-    read_items,
-    take_out,
-    text_decoder,
-)
-
-NAME = "openai"
-DEEPSEEK = "deepseek"
-DIALECTS = frozenset({NAME, DEEPSEEK})
-"""Formats that write the same messages, but for the reasoning beside them."""
-
-REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
-"""Where servers put what a model thought: DeepSeek, Kimi and GLM; vLLM and Groq; OpenRouter and MiniMax."""
+from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, safe_name, split_data_url
+from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
+from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, text_decoder
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -61,7 +45,13 @@ ROLES: dict[str, Role] = {
     "function": "user",
 }
 
-NULL = Raw(b"null")
+BESIDE = frozenset({"refusal", "audio"})
+"""Kinds that stand beside the content, as fields of the message."""
+
+REPLACED = frozenset({"role", "content", "tool_calls", "tool_call_id", "function_call"})
+"""Fields that are written from the blocks."""
+
+KNOWN_PARTS = frozenset({"text", "image_url", "file"})
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -158,7 +148,7 @@ class _Choice(msgspec.Struct, gc=False):
 
 class _Reply(msgspec.Struct, gc=False):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: Raw = NULL
     model: str | None = None
 
 
@@ -168,55 +158,161 @@ _part = msgspec.json.Decoder(_Part)
 _type = msgspec.json.Decoder(_Type)
 _thoughts = msgspec.json.Decoder(list[_Thought])
 _tool = msgspec.json.Decoder(_Tool)
+_usage = msgspec.json.Decoder(_Usage)
 _reply = msgspec.json.Decoder(_Reply)
 
-KNOWN = frozenset({"text", "image_url", "file"})
 
+class OpenAI(Format):
+    """The format of `POST /v1/chat/completions`."""
 
-def read_message(raw: bytes, where: str) -> Message:
-    """One message."""
-    try:
-        wire = _message.decode(raw)
-    except UNREADABLE:
-        wire = decode(_message, raw, where)
-    role = ROLES.get(wire.role)
-    if role is None:
-        raise FormatError(
-            f"no such role as {wire.role!r} in OpenAI's format",
-            where=f"{where}.role".removeprefix("."),
-            remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
+    spec = SPEC
+
+    def is_own(self, format: str) -> bool:
+        """Tell whether bytes of `format` can be sent as they are: those of all dialects can."""
+        return format in DIALECTS
+
+    def read_message(self, raw: bytes, where: str) -> Message:
+        """Read one message."""
+        try:
+            wire = _message.decode(raw)
+        except UNREADABLE:
+            wire = decode(_message, raw, where)
+        role = ROLES.get(wire.role)
+        if role is None:
+            raise FormatError(
+                f"no such role as {wire.role!r} in OpenAI's format",
+                where=f"{where}.role".removeprefix("."),
+                remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
+            )
+        if role == "assistant":
+            blocks = _read_assistant(wire, where)
+        elif wire.role in {"tool", "function"}:
+            blocks = (_read_result(wire, where),)
+        else:
+            blocks = _read_parts(wire.content, where)
+        return Message(role=role, blocks=blocks, format=self.spec.name, raw=raw)
+
+    def read_system_value(self, raw: bytes) -> Message:
+        """Read a system prompt: text, or a list of text parts."""
+        return self.read_message(b'{"role":"system","content":' + raw + b"}", "system")
+
+    def read_tool(self, raw: bytes, where: str) -> Tool:
+        """Read a tool definition."""
+        wire = decode(_tool, raw, where)
+        found = wire.function or wire.custom or _Definition(name=wire.type)
+        description, schema = found.description or "", found.parameters or {}
+        return Tool(name=found.name, description=description, schema=schema, format=self.spec.name, raw=raw)
+
+    def read_reply(self, body: bytes) -> Reply:
+        """Read a response: its first choice."""
+        wire = decode(_reply, body)
+        if not wire.choices:
+            remedy = "check for an error before adding it"
+            raise FormatError("a response without a choice", where="choices", remedy=remedy)
+        choice = wire.choices[0]
+        return Reply(
+            message=self.read_message(bytes(choice.message), "choices[0].message"),
+            usage=None if wire.usage == NULL else self.read_usage(bytes(wire.usage)),
+            model=wire.model,
+            stop_reason=choice.finish_reason,
         )
-    if role == "assistant":
-        blocks = _assistant(wire, where)
-    elif wire.role in {"tool", "function"}:
-        blocks = (_result(wire, where),)
-    else:
-        blocks = _parts(wire.content, where)
-    return Message(role=role, blocks=blocks, format=NAME, raw=raw)
+
+    def read_usage(self, raw: bytes) -> Usage:
+        """Read the usage of a call."""
+        wire = decode(_usage, raw, "usage")
+        details = wire.prompt_tokens_details or _Details()
+        read = details.cached_tokens or wire.prompt_cache_hit_tokens or wire.cached_tokens or 0
+        write = details.cache_write_tokens or 0
+        return Usage(
+            input=max((wire.prompt_tokens or 0) - read - write, 0),
+            output=wire.completion_tokens or 0,
+            cache_write=write,
+            cache_read=read,
+        )
+
+    def render_message(self, message: Message) -> list[bytes]:
+        """Render a message as OpenAI takes it: reasoning of a dialect stays behind, as unknown fields are refused."""
+        if message.format != self.spec.name and message.format in DIALECTS and message.role == "assistant":
+            message = _without_reasoning(message)
+        return render_chat(message)
+
+    def render_system(self, systems: Sequence[Message]) -> bytes | None:
+        """Render one system message."""
+        if len(systems) == 1:
+            return self.render_message(systems[0])[0]
+        texts = ("\n".join(in_words(block) for block in system.blocks) for system in systems)
+        text = "\n\n".join(each for each in texts if each)
+        return encode({"role": "system", "content": text}) if text else None
+
+    def render_reply(self, message: Message, *, model: str, usage: Usage | None = None, whole: bool = True) -> bytes:
+        """Render a response that holds this message; of the dialects of a chat only requests differ."""
+        chunk = OpenAI.render_message(self, message)[0]
+        reason = (SPEC.stops.calls if message.calls else SPEC.stops.done) if whole else None
+        choice = {"index": 0, "message": Raw(chunk), "logprobs": None, "finish_reason": reason}
+        id = f"chatcmpl-{hashlib.blake2b(chunk, digest_size=8).hexdigest()}"
+        head = {"id": id, "object": "chat.completion", "created": 0, "model": model}
+        return encode({**head, "choices": [choice], **({} if usage is None else {"usage": self.render_usage(usage)})})
+
+    def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
+        """Return a usage in OpenAI's words."""
+        return {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.output,
+            "total_tokens": usage.total,
+            "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        }
+
+    def render_tool_choice(self, choice: ToolChoice) -> dict[str, Any]:
+        """Return the field `tool_choice`."""
+        if choice.mode != "one":
+            return {"tool_choice": choice.mode}
+        return {"tool_choice": {"type": "function", "function": {"name": safe_name(choice.name)}}}
+
+    def wrap_tool(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the definition of a function."""
+        return {"type": "function", "function": fields}
+
+    def with_schema(self, raw: bytes, schema: dict[str, Any]) -> bytes | None:
+        """Return the definition of a function with another schema."""
+        fields = decode(fields_decoder, raw)
+        if "function" not in fields:
+            return None
+        function = decode(fields_decoder, fields["function"])
+        return encode({**fields, "function": {**function, "parameters": schema}})
+
+    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong beside the messages."""
+        return rules.check_body(body)
+
+    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong in the messages."""
+        del body
+        return rules.check_messages(messages, where)
 
 
-def _assistant(wire: _Message, where: str) -> tuple[Block, ...]:
+def _read_assistant(wire: _Message, where: str) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if wire.reasoning_content:
         blocks.append(Reasoning(text=wire.reasoning_content))
-    elif (wire.reasoning is not NULL or wire.reasoning_details is not NULL) and (thought := _reasoning(wire)):
+    elif (wire.reasoning is not NULL or wire.reasoning_details is not NULL) and (thought := _read_reasoning(wire)):
         blocks.append(thought)
     # Beside calls, empty text is the same as none.
     if wire.content or not wire.tool_calls:
-        blocks.extend(_parts(wire.content, where))
+        blocks.extend(_read_parts(wire.content, where))
     if wire.refusal is not NULL or wire.audio is not NULL:
         beside = (("refusal", bytes(wire.refusal)), ("audio", bytes(wire.audio)))
         blocks += [Unknown(type=type, raw=raw) for type, raw in beside if raw != b"null"]
     if wire.tool_calls:
-        blocks += [_tool_use(call, where, index) for index, call in enumerate(wire.tool_calls)]
+        blocks += [_read_call(call, where, index) for index, call in enumerate(wire.tool_calls)]
     if wire.function_call is not None:
         name = wire.function_call.name
         blocks.append(ToolUse(id=name, name=name, arguments=_arguments(wire.function_call.arguments)))
     return tuple(blocks)
 
 
-def _reasoning(wire: _Message) -> Reasoning | None:
-    """What was thought, under the other names; both may say the same. What is not understood stays in the message."""
+def _read_reasoning(wire: _Message) -> Reasoning | None:
+    """Read reasoning under its other names; both may say the same. What is not understood stays in the message."""
     try:
         details = _thoughts.decode(wire.reasoning_details) if wire.reasoning_details is not NULL else []
     except msgspec.DecodeError:
@@ -230,7 +326,7 @@ def _reasoning(wire: _Message) -> Reasoning | None:
     return Reasoning(text=text, signature=signature, data=data) if text or signature or data else None
 
 
-def _tool_use(raw: Raw, where: str, index: int) -> ToolUse:
+def _read_call(raw: Raw, where: str, index: int) -> ToolUse:
     try:
         wire = _call.decode(raw)
     except UNREADABLE:
@@ -240,177 +336,83 @@ def _tool_use(raw: Raw, where: str, index: int) -> ToolUse:
         return ToolUse(id=wire.id, name=wire.function.name, arguments=arguments, raw=bytes(raw))
     if wire.custom is not None:
         return ToolUse(id=wire.id, name=wire.custom.name, arguments=wire.custom.input, raw=bytes(raw))
-    raise FormatError(
-        "a call of neither a function nor a custom tool",
-        where=f"{where}.tool_calls[{index}]".removeprefix("."),
-        remedy="give it `function`",
-    )
+    place = f"{where}.tool_calls[{index}]".removeprefix(".")
+    raise FormatError("a call of neither a function nor a custom tool", where=place, remedy="give it `function`")
 
 
 def _arguments(raw: Raw) -> str:
-    """The text of the arguments; some servers write the object itself."""
+    """Return the text of the arguments; some servers write the object itself."""
     text = str(raw, "utf-8")
     return text_decoder.decode(raw) if text[:1] == '"' else text
 
 
-def _result(wire: _Message, where: str) -> ToolResult:
+def _read_result(wire: _Message, where: str) -> ToolResult:
     id = wire.tool_call_id if wire.role == "tool" else wire.name
     if id is None:
         field = "tool_call_id" if wire.role == "tool" else "name"
         raise FormatError(f"a {wire.role} message without {field}", where=where, remedy=f"give it {field}")
-    return ToolResult(tool_use_id=id, content=_parts(wire.content, where))
+    return ToolResult(tool_use_id=id, content=_read_parts(wire.content, where))
 
 
-def _parts(content: str | list[Raw] | None, where: str) -> tuple[Block, ...]:
+def _read_parts(content: str | list[Raw] | None, where: str) -> tuple[Block, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if content is None:
         return ()
-    return tuple([_read_part(raw, where, index) for index, raw in enumerate(content)])
+    return tuple([_read_part(bytes(raw), where, index) for index, raw in enumerate(content)])
 
 
-def _read_part(raw: Raw, where: str, index: int) -> Block:
-    own = bytes(raw)
+def _read_part(raw: bytes, where: str, index: int) -> Block:
     try:
         wire = _part.decode(raw)
     except UNREADABLE:
-        place = _place(where, index)
+        place = f"{where}.content[{index}]".removeprefix(".")
         kind = decode(_type, raw, place).type
-        if kind not in KNOWN:
-            return Unknown(type=kind, raw=own)
+        if kind not in KNOWN_PARTS:
+            return Unknown(type=kind, raw=raw)
         wire = decode(_part, raw, place)
     if wire.type == "text" and wire.text is not None:
-        return Text(text=wire.text, raw=own)
+        return Text(text=wire.text, raw=raw)
     if wire.type == "image_url" and wire.image_url is not None:
-        return _image(wire.image_url, own)
+        url, detail = wire.image_url.url, wire.image_url.detail
+        inline = split_data_url(url)
+        if inline is None:
+            return Image(url=url, detail=detail, raw=raw)
+        return Image(media_type=inline[0], data=inline[1], detail=detail, raw=raw)
     if wire.type == "file" and wire.file is not None:
-        return _document(wire.file, own)
+        file = wire.file
+        media_type, data = split_data_url(file.file_data) or (None, file.file_data)
+        return Document(media_type=media_type, data=data, url=file.file_id, title=file.filename, raw=raw)
     if wire.type == "thinking" and wire.thinking is not NULL:
-        return Reasoning(text=_thinking(wire.thinking), raw=own)
-    if wire.type in KNOWN:
-        place = _place(where, index)
+        return Reasoning(text=_thinking_text(wire.thinking), raw=raw)
+    if wire.type in KNOWN_PARTS:
+        place = f"{where}.content[{index}]".removeprefix(".")
         raise FormatError(f"a part of type {wire.type} without {wire.type}", where=place, remedy="leave it out")
-    return Unknown(type=wire.type, raw=own)
+    return Unknown(type=wire.type, raw=raw)
 
 
-def _thinking(raw: Raw) -> str:
-    """The words of Mistral's part of this kind: parts of its own."""
+def _thinking_text(raw: Raw) -> str:
+    """Return the text of Mistral's part of this kind, which has parts of its own."""
     try:
         return "".join(each.text or "" for each in _thoughts.decode(raw))
     except msgspec.DecodeError:
         return ""
 
 
-def _place(where: str, index: int) -> str:
-    return f"{where}.content[{index}]".removeprefix(".")
-
-
-def _image(wire: _ImageUrl, raw: bytes) -> Image:
-    inline = split_data_url(wire.url)
-    if inline is None:
-        return Image(url=wire.url, detail=wire.detail, raw=raw)
-    return Image(media_type=inline[0], data=inline[1], detail=wire.detail, raw=raw)
-
-
-def _document(wire: _File, raw: bytes) -> Document:
-    inline = split_data_url(wire.file_data) if wire.file_data else None
-    media_type, data = inline if inline is not None else (None, wire.file_data)
-    return Document(media_type=media_type, data=data, url=wire.file_id, title=wire.filename, raw=raw)
-
-
-def read_body(body: bytes) -> Request:
-    """A request body or a list of messages."""
-    if body.lstrip()[:1] == b"[":
-        return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
-    fields, items = take_out(body, "messages")
-    if items is None and "messages" not in fields:
-        raise FormatError("a request body without messages", remedy="pass a body with `messages`, or the list itself")
-    if items is None:
-        messages = read_each(fields.pop("messages"), "messages", read_message)
-    else:
-        messages = read_items(items, "messages", read_message)
-    tools = fields.pop("tools", None)
-    model = fields.pop("model", None)
-    return Request(
-        format=NAME,
-        messages=messages,
-        tools=() if tools is None or bytes(tools) == b"null" else read_each(tools, "tools", read_tool),
-        model=None if model is None else decode(text_decoder, model, "model"),
-        rest=fields,
-    )
-
-
-def read_system(value: Any) -> Message:
-    """A system prompt: text, or a list of text parts."""
-    if isinstance(value, Message):
-        return value
-    return read_message(b'{"role":"system","content":' + encode(value, "system") + b"}", "system")
-
-
-def read_tool(raw: bytes, where: str) -> Tool:
-    """A tool definition."""
-    wire = decode(_tool, raw, where)
-    known = wire.function or wire.custom or _Definition(name=wire.type)
-    return Tool(
-        name=known.name, description=known.description or "", schema=known.parameters or {}, format=NAME, raw=raw
-    )
-
-
-def read_reply(body: bytes) -> Reply:
-    """A response: its first choice."""
-    wire = decode(_reply, body)
-    if not wire.choices:
-        raise FormatError("a response without a choice", where="choices", remedy="check for an error before adding it")
-    choice = wire.choices[0]
-    return Reply(
-        message=read_message(bytes(choice.message), "choices[0].message"),
-        usage=None if wire.usage is None else _read_usage(wire.usage),
-        model=wire.model,
-        stop_reason=choice.finish_reason,
-    )
-
-
-def _read_usage(wire: _Usage) -> Usage:
-    details = wire.prompt_tokens_details or _Details()
-    read = details.cached_tokens or wire.prompt_cache_hit_tokens or wire.cached_tokens or 0
-    write = details.cache_write_tokens or 0
-    return Usage(
-        input=max((wire.prompt_tokens or 0) - read - write, 0),
-        output=wire.completion_tokens or 0,
-        cache_write=write,
-        cache_read=read,
-    )
-
-
-BESIDE = frozenset({"refusal", "audio"})
-"""Kinds that stand beside the content, as fields of the message."""
-
-REPLACED = frozenset({"role", "content", "tool_calls", "tool_call_id", "function_call"})
-"""Fields that are written from the blocks."""
-
-
-def render_message(message: Message) -> list[bytes]:
-    """The message as OpenAI takes it: reasoning of a dialect stays behind, as unknown fields are refused."""
-    if message.format != NAME and message.format in DIALECTS and message.role == "assistant":
-        message = without_reasoning(message)
-    return render_chat(message)
-
-
-def without_reasoning(message: Message) -> Message:
-    """The message without what the model thought; the same object when it holds nothing of it."""
+def _without_reasoning(message: Message) -> Message:
+    """Return the message without reasoning; the same object when it holds none."""
     kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))
-    if len(kept) == len(message.blocks) and not (message.raw is not None and _has_field(message.raw)):
+    raw = message.raw
+    has_field = (
+        raw is not None and b'"reasoning' in raw and not decode(fields_decoder, raw).keys().isdisjoint(REASONING_FIELDS)
+    )
+    if len(kept) == len(message.blocks) and not has_field:
         return message
     return msgspec.structs.replace(message, blocks=kept, edited=True)
 
 
-def _has_field(raw: bytes) -> bool:
-    """Whether a field for reasoning is there, be it empty."""
-    return b'"reasoning' in raw and not decode(fields_decoder, raw).keys().isdisjoint(REASONING_FIELDS)
-
-
 def render_chat(message: Message) -> list[bytes]:
-    """The message as all dialects write it: results as one message each, then the rest."""
+    """Render a message as all dialects write it: results as one message each, then the rest."""
     native = message.format in DIALECTS
     if native and message.raw is not None and not message.edited:
         return [message.raw]
@@ -420,16 +422,16 @@ def render_chat(message: Message) -> list[bytes]:
         return [_render_assistant(message.blocks, template, native=native)]
     if message.role == "system":
         around = _around(template, "developer" if role == "developer" else "system")
-        return [encode({**around, "content": _content(_words(message.blocks), native=native)})]
-    return list(_user(message.blocks, template, role, native=native))
+        return [encode({**around, "content": _content(_spoken(message.blocks), native=native)})]
+    return list(_render_user(message.blocks, template, role, native=native))
 
 
 def _around(template: Mapping[str, Raw], role: str) -> dict[str, Any]:
-    """The fields of the message that came, without what the blocks say, and without a null for what is not there."""
+    """Return the fields of the message that came, without what the blocks say."""
     return {"role": role, **{key: value for key, value in template.items() if key not in REPLACED}}
 
 
-def _user(blocks: Sequence[Block], template: Mapping[str, Raw], role: str, *, native: bool) -> Iterator[bytes]:
+def _render_user(blocks: Sequence[Block], template: Mapping[str, Raw], role: str, *, native: bool) -> Iterator[bytes]:
     is_result = role in {"tool", "function"}
     rest: list[Block] = []
     for block in blocks:
@@ -439,51 +441,46 @@ def _user(blocks: Sequence[Block], template: Mapping[str, Raw], role: str, *, na
         around = _around(template if is_result else {}, "tool")
         yield encode({**around, "tool_call_id": block.tool_use_id, "content": _render_result(block, native=native)})
         if media := [each for each in block.content if is_media(each)]:
-            rest += [Text(text=rules.hoisted(block.tool_use_id)), *media]
+            rest += [Text(text=notes.hoisted(block.tool_use_id)), *media]
     if rest or not blocks:
-        content = _content(rest or [Text(text=rules.EMPTY)], native=native)
+        content = _content(rest or [Text(text=notes.EMPTY)], native=native)
         yield encode({**_around({} if is_result else template, "user"), "content": content})
 
 
 def _render_result(block: ToolResult, *, native: bool) -> Any:
-    """Text only: what else a tool returned follows in a message of its own."""
-    text = [each for each in block.content if isinstance(each, Text)]
-    if native and not block.is_error and text and len(text) == len(block.content) and all(each.raw for each in text):
-        return [Raw(each.raw) for each in text if each.raw is not None]
-    kept = tuple(each for each in block.content if not is_media(each))
-    words = result_text(ToolResult(tool_use_id=block.tool_use_id, content=kept), flagged=False)
-    return FAILED + words if block.is_error else words
+    """Render text only: what else a tool returned follows in a message of its own."""
+    own = [each.raw for each in block.content if isinstance(each, Text) and each.raw]
+    if native and not block.is_error and own and len(own) == len(block.content):
+        return [Raw(raw) for raw in own]
+    text = all_in_words(each for each in block.content if not is_media(each))
+    return FAILED + text if block.is_error else text
 
 
 def _render_assistant(blocks: Sequence[Block], template: Mapping[str, Raw], *, native: bool) -> bytes:
     around = _around(template, "assistant")
     if not any(isinstance(block, Reasoning) for block in blocks):
         around = {key: value for key, value in around.items() if key not in REASONING_FIELDS}
-    beside = {block.type for block in blocks if isinstance(block, Unknown) and _is_beside(block, native=native)}
+    beside = {block.type for block in blocks if _is_beside(block, native=native)}
     for kind in BESIDE - beside:
         around.pop(kind, None)
     calls = [_render_call(block, native=native) for block in blocks if isinstance(block, ToolUse)]
     if calls:
         around["tool_calls"] = calls
-    words = [
-        each
-        for each in _words(blocks, thoughts=native)
-        if not (isinstance(each, Unknown) and _is_beside(each, native=native))
-    ]
-    if not words and not calls and not beside:
-        words = [Text(text=rules.EMPTY)]
-    return encode({"role": "assistant", "content": _content(words, native=native) if words else None, **around})
+    said = [each for each in _spoken(blocks, thoughts=native) if not _is_beside(each, native=native)]
+    if not said and not calls and not beside:
+        said = [Text(text=notes.EMPTY)]
+    return encode({"role": "assistant", "content": _content(said, native=native) if said else None, **around})
 
 
-def _is_beside(block: Unknown, *, native: bool) -> bool:
-    """Whether a block is a field of the message rather than a part of its content."""
-    if not native or block.raw is None:
+def _is_beside(block: Block, *, native: bool) -> TypeGuard[Unknown]:
+    """Tell whether a block is a field of the message rather than a part of its content."""
+    if not native or not isinstance(block, Unknown) or block.raw is None:
         return False
     return block.type == "audio" or (block.type == "refusal" and block.raw[:1] == b'"')
 
 
-def _words(blocks: Iterable[Block], *, thoughts: bool = False) -> list[Block]:
-    """What the system and the assistant may say: text and parts of its own kind; pictures and files as words."""
+def _spoken(blocks: Iterable[Block], *, thoughts: bool = False) -> list[Block]:
+    """Return what the system and the assistant may say: text and parts of its own kind; media as text."""
     found: list[Block] = []
     for block in blocks:
         is_thought = thoughts and isinstance(block, Reasoning) and block.raw is not None
@@ -502,7 +499,7 @@ def _render_call(block: ToolUse, *, native: bool) -> Raw:
 
 
 def _content(blocks: Sequence[Block], *, native: bool) -> Any:
-    """Plain text where that says it all, else parts."""
+    """Return plain text where that says it all, else parts."""
     if not blocks:
         return ""
     only = blocks[0]
@@ -521,42 +518,3 @@ def _render_part(block: Block, *, native: bool) -> Any:
         file = {"filename": block.title or "document", "file_data": data_url(block.media_type, block.data)}
         return {"type": "file", "file": file}
     return {"type": "text", "text": block.text if isinstance(block, Text) else in_words(block)}
-
-
-def render_system(systems: Sequence[Message]) -> bytes | None:
-    """One system message."""
-    if len(systems) == 1:
-        return render_message(systems[0])[0]
-    text = "\n\n".join(words for system in systems if (words := _system_text(system)))
-    return encode({"role": "system", "content": text}) if text else None
-
-
-def _system_text(system: Message) -> str:
-    return "\n".join(in_words(block) for block in system.blocks)
-
-
-def render_tool(tool: Tool) -> bytes:
-    """A tool definition."""
-    if tool.format in DIALECTS and tool.raw is not None:
-        return tool.raw
-    function: dict[str, Any] = {"name": safe_name(tool.name)}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = {"type": "object", **tool.schema}
-    return encode({"type": "function", "function": function})
-
-
-def render_body(
-    *,
-    messages: Sequence[bytes],
-    system: bytes | None,
-    tools: Sequence[bytes],
-    model: str | None,
-    rest: Mapping[str, Raw],
-) -> bytes:
-    """A request body, what a prompt cache looks at first standing first."""
-    fields: dict[str, bytes | Raw] = {} if model is None else {"model": encode(model)}
-    fields.update(rest)
-    if tools:
-        fields["tools"] = b"[" + b",".join(tools) + b"]"
-    return join_body(fields, messages if system is None else [system, *messages])

@@ -1,4 +1,4 @@
-"""What OpenAI refuses in a Chat Completions request, rule by rule."""
+"""The rules by which OpenAI refuses a Chat Completions request."""
 
 from __future__ import annotations
 
@@ -26,16 +26,8 @@ PARTS = {
 KNOWN_PARTS = frozenset().union(*PARTS.values())
 
 
-def validate(body: Any) -> list[Problem]:
-    """Everything wrong with a request body or a list of messages, in order."""
-    if isinstance(body, list):
-        return list(_conversation(body, ""))
-    if not isinstance(body, dict):
-        return [Problem("openai.body", "", "neither an object nor a list", "pass a request body or its messages")]
-    return [*_body(body), *_conversation(body.get("messages"), "messages")]
-
-
-def _body(body: dict[str, Any]) -> Iterator[Problem]:
+def check_body(body: dict[str, Any]) -> Iterator[Problem]:
+    """Find what is wrong with a body beside its messages."""
     if not isinstance(body.get("model"), str):
         yield Problem("openai.model", "model", "model is missing", "name the model")
     tools = body.get("tools")
@@ -56,7 +48,8 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
         yield Problem("openai.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
 
 
-def _conversation(messages: Any, where: str) -> Iterator[Problem]:
+def check_messages(messages: Any, where: str) -> Iterator[Problem]:
+    """Find what is wrong with the messages."""
     if not isinstance(messages, list) or not messages:
         yield Problem("openai.no-messages", where, "no messages", "add at least one message")
         return
@@ -81,9 +74,8 @@ def _conversation(messages: Any, where: str) -> Iterator[Problem]:
 
 def _unanswered(open_calls: dict[str, str]) -> Iterator[Problem]:
     for id, place in open_calls.items():
-        yield Problem(
-            "openai.call-has-result", place, f"call {id!r} has no tool message right after it", "add its result"
-        )
+        what = f"call {id!r} has no tool message right after it"
+        yield Problem("openai.call-has-result", place, what, "add its result")
 
 
 def _answer(
@@ -99,12 +91,8 @@ def _answer(
         answered.add(id)
         del open_calls[id]
     elif role == "tool":
-        yield Problem(
-            "openai.tool-follows-call",
-            where,
-            f"a result for {id!r}, which the assistant message before does not call",
-            "put it right after its call, or leave it out",
-        )
+        what = f"a result for {id!r}, which the assistant message before does not call"
+        yield Problem("openai.tool-follows-call", where, what, "put it right after its call, or leave it out")
 
 
 def _calls(message: dict[str, Any], where: str, open_calls: dict[str, str]) -> Iterator[Problem]:

@@ -1,25 +1,24 @@
-"""OpenAI Responses: a conversation as a list of items."""
+"""OpenAI Responses, a conversation as a list of items: the facts about its API, and the kinds of items."""
 
 from __future__ import annotations
 
 from windowsill.history.repair import Rules
+from windowsill.messages import Role
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
-from windowsill.providers.openai_responses import items
-from windowsill.providers.openai_responses.items import detects
-from windowsill.providers.openai_responses.rules import validate
 
-__all__ = ["SPEC", "Responses", "detects"]
+ID_PATTERN = r"[\s\S]{1,64}"
+"""Any text, but no longer than this."""
 
 SPEC = ProviderSpec(
-    name=items.NAME,
+    name="responses",
     aliases=("openai-responses",),
     rules=Rules(
-        format=items.NAME,
+        format="responses",
         system_apart=True,
         system_inside=True,
         in_items=True,
         unique_ids=True,
-        id_pattern=items.ID_PATTERN,
+        id_pattern=ID_PATTERN,
         bare_results=False,
     ),
     stops=StopReasons(
@@ -30,6 +29,7 @@ SPEC = ProviderSpec(
         unfinished=frozenset({"incomplete", "failed", "cancelled", "in_progress", "queued"}),
     ),
     messages_field="input",
+    history_fields=("previous_response_id", "conversation", "prompt"),
     system_field="instructions",
     limit_fields=("max_output_tokens",),
     tool_schema_field="parameters",
@@ -47,21 +47,48 @@ SPEC = ProviderSpec(
     sdk_error="OpenAIError",
 )
 
+FUNCTION = "function_call"
+CUSTOM = "custom_tool_call"
+COMPUTER = "computer_call"
+LOCAL_SHELL = "local_shell_call"
+SHELL = "shell_call"
+PATCH = "apply_patch_call"
 
-class Responses:
-    """The format of `POST /v1/responses`."""
+CALLS = frozenset({FUNCTION, CUSTOM, COMPUTER, LOCAL_SHELL, SHELL, PATCH})
+"""Calls that the program answers."""
 
-    name = items.NAME
-    spec = SPEC
-    rules = SPEC.rules
+SUFFIX = "_output"
+OUTPUTS = {call + SUFFIX: call for call in CALLS}
+"""The items that answer them; an answer to a call of another kind is refused."""
 
-    read_message = staticmethod(items.read_message)
-    read_body = staticmethod(items.read_body)
-    read_reply = staticmethod(items.read_reply)
-    read_system = staticmethod(items.read_system)
-    read_tool = staticmethod(items.read_tool)
-    render_message = staticmethod(items.render_message)
-    render_system = staticmethod(items.render_system)
-    render_tool = staticmethod(items.render_tool)
-    render_body = staticmethod(items.render_body)
-    validate = staticmethod(validate)
+PROGRAM_ITEMS = frozenset(
+    {"mcp_approval_response", "compaction_trigger", "configuration_update", "additional_tools", *OUTPUTS}
+)
+"""Items beside messages that the program writes; all others come from the provider."""
+
+# fmt: off
+PROVIDER_ITEMS = CALLS | frozenset({
+    "reasoning", "compaction", "item_reference", "web_search_call", "file_search_call", "code_interpreter_call",
+    "image_generation_call", "tool_search_call", "tool_search_output", "mcp_list_tools", "mcp_approval_request",
+    "mcp_call", "program", "program_output",
+})
+# fmt: on
+
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+
+INPUT_PARTS = frozenset({"input_text", "input_image", "input_file"})
+OUTPUT_PARTS = frozenset({"output_text", "refusal"})
+PARTS = {
+    "user": INPUT_PARTS | {"input_audio"},
+    "system": INPUT_PARTS,
+    "developer": INPUT_PARTS,
+    "assistant": OUTPUT_PARTS,
+}
+"""Parts that each role may say."""
+
+KNOWN_PARTS = frozenset().union(*PARTS.values())
+
+
+def author(type: str) -> Role:
+    """Return whose an item is that is no message."""
+    return "user" if type in PROGRAM_ITEMS else "assistant"

@@ -1,7 +1,12 @@
-"""Which kinds of items there are, and which of them belong together."""
+"""Reads and renders OpenAI Responses: one item is one message, and keeps the exact bytes it came as.
+
+What the model did in one turn (reasoning, text, calls) are several items, so several messages of the assistant in a
+row. Items of a kind that only the provider understands become one unknown block each.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -10,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules
+from windowsill.history.repair import rules as notes
 from windowsill.messages import (
     Block,
     Document,
@@ -18,8 +23,6 @@ from windowsill.messages import (
     Message,
     Reasoning,
     Reply,
-    Request,
-    Role,
     Text,
     Tool,
     ToolResult,
@@ -27,8 +30,10 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
+from windowsill.providers.base import Format, Problem, ToolChoice
 from windowsill.providers.convert import (
     FAILED,
+    all_in_words,
     data_url,
     image_url,
     in_words,
@@ -37,77 +42,75 @@ from windowsill.providers.convert import (
     safe_name,
     split_data_url,
 )
+from windowsill.providers.openai_responses import (
+    CALLS,
+    COMPUTER,
+    CUSTOM,
+    FUNCTION,
+    KNOWN_PARTS,
+    LOCAL_SHELL,
+    OUTPUTS,
+    PATCH,
+    PROGRAM_ITEMS,
+    PROVIDER_ITEMS,
+    ROLES,
+    SHELL,
+    SPEC,
+    SUFFIX,
+    author,
+    rules,
+)
 from windowsill.providers.wire import (
+    NULL,
     UNREADABLE,
+    Fields,
     any_decoder,
     decode,
     encode,
     fields_decoder,
     items_decoder,
-    join_body,
     read_each,
-    read_items,
-    take_out,
     text_decoder,
 )
 
-FUNCTION = "function_call"
-CUSTOM = "custom_tool_call"
-COMPUTER = "computer_call"
-LOCAL_SHELL = "local_shell_call"
-SHELL = "shell_call"
-PATCH = "apply_patch_call"
+NAME = SPEC.name
 
-CALLS = frozenset({FUNCTION, CUSTOM, COMPUTER, LOCAL_SHELL, SHELL, PATCH})
-"""Calls that the program answers."""
-
-SUFFIX = "_output"
-OUTPUTS = {call + SUFFIX: call for call in CALLS}
-"""The items that answer them; an answer to a call of another kind is refused."""
-
-SAID_BY_PROGRAM = frozenset(
-    {"mcp_approval_response", "compaction_trigger", "configuration_update", "additional_tools", *OUTPUTS}
+BLANK = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
-"""Items beside messages that the program writes; all others come from the provider."""
+"""One pixel: a screenshot that was taken away must still be a picture."""
 
-SAID_BY_PROVIDER = frozenset(
-    {
-        "reasoning",
-        "compaction",
-        "item_reference",
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "image_generation_call",
-        "tool_search_call",
-        "tool_search_output",
-        "mcp_list_tools",
-        "mcp_approval_request",
-        "mcp_call",
-        "program",
-        "program_output",
-        *CALLS,
-    }
-)
+TEXTS = frozenset({"input_text", "output_text"})
+MEDIA = frozenset({"input_image", "input_file", "computer_screenshot"})
 
-ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-
-INPUT_PARTS = frozenset({"input_text", "input_image", "input_file"})
-OUTPUT_PARTS = frozenset({"output_text", "refusal"})
-PARTS = {
-    "user": INPUT_PARTS | {"input_audio"},
-    "system": INPUT_PARTS,
-    "developer": INPUT_PARTS,
-    "assistant": OUTPUT_PARTS,
-}
-"""What each role may say."""
-
-KNOWN_PARTS = frozenset().union(*PARTS.values())
+_UNDERSTOOD = frozenset({"message", "reasoning", *OUTPUTS, *CALLS})
+_OWN_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
+"""Parts by which a message is known to be of this format."""
 
 
-def author(type: str) -> Role:
-    """Whose an item is that is no message."""
-    return "user" if type in SAID_BY_PROGRAM else "assistant"
+class _Item(msgspec.Struct, gc=False):
+    """The fields of all the items that are understood."""
+
+    type: str | None = None
+    role: str | None = None
+    content: str | list[Raw] | None = None
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: Raw = NULL
+    input: Raw = NULL
+    action: Raw = NULL
+    actions: Raw = NULL
+    operation: Raw = NULL
+    output: Raw = NULL
+    status: str | None = None
+    summary: list[Raw] | None = None
+    encrypted_content: str | None = None
+
+
+class _Type(msgspec.Struct, gc=False):
+    type: str | None = None
+    role: str | None = None
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -121,258 +124,17 @@ class _Part(msgspec.Struct, gc=False):
     filename: str | None = None
 
 
-class _Written(msgspec.Struct, tag_field="type", tag="input_text", forbid_unknown_fields=True, gc=False):
-    text: str
-
-
-class _Spoken(msgspec.Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True, gc=False):
-    text: str
-    annotations: Raw = Raw(b"[]")
-    logprobs: Raw = Raw(b"[]")
-
-
 class _PartType(msgspec.Struct, gc=False):
     type: str
 
 
-_parts_text = msgspec.json.Decoder(_Written | _Spoken)
-"""What nearly every part is; all others, and those with a field more, take the longer way."""
-_part = msgspec.json.Decoder(_Part)
-_parts_type = msgspec.json.Decoder(_PartType)
-
-TEXTS = frozenset({"input_text", "output_text"})
-KNOWN = TEXTS | {"input_image", "input_file", "computer_screenshot"}
-
-
-def read_parts(content: str | list[Raw] | None, where: str, field: str) -> tuple[Block, ...]:
-    """Text, or a list of parts."""
-    if isinstance(content, str):
-        return (Text(text=content),)
-    blocks: list[Block] = []
-    for index, raw in enumerate(content or ()):
-        own = bytes(raw)
-        try:
-            blocks.append(Text(text=_parts_text.decode(own).text, raw=own))
-        except UNREADABLE:
-            blocks.append(read_part(raw, f"{where}.{field}[{index}]".removeprefix(".")))
-    return tuple(blocks)
-
-
-def read_part(raw: Raw, where: str) -> Block:
-    """One part; of a kind that is not known, its bytes."""
-    own = bytes(raw)
-    try:
-        wire = _part.decode(raw)
-    except UNREADABLE:
-        kind = decode(_parts_type, raw, where).type
-        if kind not in KNOWN:
-            return Unknown(type=kind, raw=own)
-        wire = decode(_part, raw, where)
-    if wire.type not in KNOWN:
-        return Unknown(type=wire.type, raw=own)
-    if wire.type in TEXTS:
-        if wire.text is None:
-            raise FormatError(f"a part of type {wire.type} without text", where=where, remedy="leave it out")
-        return Text(text=wire.text, raw=own)
-    return _document(wire, own) if wire.type == "input_file" else _image(wire, own)
-
-
-def _image(wire: _Part, raw: bytes) -> Image:
-    inline = split_data_url(wire.image_url) if wire.image_url else None
-    if inline is None:
-        return Image(url=wire.image_url or wire.file_id, detail=wire.detail, raw=raw)
-    return Image(media_type=inline[0], data=inline[1], detail=wire.detail, raw=raw)
-
-
-def _document(wire: _Part, raw: bytes) -> Document:
-    inline = split_data_url(wire.file_data) if wire.file_data else None
-    media_type, data = inline if inline is not None else (None, wire.file_data)
-    return Document(media_type=media_type, data=data, url=wire.file_url or wire.file_id, title=wire.filename, raw=raw)
-
-
-def build_parts(blocks: Iterable[Block], *, native: bool, spoken: bool = False) -> list[Any]:
-    """Parts for blocks: their own bytes where they are of this format; `spoken` by the assistant."""
-    return [_build(block, native=native, spoken=spoken) for block in blocks]
-
-
-def _build(block: Block, *, native: bool, spoken: bool) -> Any:
-    if native and block.raw is not None and isinstance(block, Text | Image | Document | Unknown):
-        return Raw(block.raw)
-    if spoken:
-        text = block.text if isinstance(block, Text) else in_words(block)
-        return {"type": "output_text", "text": text, "annotations": []}
-    if isinstance(block, Image) and (url := image_url(block)) is not None:
-        return {"type": "input_image", "image_url": url, "detail": block.detail or "auto"}
-    if isinstance(block, Document) and block.data is not None:
-        file = data_url(block.media_type, block.data)
-        return {"type": "input_file", "filename": block.title or "document", "file_data": file}
-    if isinstance(block, Document) and is_web(block.url):
-        return {"type": "input_file", "file_url": block.url}
-    return {"type": "input_text", "text": block.text if isinstance(block, Text) else in_words(block)}
-
-
-def text_or_parts(blocks: Iterable[Block], *, native: bool) -> Any:
-    """Plain text where that says it all, else parts."""
-    found = list(blocks)
-    if not found:
-        return ""
-    if len(found) == 1 and isinstance(found[0], Text) and (found[0].raw is None or not native):
-        return found[0].text
-    return build_parts(found, native=native)
-
-
-ABSENT = Raw(b"null")
-
-BLANK = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
-)
-"""One pixel: a screenshot that was taken away must still be a picture."""
+class _Summary(msgspec.Struct, gc=False):
+    text: str = ""
 
 
 class _Printed(msgspec.Struct, gc=False):
     stdout: str = ""
     stderr: str = ""
-
-
-_printed = msgspec.json.Decoder(list[_Printed])
-
-
-def read_call(kind: str, id: str | None, name: str | None, said: Raw, where: str) -> ToolUse:
-    """A call; `said` are its arguments, or the action it asks for."""
-    name = name or (None if kind in {FUNCTION, CUSTOM} else kind.removesuffix("_call"))
-    if id is None or name is None:
-        raise FormatError(f"a {kind} without call_id and name", where=where, remedy="give it both, or leave it out")
-    text = text_decoder.decode(said) if _first(said) == b'"' else str(said, "utf-8")
-    if said is ABSENT:
-        text = "" if kind == CUSTOM else "{}"
-    return ToolUse(id=id, name=name, arguments=text, type="" if kind == FUNCTION else kind)
-
-
-def read_output(kind: str, id: str | None, output: Raw, status: str | None, where: str) -> ToolResult | None:
-    """The answer to a call of this kind; `None` when it does not say to which."""
-    if id is None:
-        return None
-    return ToolResult(
-        tool_use_id=id,
-        content=_content(kind, output, where),
-        is_error=kind == PATCH and status == "failed",
-        type="" if kind == FUNCTION else kind,
-    )
-
-
-def _content(kind: str, output: Raw, where: str) -> tuple[Block, ...]:
-    start = _first(output)
-    place = f"{where}.output".removeprefix(".")
-    if start == b"n":
-        return ()
-    if start == b'"':
-        return (Text(text=decode(text_decoder, output, place)),)
-    if kind == COMPUTER:
-        return (read_part(output, place),)
-    if kind == SHELL:
-        printed = decode(_printed, output, place)
-        return tuple(Text(text="\n".join(filter(None, (each.stdout, each.stderr)))) for each in printed)
-    if start == b"[":
-        return read_parts(decode(items_decoder, output, place), where, "output")
-    raise FormatError("output that is neither text nor parts", where=place, remedy="write it as text")
-
-
-def _first(raw: Raw) -> bytes:
-    """The character a value begins with, which tells text from an object from a list."""
-    return bytes(memoryview(raw)[:1])
-
-
-def build_call(block: ToolUse, template: Mapping[str, Raw], *, native: bool) -> dict[str, Any]:
-    """The item of a call; the fields it came with are kept."""
-    kind = block.type if block.type in CALLS else FUNCTION
-    fields: dict[str, Any] = {**template, "type": kind, "call_id": block.id}
-    if kind in {FUNCTION, CUSTOM}:
-        name = block.name if native else safe_name(block.name)
-        return {**fields, "name": name, "arguments" if kind == FUNCTION else "input": block.arguments}
-    if template:
-        return fields
-    action = "operation" if kind == PATCH else "actions" if block.arguments[:1] == "[" else "action"
-    checks: dict[str, Any] = {"pending_safety_checks": []} if kind == COMPUTER else {}
-    return {**fields, "id": block.id, "status": "completed", action: Raw(block.arguments.encode()), **checks}
-
-
-def build_output(block: ToolResult, template: Mapping[str, Raw], *, native: bool) -> dict[str, Any]:
-    """The item of an answer; a failed one says so in its text where there is no field for it."""
-    kind = block.type if block.type in CALLS else FUNCTION
-    key = "id" if kind == LOCAL_SHELL and "call_id" not in template else "call_id"
-    fields: dict[str, Any] = {**template, "type": kind + SUFFIX, key: block.tool_use_id}
-    words = result_text(block, flagged=kind != PATCH)
-    if kind == COMPUTER:
-        shown = next((url for each in block.content if isinstance(each, Image) and (url := image_url(each))), BLANK)
-        return {**fields, "output": {"type": "computer_screenshot", "image_url": shown}}
-    if kind == SHELL:
-        outcome = {"type": "exit", "exit_code": int(block.is_error)}
-        return {**fields, "output": [{"stdout": words, "stderr": "", "outcome": outcome}]}
-    if kind == PATCH:
-        return {**fields, "status": "failed" if block.is_error else "completed", "output": words}
-    if kind == LOCAL_SHELL:
-        return {**fields, "output": words}
-    failed = (Text(text=FAILED.strip()),) if block.is_error else ()
-    if block.is_error and all(isinstance(each, Text) for each in block.content):
-        return {**fields, "output": words}
-    return {**fields, "output": text_or_parts((*failed, *block.content), native=native)}
-
-
-NAME = "responses"
-
-ELSEWHERE = ("previous_response_id", "conversation", "prompt")
-"""Fields that bring what stands before the input, or in its place."""
-
-
-class Item(msgspec.Struct, gc=False):
-    """The fields of all the items that are understood."""
-
-    type: str | None = None
-    role: str | None = None
-    content: str | list[Raw] | None = None
-    id: str | None = None
-    call_id: str | None = None
-    name: str | None = None
-    arguments: Raw = ABSENT
-    input: Raw = ABSENT
-    action: Raw = ABSENT
-    actions: Raw = ABSENT
-    operation: Raw = ABSENT
-    output: Raw = ABSENT
-    status: str | None = None
-    summary: list[Raw] | None = None
-    encrypted_content: str | None = None
-
-
-class _Said(msgspec.Struct, tag_field="type", tag="message", forbid_unknown_fields=True, gc=False):
-    role: str
-    content: str | list[Raw]
-    id: str | None = None
-    status: str | None = None
-
-
-class _Asked(msgspec.Struct, tag_field="type", tag=FUNCTION, forbid_unknown_fields=True, gc=False):
-    call_id: str
-    name: str
-    arguments: str
-    id: str | None = None
-    status: str | None = None
-
-
-class _Answered(msgspec.Struct, tag_field="type", tag=FUNCTION + SUFFIX, forbid_unknown_fields=True, gc=False):
-    call_id: str
-    output: str
-    id: str | None = None
-    status: str | None = None
-
-
-class _Type(msgspec.Struct, gc=False):
-    type: str | None = None
-    role: str | None = None
-
-
-class _Words(msgspec.Struct, gc=False):
-    text: str = ""
 
 
 class _Tool(msgspec.Struct, gc=False):
@@ -399,198 +161,292 @@ class _Incomplete(msgspec.Struct, gc=False):
 
 class _Reply(msgspec.Struct, gc=False):
     output: Raw
-    usage: _Usage | None = None
+    usage: Raw = NULL
     model: str | None = None
     status: str | None = None
     incomplete_details: _Incomplete | None = None
 
 
-_usual = msgspec.json.Decoder(_Said | _Asked | _Answered)
-"""What nearly every item is; all others, and those with a field more, take the longer way."""
-_item = msgspec.json.Decoder(Item)
+_item = msgspec.json.Decoder(_Item)
 _type = msgspec.json.Decoder(_Type)
-_words = msgspec.json.Decoder(_Words)
+_part = msgspec.json.Decoder(_Part)
+_part_type = msgspec.json.Decoder(_PartType)
+_summary = msgspec.json.Decoder(_Summary)
+_printed = msgspec.json.Decoder(list[_Printed])
 _tool = msgspec.json.Decoder(_Tool)
+_usage = msgspec.json.Decoder(_Usage)
 _reply = msgspec.json.Decoder(_Reply)
 
-_UNDERSTOOD = frozenset({"message", "reasoning", *OUTPUTS, *OUTPUTS.values()})
 
+class Responses(Format):
+    """The format of `POST /v1/responses`."""
 
-def read_message(raw: bytes, where: str) -> Message:
-    """One item."""
-    try:
-        wire = _usual.decode(raw)
-    except UNREADABLE:
-        return _read_unusual(raw, where)
-    if type(wire) is _Said:
-        return _message(wire.role, wire.content, raw, where)
-    if type(wire) is _Answered and wire.call_id:
-        result = ToolResult(tool_use_id=wire.call_id, content=(Text(text=wire.output),))
-        return Message(role="user", blocks=(result,), format=NAME, raw=raw)
-    if type(wire) is _Asked and wire.name:
-        call = ToolUse(id=wire.call_id, name=wire.name, arguments=wire.arguments)
-        return Message(role="assistant", blocks=(call,), format=NAME, raw=raw)
-    return _read_unusual(raw, where)
+    spec = SPEC
 
+    def detects(self, value: Any) -> bool:
+        """Tell whether a decoded body, item list, item or reply is clearly of this format."""
+        if isinstance(value, list):
+            return any(self.detects(each) for each in value if isinstance(each, dict))
+        if not isinstance(value, dict) or "messages" in value or "choices" in value:
+            return False
+        kind = value.get("type")
+        if kind is None:
+            is_body = isinstance(value.get("input"), str | list)
+            is_reply = value.get("object") == "response" or isinstance(value.get("output"), list)
+            return is_body or is_reply or _has_own_parts(value)
+        if kind == "message":
+            # Anthropic's response is of this type too: it is never the user's, and its content is never plain text.
+            own = value.get("role") not in {"assistant", None} or isinstance(value.get("content"), str)
+            return own or _has_own_parts(value)
+        known = kind in PROGRAM_ITEMS or kind in PROVIDER_ITEMS
+        return known or (isinstance(kind, str) and "role" not in value and kind.endswith(("_call", "_call_output")))
 
-def _read_unusual(raw: bytes, where: str) -> Message:
-    try:
-        wire = _item.decode(raw)
-    except UNREADABLE:
-        found = decode(_type, raw, where)
-        if found.type is not None and found.type not in _UNDERSTOOD:
-            return _unknown(found.type, raw)
-        wire = decode(_item, raw, where)
-    kind = wire.type
-    if kind == "message" or (kind is None and wire.role is not None):
-        return _message(wire.role, wire.content, raw, where)
-    if kind is None:
-        if wire.id is None:
+    def read_message(self, raw: bytes, where: str) -> Message:
+        """Read one item."""
+        try:
+            wire = _item.decode(raw)
+        except UNREADABLE:
+            found = decode(_type, raw, where)
+            if found.type is not None and found.type not in _UNDERSTOOD:
+                return _message(found.type, Unknown(type=found.type, raw=raw), raw)
+            wire = decode(_item, raw, where)
+        kind = wire.type
+        if kind == "message" or (kind is None and wire.role is not None):
+            role = ROLES.get(wire.role or "")
+            if role is None:
+                raise FormatError(
+                    f"no such role as {wire.role!r} in the format of OpenAI's Responses",
+                    where=f"{where}.role".removeprefix("."),
+                    remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
+                )
+            return Message(role=role, blocks=_read_parts(wire.content, where, "content"), format=NAME, raw=raw)
+        if kind is None and wire.id is None:
             raise FormatError("neither a message nor an item", where=where, remedy="give it a type, or a role")
-        return _unknown("item_reference", raw)
-    block = _block(kind, wire, raw, where)
-    return _unknown(kind, raw) if block is None else Message(role=author(kind), blocks=(block,), format=NAME, raw=raw)
+        kind = kind or "item_reference"
+        return _message(kind, _read_block(kind, wire, raw, where) or Unknown(type=kind, raw=raw), raw)
 
+    def read_conversation(self, raw: bytes, where: str) -> tuple[Message, ...]:
+        """Read an `input` that is absent, plain text (short for one message of the user), or a list."""
+        if raw == b"null":
+            return ()
+        if raw[:1] == b'"':
+            return (self.read_message(b'{"role":"user","content":' + raw + b"}", where),)
+        return super().read_conversation(raw, where)
 
-def _unknown(kind: str, raw: bytes) -> Message:
-    return Message(role=author(kind), blocks=(Unknown(type=kind, raw=raw),), format=NAME, raw=raw)
+    def read_system_value(self, raw: bytes) -> Message:
+        """Read a system prompt: text, or a list of parts."""
+        value = decode(any_decoder, raw, "instructions")
+        if isinstance(value, str):
+            return Message(role="system", blocks=(Text(text=value),), format=NAME, raw=raw)
+        if not isinstance(value, list):
+            raise FormatError("neither text nor a list of parts", where="instructions", remedy="pass text")
+        return self.read_message(b'{"role":"system","content":' + raw + b"}", "instructions")
 
+    def read_tool(self, raw: bytes, where: str) -> Tool:
+        """Read a tool definition; what the provider runs itself goes by its type."""
+        wire = decode(_tool, raw, where)
+        description, schema = wire.description or "", wire.parameters or {}
+        return Tool(name=wire.name or wire.type, description=description, schema=schema, format=NAME, raw=raw)
 
-def _message(spoken: str | None, content: str | list[Raw] | None, raw: bytes, where: str) -> Message:
-    role = ROLES.get(spoken or "")
-    if role is None:
-        raise FormatError(
-            f"no such role as {spoken!r} in the format of OpenAI's Responses",
-            where=f"{where}.role".removeprefix("."),
-            remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
+    def read_reply(self, body: bytes) -> Reply:
+        """Read a response: every item of its output."""
+        wire = decode(_reply, body)
+        messages = read_each(wire.output, "output", self.read_message)
+        if not messages:
+            raise FormatError("a response without output", where="output", remedy="check for an error before adding it")
+        details = wire.incomplete_details
+        return Reply(
+            message=messages[0],
+            more=messages[1:],
+            usage=None if wire.usage == NULL else self.read_usage(bytes(wire.usage)),
+            model=wire.model,
+            stop_reason=details.reason if details is not None and details.reason else wire.status,
         )
-    return Message(role=role, blocks=read_parts(content, where, "content"), format=NAME, raw=raw)
+
+    def read_usage(self, raw: bytes) -> Usage:
+        """Read the usage of a call."""
+        wire = decode(_usage, raw, "usage")
+        details = wire.input_tokens_details or _Details()
+        read, write = details.cached_tokens or 0, details.cache_write_tokens or 0
+        return Usage(
+            input=max((wire.input_tokens or 0) - read - write, 0),
+            output=wire.output_tokens or 0,
+            cache_write=write,
+            cache_read=read,
+        )
+
+    def render_message(self, message: Message) -> list[bytes]:
+        """Render a message as items: its text, its calls and its results one each, in order."""
+        native = message.format == NAME
+        raw = message.raw if native and message.raw is not None and message.raw[:1] == b"{" else None
+        if raw is not None and not message.edited:
+            return [raw]
+        items = list(_render_items(message, {} if raw is None else decode(fields_decoder, raw), native=native))
+        return items or [encode({"role": message.role, "content": notes.EMPTY})]
+
+    def render_system(self, systems: Sequence[Message]) -> bytes | None:
+        """Render the value of `instructions`."""
+        if len(systems) == 1:
+            raw = systems[0].raw
+            if systems[0].format == NAME and not systems[0].edited and raw is not None and raw[:1] == b'"':
+                return raw
+        text = "\n\n".join(words for system in systems if (words := all_in_words(system.blocks)))
+        return encode(text) if text else None
+
+    def render_reply(self, message: Message, *, model: str, usage: Usage | None = None, whole: bool = True) -> bytes:
+        """Render a response that holds this message."""
+        chunks = self.render_message(message)
+        id = hashlib.blake2b(b"".join(chunks), digest_size=8).hexdigest()
+        status = SPEC.stops.done if whole else "incomplete"
+        items = [
+            _answered_item(decode(fields_decoder, chunk), f"{id}_{place}", status) for place, chunk in enumerate(chunks)
+        ]
+        around = {"created_at": 0, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+        head = {"id": f"resp_{id}", "object": "response", "status": status, **around, "model": model}
+        return encode({**head, "output": items, **({} if usage is None else {"usage": self.render_usage(usage)})})
+
+    def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
+        """Return a usage in the words of this API."""
+        return {
+            "input_tokens": usage.prompt,
+            "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+            "output_tokens": usage.output,
+            "output_tokens_details": {"reasoning_tokens": reasoning},
+            "total_tokens": usage.total,
+        }
+
+    def render_tool_choice(self, choice: ToolChoice) -> dict[str, Any]:
+        """Return the field `tool_choice`."""
+        if choice.mode != "one":
+            return {"tool_choice": choice.mode}
+        return {"tool_choice": {"type": "function", "name": safe_name(choice.name)}}
+
+    def wrap_tool(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return a definition without the strict rules, which are the default here: the schema was not written so."""
+        return {"type": "function", **fields, "strict": False}
+
+    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong beside the items."""
+        return rules.check_body(body)
+
+    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong in the items."""
+        return rules.check_items(messages, where, known=any(body.get(field) for field in SPEC.history_fields))
 
 
-def _block(kind: str, wire: Item, raw: bytes, where: str) -> Block | None:
-    """What an item that is no message says; `None` when only the provider can tell."""
-    if kind == "reasoning":
-        parts = wire.summary or (wire.content if isinstance(wire.content, list) else [])
-        place = f"{where}.summary".removeprefix(".")
-        text = "\n\n".join(decode(_words, part, place).text for part in parts)
-        return Reasoning(text=text, data=wire.encrypted_content, raw=raw)
+def _has_own_parts(value: dict[str, Any]) -> bool:
+    content = value.get("content")
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") in _OWN_PARTS for part in parts)
+
+
+def _message(kind: str, block: Block, raw: bytes) -> Message:
+    return Message(role=author(kind), blocks=(block,), format=NAME, raw=raw)
+
+
+# Reading
+
+
+def _read_block(kind: str, wire: _Item, raw: bytes, where: str) -> Block | None:
+    """Read an item that is no message; `None` when only the provider understands it."""
+    if kind in CALLS:
+        return _read_call(kind, wire, where)
     if kind in OUTPUTS:
-        call = OUTPUTS[kind]
-        # For the local shell the id of the output is that of the call.
-        id = wire.call_id or (wire.id if call == LOCAL_SHELL else None)
-        return read_output(call, id, wire.output, wire.status, where)
-    if kind in _UNDERSTOOD:
-        given = (wire.arguments, wire.input, wire.action, wire.actions, wire.operation)
-        said = next((each for each in given if each is not ABSENT), ABSENT)
-        return read_call(kind, wire.call_id, wire.name, said, where)
-    return None
+        return _read_output(OUTPUTS[kind], wire, where)
+    if kind != "reasoning":
+        return None
+    parts = wire.summary or (wire.content if isinstance(wire.content, list) else [])
+    place = f"{where}.summary".removeprefix(".")
+    text = "\n\n".join(decode(_summary, part, place).text for part in parts)
+    return Reasoning(text=text, data=wire.encrypted_content, raw=raw)
 
 
-def read_body(body: bytes) -> Request:
-    """A request body or a list of items."""
-    if body.lstrip()[:1] == b"[":
-        return Request(format=NAME, messages=read_each(body, "", read_message), bare=True)
-    fields, items = take_out(body, "input")
-    if items is None and "input" not in fields and not any(each in fields for each in ELSEWHERE):
-        raise FormatError("a request body without input", remedy="pass a body with `input`, or the list of items")
-    if items is None:
-        messages = _input(bytes(fields.pop("input", Raw(b"null"))))
-    else:
-        messages = read_items(items, "input", read_message)
-    system = bytes(fields.pop("instructions", Raw(b"null")))
-    tools = bytes(fields.pop("tools", Raw(b"null")))
-    model = bytes(fields.pop("model", Raw(b"null")))
-    return Request(
-        format=NAME,
-        messages=messages,
-        system=None if system == b"null" else _system(system),
-        tools=() if tools == b"null" else read_each(tools, "tools", read_tool),
-        model=None if model == b"null" else decode(text_decoder, model, "model"),
-        rest=fields,
+def _read_call(kind: str, wire: _Item, where: str) -> ToolUse:
+    """Read a call with its arguments, or the action it asks for."""
+    name = wire.name or (None if kind in {FUNCTION, CUSTOM} else kind.removesuffix("_call"))
+    if wire.call_id is None or name is None:
+        raise FormatError(f"a {kind} without call_id and name", where=where, remedy="give it both, or leave it out")
+    said = wire.arguments
+    if said is NULL:
+        others = (wire.input, wire.action, wire.actions, wire.operation)
+        said = next((each for each in others if each is not NULL), Raw(b'""' if kind == CUSTOM else b"{}"))
+    text = str(said, "utf-8")
+    if text[:1] == '"':
+        text = decode(text_decoder, said, where)
+    return ToolUse(id=wire.call_id, name=name, arguments=text, type="" if kind == FUNCTION else kind)
+
+
+def _read_output(call: str, wire: _Item, where: str) -> ToolResult | None:
+    """Read the answer to a call of this kind; `None` when it does not say to which."""
+    # For the local shell the id of the output is that of the call.
+    id = wire.call_id or (wire.id if call == LOCAL_SHELL else None)
+    if id is None:
+        return None
+    return ToolResult(
+        tool_use_id=id,
+        content=_read_result(call, wire.output, where),
+        is_error=call == PATCH and wire.status == "failed",
+        type="" if call == FUNCTION else call,
     )
 
 
-def _input(raw: bytes) -> tuple[Message, ...]:
-    if raw == b"null":
+def _read_result(call: str, output: Raw, where: str) -> tuple[Block, ...]:
+    start = bytes(output)[:1]
+    if start == b'"':
+        return (Text(text=decode(text_decoder, output, where)),)
+    if start == b"n":
         return ()
-    if raw[:1] == b'"':
-        # Plain text is short for one message of the user.
-        return (read_message(b'{"role":"user","content":' + raw + b"}", "input"),)
-    return read_each(raw, "input", read_message)
+    place = f"{where}.output".removeprefix(".")
+    if call == COMPUTER:
+        return (_read_part(bytes(output), place),)
+    if call == SHELL:
+        printed = decode(_printed, output, place)
+        return tuple(Text(text="\n".join(filter(None, (each.stdout, each.stderr)))) for each in printed)
+    if start == b"[":
+        return _read_parts(decode(items_decoder, output, place), where, "output")
+    raise FormatError("output that is neither text nor parts", where=place, remedy="write it as text")
 
 
-def read_system(value: Any) -> Message:
-    """A system prompt: text, or a list of parts."""
-    return value if isinstance(value, Message) else _system(encode(value, "instructions"))
+def _read_parts(content: str | list[Raw] | None, where: str, field: str) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(text=content),)
+    try:
+        return tuple([_read_part(bytes(raw), "") for raw in content or ()])
+    except FormatError:
+        place = f"{where}.{field}".removeprefix(".")
+        return tuple([_read_part(bytes(raw), f"{place}[{index}]") for index, raw in enumerate(content or ())])
 
 
-def _system(raw: bytes) -> Message:
-    value = decode(any_decoder, raw, "instructions")
-    if isinstance(value, str):
-        return Message(role="system", blocks=(Text(text=value),), format=NAME, raw=raw)
-    if not isinstance(value, list):
-        raise FormatError("neither text nor a list of parts", where="instructions", remedy="pass text")
-    return read_message(b'{"role":"system","content":' + raw + b"}", "instructions")
+def _read_part(raw: bytes, where: str) -> Block:
+    """Read one part; of a kind that is not known, its bytes."""
+    try:
+        wire = _part.decode(raw)
+    except UNREADABLE:
+        kind = decode(_part_type, raw, where).type
+        if kind not in TEXTS | MEDIA:
+            return Unknown(type=kind, raw=raw)
+        wire = decode(_part, raw, where)
+    if wire.type in TEXTS:
+        if wire.text is None:
+            raise FormatError(f"a part of type {wire.type} without text", where=where, remedy="leave it out")
+        return Text(text=wire.text, raw=raw)
+    if wire.type not in MEDIA:
+        return Unknown(type=wire.type, raw=raw)
+    if wire.type == "input_file":
+        media_type, data = split_data_url(wire.file_data) or (None, wire.file_data)
+        url = wire.file_url or wire.file_id
+        return Document(media_type=media_type, data=data, url=url, title=wire.filename, raw=raw)
+    inline = split_data_url(wire.image_url)
+    if inline is None:
+        return Image(url=wire.image_url or wire.file_id, detail=wire.detail, raw=raw)
+    return Image(media_type=inline[0], data=inline[1], detail=wire.detail, raw=raw)
 
 
-def read_tool(raw: bytes, where: str) -> Tool:
-    """A tool definition; what the provider runs itself goes by its type."""
-    wire = decode(_tool, raw, where)
-    return Tool(
-        name=wire.name or wire.type,
-        description=wire.description or "",
-        schema=wire.parameters or {},
-        format=NAME,
-        raw=raw,
-    )
+# Rendering
 
 
-def read_reply(body: bytes) -> Reply:
-    """A response: every item of its output."""
-    wire = decode(_reply, body)
-    messages = read_each(wire.output, "output", read_message)
-    if not messages:
-        raise FormatError("a response without output", where="output", remedy="check for an error before adding it")
-    details = wire.incomplete_details
-    return Reply(
-        message=messages[0],
-        more=messages[1:],
-        usage=None if wire.usage is None else _read_usage(wire.usage),
-        model=wire.model,
-        stop_reason=details.reason if details is not None and details.reason else wire.status,
-    )
-
-
-def _read_usage(wire: _Usage) -> Usage:
-    details = wire.input_tokens_details or _Details()
-    read, write = details.cached_tokens or 0, details.cache_write_tokens or 0
-    return Usage(
-        input=max((wire.input_tokens or 0) - read - write, 0),
-        output=wire.output_tokens or 0,
-        cache_write=write,
-        cache_read=read,
-    )
-
-
-ID_PATTERN = r"[\s\S]{1,64}"
-"""Any text, but no longer than this."""
-
-Template = Mapping[str, Raw]
-
-
-def render_message(message: Message) -> list[bytes]:
-    """The message as items: its words, its calls and its results one each, in order."""
-    native = message.format == NAME
-    own = native and message.raw is not None and message.raw[:1] == b"{"
-    if own and not message.edited and message.raw is not None:
-        return [message.raw]
-    template = decode(fields_decoder, message.raw) if own and message.raw is not None else {}
-    items = list(_items(message, template, native=native))
-    return items or [encode({"role": message.role, "content": rules.EMPTY})]
-
-
-def _items(message: Message, template: Template, *, native: bool) -> Iterator[bytes]:
-    kind = _text(template, "type") or ("message" if "role" in template else "")
+def _render_items(message: Message, template: Fields, *, native: bool) -> Iterator[bytes]:
+    kind = decode(text_decoder, template["type"]) if "type" in template else "message" if "role" in template else ""
     is_message = kind == "message"
     around = template if is_message else {}
 
@@ -607,100 +463,89 @@ def _items(message: Message, template: Template, *, native: bool) -> Iterator[by
             continue
         for block in blocks:
             if isinstance(block, ToolUse):
-                yield encode(build_call(block, template if kind in CALLS else {}, native=native))
+                yield encode(_render_call(block, template if kind in CALLS else {}, native=native))
             elif isinstance(block, ToolResult):
-                yield encode(build_output(block, template if kind in OUTPUTS else {}, native=native))
+                yield encode(_render_output(block, template if kind in OUTPUTS else {}, native=native))
             elif native and block.raw is not None:
                 yield block.raw
 
 
-def _text(template: Template, field: str) -> str:
-    return decode(text_decoder, template[field]) if field in template else ""
-
-
-def _render_message(message: Message, blocks: Sequence[Block], template: Template, *, native: bool) -> bytes:
-    fields: dict[str, Any] = {"role": message.role, **template}
+def _render_message(message: Message, blocks: Sequence[Block], template: Fields, *, native: bool) -> bytes:
+    content: Any
     if message.role != "assistant":
-        return encode({**fields, "content": text_or_parts(blocks, native=native)})
-    if "id" in template:
-        return encode({**fields, "content": build_parts(blocks, native=native, spoken=True)})
-    # Parts of the assistant belong to an item with the provider's id: without one its words are plain text.
-    return encode({**fields, "content": _render_words(blocks)})
+        content = _text_or_parts(blocks, native=native)
+    elif "id" in template:
+        content = [_render_part(block, native=native, spoken=True) for block in blocks]
+    else:
+        # Parts of the assistant belong to an item with the provider's id: without one its words are plain text.
+        content = all_in_words(blocks)
+    return encode({"role": message.role, **template, "content": content})
 
 
-def _render_words(blocks: Iterable[Block]) -> str:
-    return "\n".join(block.text if isinstance(block, Text) else in_words(block) for block in blocks)
+def _text_or_parts(blocks: Iterable[Block], *, native: bool) -> Any:
+    """Return plain text where that says it all, else parts."""
+    found = list(blocks)
+    if not found:
+        return ""
+    if len(found) == 1 and isinstance(found[0], Text) and (found[0].raw is None or not native):
+        return found[0].text
+    return [_render_part(block, native=native) for block in found]
 
 
-def render_system(systems: Sequence[Message]) -> bytes | None:
-    """The value of `instructions`."""
-    if len(systems) == 1:
-        raw = systems[0].raw
-        if systems[0].format == NAME and not systems[0].edited and raw is not None and raw[:1] == b'"':
-            return raw
-    text = "\n\n".join(words for system in systems if (words := _render_words(system.blocks)))
-    return encode(text) if text else None
+def _render_part(block: Block, *, native: bool, spoken: bool = False) -> Any:
+    if native and block.raw is not None and isinstance(block, Text | Image | Document | Unknown):
+        return Raw(block.raw)
+    text = block.text if isinstance(block, Text) else in_words(block)
+    if spoken:
+        return {"type": "output_text", "text": text, "annotations": []}
+    if isinstance(block, Image) and (url := image_url(block)) is not None:
+        return {"type": "input_image", "image_url": url, "detail": block.detail or "auto"}
+    if isinstance(block, Document) and block.data is not None:
+        file = data_url(block.media_type, block.data)
+        return {"type": "input_file", "filename": block.title or "document", "file_data": file}
+    if isinstance(block, Document) and is_web(block.url):
+        return {"type": "input_file", "file_url": block.url}
+    return {"type": "input_text", "text": text}
 
 
-def render_tool(tool: Tool) -> bytes:
-    """A tool definition. Another format's schema was not written for the strict rules, which are the default here."""
-    if tool.format == NAME and tool.raw is not None:
-        return tool.raw
-    fields: dict[str, Any] = {"type": "function", "name": safe_name(tool.name)}
-    if tool.description:
-        fields["description"] = tool.description
-    return encode({**fields, "parameters": {"type": "object", **tool.schema}, "strict": False})
+def _render_call(block: ToolUse, template: Fields, *, native: bool) -> dict[str, Any]:
+    """Return the item of a call; the fields it came with are kept."""
+    kind = block.type if block.type in CALLS else FUNCTION
+    fields: dict[str, Any] = {**template, "type": kind, "call_id": block.id}
+    if kind in {FUNCTION, CUSTOM}:
+        name = block.name if native else safe_name(block.name)
+        return {**fields, "name": name, "arguments" if kind == FUNCTION else "input": block.arguments}
+    if template:
+        return fields
+    action = "operation" if kind == PATCH else "actions" if block.arguments[:1] == "[" else "action"
+    checks: dict[str, Any] = {"pending_safety_checks": []} if kind == COMPUTER else {}
+    return {**fields, "id": block.id, "status": "completed", action: Raw(block.arguments.encode()), **checks}
 
 
-def render_body(
-    *,
-    messages: Sequence[bytes],
-    system: bytes | None,
-    tools: Sequence[bytes],
-    model: str | None,
-    rest: Mapping[str, Raw],
-) -> bytes:
-    """A request body, what a prompt cache looks at first standing first."""
-    fields: dict[str, bytes | Raw] = {} if model is None else {"model": encode(model)}
-    if system is not None:
-        fields["instructions"] = system
-    for key, value in rest.items():
-        # The other formats' name for the same limit.
-        fields["max_output_tokens" if key == "max_tokens" else key] = value
-    if tools:
-        fields["tools"] = b"[" + b",".join(tools) + b"]"
-    return join_body(fields, messages, under=b"input")
+def _render_output(block: ToolResult, template: Fields, *, native: bool) -> dict[str, Any]:
+    """Return the item of an answer; a failed one says so in its text where there is no field for it."""
+    kind = block.type if block.type in CALLS else FUNCTION
+    key = "id" if kind == LOCAL_SHELL and "call_id" not in template else "call_id"
+    fields: dict[str, Any] = {**template, "type": kind + SUFFIX, key: block.tool_use_id}
+    if kind == COMPUTER:
+        image = next((url for each in block.content if isinstance(each, Image) and (url := image_url(each))), BLANK)
+        return {**fields, "output": {"type": "computer_screenshot", "image_url": image}}
+    if kind == PATCH:
+        status = "failed" if block.is_error else "completed"
+        return {**fields, "status": status, "output": all_in_words(block.content)}
+    text = result_text(block)
+    if kind == SHELL:
+        outcome = {"type": "exit", "exit_code": int(block.is_error)}
+        return {**fields, "output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
+    if kind == LOCAL_SHELL or (block.is_error and all(isinstance(each, Text) for each in block.content)):
+        return {**fields, "output": text}
+    failed = (Text(text=FAILED.strip()),) if block.is_error else ()
+    return {**fields, "output": _text_or_parts((*failed, *block.content), native=native)}
 
 
-_OWN_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
-
-
-def detects(value: Any) -> bool:
-    """Whether a decoded body, item list, item or reply is clearly of this format."""
-    if isinstance(value, list):
-        return any(detects(each) for each in value if isinstance(each, dict))
-    if not isinstance(value, dict) or "messages" in value or "choices" in value:
-        return False
-    kind = value.get("type")
-    if kind is None:
-        return _is_body(value) or _is_reply(value) or _has_own_parts(value)
-    if kind == "message":
-        # Anthropic's response is of this type too: it is never the user's, and its content is never plain text.
-        said = value.get("role") not in {"assistant", None} or isinstance(value.get("content"), str)
-        return said or _has_own_parts(value)
-    known = kind in SAID_BY_PROGRAM or kind in SAID_BY_PROVIDER
-    return known or (isinstance(kind, str) and "role" not in value and kind.endswith(("_call", "_call_output")))
-
-
-def _is_body(value: dict[str, Any]) -> bool:
-    return isinstance(value.get("input"), str | list)
-
-
-def _is_reply(value: dict[str, Any]) -> bool:
-    return value.get("object") == "response" or isinstance(value.get("output"), list)
-
-
-def _has_own_parts(value: dict[str, Any]) -> bool:
-    content = value.get("content")
-    parts = content if isinstance(content, list) else []
-    return any(isinstance(part, dict) and part.get("type") in _OWN_PARTS for part in parts)
+def _answered_item(item: Fields, id: str, status: str) -> dict[str, Any]:
+    """Return an item as it is answered: text stands in parts, which it does not in a request."""
+    if "type" in item:
+        return {"id": f"fc_{id}", "status": status, **item}
+    part = {"type": "output_text", "text": decode(any_decoder, item["content"]), "annotations": []}
+    return {"id": f"msg_{id}", "type": "message", "status": status, "role": "assistant", "content": [part]}

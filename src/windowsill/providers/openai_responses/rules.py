@@ -1,4 +1,4 @@
-"""What OpenAI refuses in a Responses request, rule by rule."""
+"""The rules by which OpenAI refuses a Responses request."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from windowsill.providers.base import Problem
-from windowsill.providers.openai_responses.items import (
+from windowsill.providers.openai_responses import (
     CALLS,
     CUSTOM,
-    ELSEWHERE,
     FUNCTION,
     ID_PATTERN,
     INPUT_PARTS,
@@ -28,17 +27,8 @@ _id = re.compile(ID_PATTERN)
 _name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 
 
-def validate(body: Any) -> list[Problem]:
-    """Everything wrong with a request body or a list of items, in order."""
-    if isinstance(body, list):
-        return list(_conversation(body, "", known=False))
-    if not isinstance(body, dict):
-        return [Problem("responses.body", "", "neither an object nor a list", "pass a request body or its input")]
-    known = any(body.get(field) for field in ELSEWHERE)
-    return [*_body(body), *_conversation(body.get("input"), "input", known=known)]
-
-
-def _body(body: dict[str, Any]) -> Iterator[Problem]:
+def check_body(body: dict[str, Any]) -> Iterator[Problem]:
+    """Find what is wrong with a body beside its items."""
     if not isinstance(body.get("model"), str) and not body.get("prompt"):
         yield Problem("responses.model", "model", "model is missing", "name the model")
     if not isinstance(body.get("instructions"), str | None):
@@ -57,17 +47,16 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
     elif kind == "function":
         schema = tool.get("parameters")
         if schema and (not isinstance(schema, dict) or schema.get("type") != "object"):
-            yield Problem(
-                "responses.tool-schema", where, "parameters are not of type object", 'give them "type": "object"'
-            )
+            what = "parameters are not of type object"
+            yield Problem("responses.tool-schema", where, what, 'give them "type": "object"')
 
 
 def _is_name(name: Any) -> bool:
     return isinstance(name, str) and _name.fullmatch(name) is not None
 
 
-def _conversation(items: Any, where: str, *, known: bool) -> Iterator[Problem]:
-    """`known` when the provider has more of the conversation than stands here."""
+def check_items(items: Any, where: str, *, known: bool) -> Iterator[Problem]:
+    """Find what is wrong with the items; `known` when the provider has more of the conversation than is here."""
     if isinstance(items, str) and items:
         return
     if not isinstance(items, list) or not items:
@@ -106,12 +95,8 @@ def _is_assistants(item: dict[str, Any], kind: str) -> bool:
 
 
 def _loose(place: str) -> Problem:
-    return Problem(
-        "responses.reasoning-is-followed",
-        place,
-        "reasoning without the item it led to",
-        "keep both together, or leave it out",
-    )
+    what = "reasoning without the item it led to"
+    return Problem("responses.reasoning-is-followed", place, what, "keep both together, or leave it out")
 
 
 def _item(item: dict[str, Any], kind: str, where: str) -> Iterator[Problem]:
@@ -149,9 +134,8 @@ def _part(part: Any, allowed: frozenset[str], holder: str, where: str) -> Iterat
     if not isinstance(kind, str):
         yield Problem("responses.part", where, "a part without a type", "give it a type")
     elif kind in KNOWN_PARTS and kind not in allowed:
-        yield Problem(
-            "responses.parts-by-role", where, f"{kind} in {holder}", f"use one of {', '.join(sorted(allowed))}"
-        )
+        remedy = f"use one of {', '.join(sorted(allowed))}"
+        yield Problem("responses.parts-by-role", where, f"{kind} in {holder}", remedy)
     elif kind in {"input_text", "output_text"} and not isinstance(part.get("text"), str):
         yield Problem("responses.part", where, "a text part without text", "give it text")
     elif kind == "input_image" and not (part.get("image_url") or part.get("file_id")):
@@ -181,7 +165,7 @@ class _Calls:
         self.answered: set[str] = set()
 
     def take(self, item: dict[str, Any], kind: str, where: str) -> Iterator[Problem]:
-        """One more item."""
+        """Follow one more item."""
         if kind in CALLS:
             yield from self._call(item, kind, where)
         elif kind in OUTPUTS:
@@ -210,19 +194,11 @@ class _Calls:
             return
         if id not in self.kinds:
             if not self.known:
-                yield Problem(
-                    "responses.output-follows-call",
-                    where,
-                    f"an output for {id!r}, which nothing before it calls",
-                    "put it after its call, or leave it out",
-                )
+                what = f"an output for {id!r}, which nothing before it calls"
+                yield Problem("responses.output-follows-call", where, what, "put it after its call, or leave it out")
         elif self.kinds[id] != call:
-            yield Problem(
-                "responses.output-fits-call",
-                where,
-                f"an answer to a {call} for {id!r}, which is a {self.kinds[id]}",
-                f"make it a {self.kinds[id]}_output",
-            )
+            what = f"an answer to a {call} for {id!r}, which is a {self.kinds[id]}"
+            yield Problem("responses.output-fits-call", where, what, f"make it a {self.kinds[id]}_output")
         elif id in self.answered:
             yield Problem("responses.one-output", where, f"a second output for call {id!r}", "keep one")
         self.answered.add(id)

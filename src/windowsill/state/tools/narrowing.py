@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.messages import Tool
-from windowsill.providers.request_fields import with_schema
+from windowsill.providers import with_schema
 from windowsill.state.layers import Environment, known_environments, listed
 from windowsill.state.tools.arguments import (
     DEEPEST,

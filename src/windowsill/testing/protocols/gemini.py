@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import msgspec
 
 from windowsill.messages import Block
-from windowsill.providers.gemini import PLACEHOLDER, SKIP
-from windowsill.providers.gemini.tools import camel
+from windowsill.providers.gemini import PLACEHOLDER, SKIP, camel
 from windowsill.testing.protocols.base import Dialect, Proof, RefusedError, Route, Task, Told, data, pieces
 from windowsill.testing.provider_rules import Managed, Place, Verdict
 

@@ -1,0 +1,371 @@
+"""Reads and renders Gemini's `generateContent`: what did not change goes out as it came, the rest is built anew."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from windowsill.errors import FormatError
+from windowsill.history.repair import rules as notes
+from windowsill.history.repair.mend import is_blank, is_media, numbered_name
+from windowsill.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Reasoning,
+    Reply,
+    Request,
+    Text,
+    Tool,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from windowsill.models import Demands
+from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web, safe_name
+from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tools
+from windowsill.providers.gemini.tools import join_tools
+from windowsill.providers.wire import (
+    NULL,
+    Fields,
+    decode,
+    encode,
+    fields_decoder,
+    items_decoder,
+    join_body,
+    text_decoder,
+)
+
+NAME = SPEC.name
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+"""The pictures Gemini looks at."""
+
+FILE_TYPES = ("application/pdf", "text/", "audio/", "video/")
+"""How the media types of the files begin that Gemini reads."""
+
+SUFFIXES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+}
+"""What an address tells of a file whose type nobody stated; Gemini asks for the type."""
+
+_count = msgspec.json.Decoder(int)
+
+
+class Gemini(Format):
+    """The format of `POST /v1beta/models/{model}:generateContent`.
+
+    `signature` is put on the first call of a content that Gemini did not sign, because another provider's model made
+    it: Gemini 3 refuses such calls in the current turn without one. Pass `PLACEHOLDER` for these models; older ones
+    need none.
+    """
+
+    spec = SPEC
+
+    def __init__(self, *, signature: str | None = None) -> None:
+        self.signature = signature
+
+    def with_demands(self, demands: Demands) -> Gemini:
+        """Return the format that signs foreign calls, for a model that demands it."""
+        return _SIGNED if demands.signed_calls else self
+
+    def detects(self, value: Any) -> bool:
+        """Tell whether a decoded body, list, content or reply is clearly Gemini's."""
+        if isinstance(value, list):
+            return any(isinstance(each, dict) and _is_content(each) for each in value)
+        if not isinstance(value, dict):
+            return False
+        fields = camel(value)
+        if "contents" in fields:
+            return "messages" not in fields
+        return isinstance(fields.get("candidates"), list) or "usageMetadata" in fields or _is_content(fields)
+
+    def read_message(self, raw: bytes, where: str) -> Message:
+        """Read one content; text alone is the user's."""
+        return read.read_content(raw, where)
+
+    def read_body(self, body: bytes) -> Request:
+        """Read a request body or a list of contents. `model` may be in it, but stands in the address of a request."""
+        request = super().read_body(body)
+        model = None if request.model is None else request.model.removeprefix("models/")
+        return msgspec.structs.replace(request, messages=read.link(request.messages), model=model)
+
+    def read_conversation(self, raw: bytes, where: str) -> tuple[Message, ...]:
+        """Read `contents` as the SDK takes it: a list, one content, or text."""
+        return super().read_conversation(raw, where) if raw[:1] == b"[" else (self.read_message(raw, where),)
+
+    def take_field(self, fields: Fields, name: str) -> Raw | None:
+        """Take a field out of a body, under either spelling."""
+        return super().take_field(fields, next((key for key in fields if name in camel({key: key})), name))
+
+    def read_tools(self, fields: Fields) -> tuple[Tool, ...]:
+        """Read the tools of a body. How they stood in their entries stays among the other fields, to go out again."""
+        if fields.get("tools", NULL) == NULL:
+            fields.pop("tools", None)
+            return ()
+        return tools.read_tools(fields["tools"], "tools")
+
+    def read_system_value(self, raw: bytes) -> Message:
+        """Read a system prompt: text, parts, or a content."""
+        return read.read_system(raw)
+
+    def read_tool(self, raw: bytes, where: str) -> Tool:
+        """Read a function declaration, or an entry of `tools`."""
+        return tools.read_tool(raw, where)
+
+    def read_reply(self, body: bytes) -> Reply:
+        """Read a response: its first candidate. One that was cut short may hold no parts at all."""
+        fields = camel(decode(fields_decoder, body))
+        candidates = decode(items_decoder, fields["candidates"], "candidates") if "candidates" in fields else []
+        if not candidates:
+            remedy = "check promptFeedback for why it was blocked before adding it"
+            raise FormatError("a response without a candidate", where="candidates", remedy=remedy)
+        candidate = camel(decode(fields_decoder, candidates[0], "candidates[0]"))
+        usage, model, reason = fields.get("usageMetadata"), fields.get("modelVersion"), candidate.get("finishReason")
+        return Reply(
+            message=self.read_message(read.spoken_content(candidate.get("content")), "candidates[0].content"),
+            usage=None if usage is None else self.read_usage(bytes(usage)),
+            model=None if model is None else decode(text_decoder, model, "modelVersion"),
+            stop_reason=None if reason is None else decode(text_decoder, reason, "candidates[0].finishReason"),
+        )
+
+    def read_usage(self, raw: bytes) -> Usage:
+        """Read the usage of a call."""
+        fields = camel(decode(fields_decoder, raw, "usageMetadata"))
+
+        def count(key: str) -> int:
+            return decode(_count, fields[key], f"usageMetadata.{key}") if key in fields else 0
+
+        cached = count("cachedContentTokenCount")
+        return Usage(
+            input=max(count("promptTokenCount") - cached, 0) + count("toolUsePromptTokenCount"),
+            output=count("candidatesTokenCount") + count("thoughtsTokenCount"),
+            cache_read=cached,
+        )
+
+    def link_messages(self, turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Tie later messages to the turn they belong to, where ids are missing."""
+        return read.link((*turn, *messages))[len(turn) :]
+
+    def split_tool(self, tool: Tool, where: str) -> tuple[Tool, ...]:
+        """Return the declarations of an entry, each as a tool, and after them what else the entry holds."""
+        return tools.split_tool(tool, where)
+
+    def is_portable(self, tool: Tool) -> bool:
+        """Tell whether others can take a tool over: what only Google runs, such as its search, is for Gemini alone."""
+        return tool.raw is None or tools.is_declaration(tool.raw)
+
+    def tool_layout(self, definitions: Sequence[bytes]) -> Raw | None:
+        """Return the entries as one value, where that says more than the tools in them."""
+        return tools.layout_of(definitions)
+
+    def render_message(self, message: Message) -> list[bytes]:
+        """Render a content as Gemini takes it."""
+        native = message.format == NAME
+        if message.role == "system":
+            text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
+            return [encode({"role": "user", "parts": [{"text": text}]})]
+        first = next(iter(message.calls), None) if self.signature is not None else None
+        unsigned = first if first is not None and first.signature is None else None
+        if native and message.raw is not None and not message.edited and unsigned is None:
+            return [message.raw]
+        parts: list[bytes] = []
+        attached: list[bytes] = []
+        for block in message.blocks:
+            if native and block.raw is not None:
+                parts.append(self._signed(block.raw) if block is unsigned else block.raw)
+            elif isinstance(block, ToolUse):
+                proof = block.signature if native and block.signature else self.signature if block is first else None
+                parts.append(_render_call(block, proof, native=native))
+            elif isinstance(block, ToolResult):
+                parts.append(_render_response(block, native=native))
+                attached += _attached(block, native=native)
+            else:
+                parts += _render_parts(block, native=native)
+        content = Raw(b"[" + b",".join([*parts, *attached] or [_text(notes.EMPTY)]) + b"]")
+        role = "model" if message.role == "assistant" else "user"
+        around = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
+        return [encode({**around, "role": role, "parts": content})]
+
+    def _signed(self, part: bytes) -> bytes:
+        """Sign a call of a model that signs nothing, for one that takes no call without a signature."""
+        fields = decode(fields_decoder, part)
+        return encode({**fields, "thoughtSignature": self.signature})
+
+    def render_system(self, systems: Sequence[Message]) -> bytes | None:
+        """Render the value of `systemInstruction`."""
+        if len(systems) == 1 and systems[0].format == NAME and not systems[0].edited and systems[0].raw is not None:
+            return systems[0].raw
+        parts: list[bytes] = []
+        for message in systems:
+            for block in message.blocks:
+                if message.format == NAME and block.raw is not None:
+                    parts.append(block.raw)
+                elif not (isinstance(block, Text) and is_blank(block.text)):
+                    parts.append(_text(in_words(block)))
+        return b'{"parts":[' + b",".join(parts) + b"]}" if parts else None
+
+    def render_reply(self, message: Message, *, model: str, usage: Usage | None = None, whole: bool = True) -> bytes:
+        """Render a response that holds this message."""
+        (chunk,) = self.render_message(message)
+        finish = {"finishReason": SPEC.stops.done} if whole else {}
+        id = hashlib.blake2b(chunk, digest_size=8).hexdigest()
+        candidates = [{"content": Raw(chunk), "index": 0, **finish}]
+        used = {} if usage is None else {"usageMetadata": self.render_usage(usage)}
+        return encode({"candidates": candidates, "modelVersion": model, "responseId": id, **used})
+
+    def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
+        """Return a usage in Google's words, which leave out what is not there."""
+        counts = {
+            "promptTokenCount": usage.prompt,
+            "cachedContentTokenCount": usage.cache_read,
+            "candidatesTokenCount": usage.output - reasoning,
+            "thoughtsTokenCount": reasoning,
+            "totalTokenCount": usage.total,
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def render_tool_choice(self, choice: ToolChoice) -> dict[str, Any]:
+        """Return the field `toolConfig`."""
+        config: dict[str, Any] = {"mode": {"auto": "AUTO", "none": "NONE"}.get(choice.mode, "ANY")}
+        if choice.mode == "one":
+            config["allowedFunctionNames"] = [self.tool_name(choice.name)]
+        return {"toolConfig": {"functionCallingConfig": config}}
+
+    def tool_name(self, name: str) -> str:
+        """Return the name of a tool as Gemini takes it: without a digit or a dash in front."""
+        return _own_name(name)
+
+    def with_schema(self, raw: bytes, schema: dict[str, Any]) -> bytes:
+        """Return a declaration with another schema; both fields for it are too many."""
+        fields = {key: each for key, each in decode(fields_decoder, raw).items() if key not in tools.OTHER_SCHEMAS}
+        return encode({**fields, SPEC.tool_schema_field: schema})
+
+    def render_body(
+        self,
+        *,
+        messages: Sequence[bytes],
+        system: bytes | None,
+        tools: Sequence[bytes],
+        model: str | None,
+        rest: Mapping[str, Raw],
+    ) -> bytes:
+        """Render a request body. It does not name the model, which stands in the address."""
+        del model
+        names = {"max_tokens": SPEC.limit_field(), "temperature": "temperature", "top_p": SPEC.sampling_field("top_p")}
+        fields: dict[str, bytes | Raw] = {key: value for key, value in rest.items() if key not in {*names, "stream"}}
+        if settings := {name: rest[key] for key, name in names.items() if key in rest}:
+            spelled = next((key for key in rest if SPEC.config_field in camel({key: key})), SPEC.config_field)
+            config = decode(fields_decoder, rest.get(spelled, Raw(b"{}")), spelled)
+            fields[spelled] = encode({**settings, **config})
+        declared = join_tools(tools, rest.get("tools"))
+        if declared is not None:
+            fields["tools"] = declared
+        else:
+            fields.pop("tools", None)
+        if system is not None:
+            fields[SPEC.system_field] = system
+        return join_body(fields, messages, SPEC.messages_field.encode())
+
+    def validate(self, body: Any) -> list[Problem]:
+        """Return what Gemini would refuse; field names count under either spelling."""
+        return super().validate(camel(body) if isinstance(body, dict) else body)
+
+    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong beside the contents."""
+        return rules.check_body(body)
+
+    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong in the contents."""
+        return rules.check_contents(messages, where, model=body.get("model"))
+
+
+_SIGNED = Gemini(signature=PLACEHOLDER)
+
+
+def _is_content(value: dict[str, Any]) -> bool:
+    """Tell whether it has parts as Gemini writes them: known by what they hold, where others have a `type`."""
+    parts = value.get("parts")
+    if not isinstance(parts, list) or value.get("role", "user") not in ROLES:
+        return False
+    return all(isinstance(part, dict) and "type" not in part for part in parts)
+
+
+def _own_name(name: str) -> str:
+    safe = safe_name(name)
+    return safe if safe[0].isalpha() or safe[0] == "_" else f"_{safe}"
+
+
+def _render_parts(block: Block, *, native: bool) -> Iterator[bytes]:
+    match block:
+        case Reasoning():
+            if native:
+                proof = {} if block.signature is None else {"thoughtSignature": block.signature}
+                yield encode({"text": block.text, "thought": True, **proof})
+        case Text():
+            if not is_blank(block.text):
+                yield _text(block.text)
+        case Image() | Document() if (media := _media(block)) is not None:
+            yield encode(media)
+        case _:
+            yield _text(in_words(block))
+
+
+def _text(text: str) -> bytes:
+    return encode({"text": text})
+
+
+def _render_call(block: ToolUse, signature: str | None, *, native: bool) -> bytes:
+    name = block.name if native else _own_name(block.name)
+    call = {**_id(block.id), "name": name, "args": arguments_object(block)}
+    return encode({"functionCall": call, **({} if signature is None else {"thoughtSignature": signature})})
+
+
+def _id(id: str) -> dict[str, str]:
+    """Return the id of a call or a response, unless it was made here because there was none."""
+    return {"id": id} if id and numbered_name(id) is None else {}
+
+
+def _render_response(block: ToolResult, *, native: bool) -> bytes:
+    inside = [each for each in block.content if native and each.raw is not None]
+    text = all_in_words(each for each in block.content if each not in inside and not is_media(each))
+    name = block.name or numbered_name(block.tool_use_id) or block.tool_use_id
+    response: dict[str, Any] = {
+        **_id(block.tool_use_id),
+        "name": name if native else _own_name(name),
+        "response": {"error" if block.is_error else "output": text},
+    }
+    if inside:
+        response["parts"] = [Raw(each.raw or b"") for each in inside]
+    return encode({"functionResponse": response})
+
+
+def _attached(block: ToolResult, *, native: bool) -> Iterator[bytes]:
+    """Render what a tool returned beside text, to stand after the responses: only newer models take it inside."""
+    media = [each for each in block.content if is_media(each) and not (native and each.raw is not None)]
+    if media:
+        yield _text(notes.hoisted(block.tool_use_id))
+    for each in media:
+        yield from _render_parts(each, native=native)
+
+
+def _media(block: Image | Document) -> dict[str, Any] | None:
+    """Return a picture or a file as Gemini takes it; `None` when it does not."""
+    types = IMAGE_TYPES if isinstance(block, Image) else FILE_TYPES
+    if block.data is not None and block.media_type is not None and block.media_type.startswith(types):
+        return {"inlineData": {"mimeType": block.media_type, "data": block.data}}
+    if block.url is None or not is_web(block.url):
+        return None
+    known = block.media_type or SUFFIXES.get(block.url.partition("?")[0].rpartition(".")[2].lower())
+    return {"fileData": {**({"mimeType": known} if known else {}), "fileUri": block.url}}
