@@ -68,10 +68,10 @@ def send(session, messages, answer=None, *, to=CHAT, resends=None, **fields):
 
 
 def listen(exchange, *chunks):
-    recorder = exchange.recorder()
+    exchange.begin_stream()
     for chunk in chunks:
-        recorder.feed(chunk)
-    recorder.close()
+        exchange.feed(chunk)
+    exchange.close()
 
 
 def words(sent):
@@ -234,10 +234,10 @@ def test_a_stream_that_is_closed_twice_is_recorded_once():
     session = small()
     exchange = Exchange(session, CHAT, json.dumps({"model": "gpt-5", "messages": [user("hi")]}).encode())
     exchange.request()
-    recorder = exchange.recorder()
-    recorder.feed(events(piece("ok"), piece(None, 0, "stop"), b"[DONE]"))
-    recorder.close()
-    recorder.close()
+    exchange.begin_stream()
+    exchange.feed(events(piece("ok"), piece(None, 0, "stop"), b"[DONE]"))
+    exchange.close()
+    exchange.close()
     assert written(session) == 2
 
 

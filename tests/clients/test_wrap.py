@@ -436,7 +436,7 @@ def test_a_request_that_cannot_be_recorded_goes_through_if_it_is_whole(monkeypat
 
         messages = [Chat().user("hi"), {"role": "assistant", "content": "hello"}, Chat().user("go on")]
         client.chat.completions.create(model="gpt-5", messages=messages)
-        monkeypatch.setattr(session, "resume", full)
+        monkeypatch.setattr(session.client_history, "resume", full)
         client.chat.completions.create(model="gpt-5", messages=messages)
         with pytest.raises(StoreError, match="the disk is full"):
             client.chat.completions.create(model="gpt-5", messages=[Chat().user("and?")])

@@ -1,4 +1,4 @@
-"""Which calls of a provider's API are model calls, told from their address."""
+"""Tells from its address which call of a provider's API is a model call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def route(path: str) -> Route | None:
     path = path.partition("?")[0].rstrip("/")
     for pattern, format in _ROUTES:
         if found := pattern.search(path):
-            said = found.groupdict()
-            model = said.get("model")
-            return Route(format, model and model.partition("@")[0], said.get("stream") is not None)
+            groups = found.groupdict()
+            model = groups.get("model")
+            return Route(format, model and model.partition("@")[0], groups.get("stream") is not None)
     return None

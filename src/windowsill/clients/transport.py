@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any, ClassVar
@@ -16,23 +15,30 @@ from typing import Any, ClassVar
 from anyio import to_thread
 
 from windowsill import providers
-from windowsill.clients.exchange import Exchange, Recorder
+from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route, route
 from windowsill.errors import InputError, WindowsillError
 from windowsill.session import Session
 
+LIBRARIES = ("httpx2", "httpx")
+
 LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
 """Headers of a request that are no longer true when its body is another."""
 
-SIGNATURE = "AWS4-HMAC"
-"""How a signature over the body begins, in the header of those who sign it."""
+PACKED = "content-encoding"
 
-UNPACKED = LENGTHS | {b"content-encoding"}
+UNPACKED = LENGTHS | {PACKED.encode()}
 """Headers of an answer that are no longer true when it was unpacked on its way."""
+
+SIGNATURE = "AWS4-HMAC"
+"""The beginning of a signature over the body, in the header of those who sign it."""
 
 
 class WrappedClient:
-    """What the transports of one wrapped client share."""
+    """The session behind one wrapped client, and the form in which our errors reach its caller.
+
+    `owner` is kept alive: some clients close their connections when they are collected.
+    """
 
     def __init__(
         self,
@@ -46,23 +52,24 @@ class WrappedClient:
         self._named = isinstance(session, str)
         self._resends = resends
         self._error = error
+        self._owner = owner
         self._lock = Lock()
-        self.owner = owner
-        """Kept alive as long as the door: some clients close their connections when they are collected."""
 
-    def route(self, request: Any) -> Route | None:
-        """The model call that a request is, if it is one to take over."""
-        return route(request.url.path) if request.method == "POST" else None
-
-    def exchange(self, request: Any, found: Route, body: bytes) -> Exchange:
-        """Begin a call."""
-        with self._let_through():
+    def begin(self, request: Any, found: Route, body: bytes) -> tuple[Exchange, bytes]:
+        """Begin a call: return it with the body to send."""
+        try:
             if request.headers.get("authorization", "").startswith(SIGNATURE):
                 raise InputError(
                     "the request is signed, so its body cannot be another one",
                     remedy="use `session.compose` and `session.add` around the calls of this client",
                 )
-            return Exchange(self._opened(found, body), found, body, resends=self._resends)
+            exchange = Exchange(self._open_session(found, body), found, body, resends=self._resends)
+            return exchange, exchange.request()
+        except WindowsillError as error:
+            if self._error is None:
+                raise
+            # The client must not take our error for a failed connection: it would try again.
+            raise _as_one_of(error, self._error) from error
 
     def close(self) -> None:
         """Close the session, if it was opened here."""
@@ -70,31 +77,16 @@ class WrappedClient:
             if self._named and isinstance(self._session, Session):
                 self._session.close()
 
-    def composed(self, exchange: Exchange) -> bytes:
-        """The body to send."""
-        with self._let_through():
-            return exchange.request()
-
-    def _opened(self, found: Route, body: bytes) -> Session:
-        """The session; one that was only named is opened with the model of the first call."""
+    def _open_session(self, found: Route, body: bytes) -> Session:
+        """Return the session; one that was only named is opened with the model of the first call."""
         with self._lock:
             if isinstance(self._session, str):
                 self._session = Session.open(self._session, model=found.model or providers.model_of(body) or None)
             return self._session
 
-    @contextmanager
-    def _let_through(self) -> Iterator[None]:
-        """Give our errors a form that the client does not take for a failed connection: it would try again."""
-        try:
-            yield
-        except WindowsillError as error:
-            if self._error is None:
-                raise
-            raise _as_one_of(error, self._error) from error
-
 
 def _as_one_of(error: WindowsillError, theirs: type[Exception]) -> WindowsillError:
-    """The same error, which is also one of the client's own."""
+    """Return the same error, which is also one of the client's own."""
     ours = type(error)
     kind = type(ours.__name__, (ours, theirs), {"__module__": ours.__module__, "__doc__": ours.__doc__})
     twin: WindowsillError = kind.__new__(kind, *error.args)
@@ -102,45 +94,24 @@ def _as_one_of(error: WindowsillError, theirs: type[Exception]) -> WindowsillErr
     return twin
 
 
-def with_body(library: Any, request: Any, body: bytes, more: Mapping[str, str]) -> Any:
-    """A request with another body, and more headers; what the client itself says in one of them stays in it."""
-    joined = {name: ",".join([*request.headers.get_list(name), value]) for name, value in more.items()}
-    replaced = LENGTHS | {name.lower().encode() for name in joined}
-    headers = [(name, value) for name, value in request.headers.raw if name.lower() not in replaced]
-    headers += [(name.encode(), value.encode()) for name, value in joined.items()]
-    return library.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
-
-
-def unpacked(library: Any, response: Any, **content: Any) -> Any:
-    """An answer with its bytes as they are after decompression."""
-    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in UNPACKED]
-    return library.Response(response.status_code, headers=headers, extensions=response.extensions, **content)
-
-
-LIBRARIES = ("httpx2", "httpx")
-
-PACKED = "content-encoding"
-
-
-def through(client: Any, door: WrappedClient) -> Any:
-    """An HTTP client that sends through `client`, with the model calls taken over.
+def wrap_http(client: Any, wrapped: WrappedClient) -> Any:
+    """Return an HTTP client that sends through `client`, with the model calls taken over.
 
     It builds requests as `client` does, with its headers, parameters and cookies, and closes it when it is closed.
     """
     library = _library(client)
     before = getattr(client, "_transport", None)
-    if isinstance(before, _Sending):
+    if isinstance(before, _BaseTransport):
         # It was wrapped before: the call goes through one session only, the last one stated.
         client = before.inner
-    later = isinstance(client, library.AsyncClient)
-    made = (
-        _for(library, _AsyncTransport, "AsyncBaseTransport", _AsyncPassing, "AsyncByteStream")
-        if later
-        else _for(library, _Transport, "BaseTransport", _Passing, "SyncByteStream")
-    )
-    kind = library.AsyncClient if later else library.Client
+    if isinstance(client, library.AsyncClient):
+        kind = library.AsyncClient
+        transport = _transport(library, _AsyncTransport, "AsyncBaseTransport", _AsyncStream, "AsyncByteStream")
+    else:
+        kind = library.Client
+        transport = _transport(library, _Transport, "BaseTransport", _Stream, "SyncByteStream")
     return kind(
-        transport=made(client, door),
+        transport=transport(client, wrapped),
         timeout=client.timeout,
         headers=client.headers,
         params=client.params,
@@ -160,37 +131,35 @@ def _library(client: Any) -> Any:
 
 
 @cache
-def _for(library: Any, transport: type, base: str, passing: type, stream: str) -> Any:
-    """A transport as this library wants it."""
-    made = type(passing.__name__, (passing, getattr(library, stream)), {})
-    return type(transport.__name__, (transport, getattr(library, base)), {"library": library, "passing": made})
+def _transport(library: Any, transport: type, base: str, stream: type, stream_base: str) -> Any:
+    """Make a transport class as this library wants it."""
+    own_stream = type(stream.__name__, (stream, getattr(library, stream_base)), {})
+    return type(transport.__name__, (transport, getattr(library, base)), {"library": library, "stream": own_stream})
 
 
-class _Listening:
-    """The bytes of an answer, listened to as they pass."""
+class _BaseStream:
+    """The bytes of an answer, which an exchange listens to as they pass."""
 
-    def __init__(self, response: Any, recorder: Recorder | None) -> None:
+    def __init__(self, response: Any, exchange: Exchange | None) -> None:
         self._response = response
-        self._recorder = recorder
+        self._exchange = exchange
 
-    def _hear(self, chunk: bytes) -> bytes:
-        if self._recorder is not None:
-            self._recorder.feed(chunk)
+    def _feed(self, chunk: bytes) -> bytes:
+        if self._exchange is not None:
+            self._exchange.feed(chunk)
         return chunk
 
     def _end(self) -> None:
-        if self._recorder is not None:
-            self._recorder.close()
+        if self._exchange is not None:
+            self._exchange.close()
 
 
-class _Passing(_Listening):
+class _Stream(_BaseStream):
     def __iter__(self) -> Iterator[bytes]:
         response = self._response
         # What is not packed is taken as it comes: the library's own way through it costs more than all we do.
-        chunks = response.iter_bytes() if PACKED in response.headers else response.stream
-        hear = self._hear
-        for chunk in chunks:
-            yield hear(chunk)
+        for chunk in response.iter_bytes() if PACKED in response.headers else response.stream:
+            yield self._feed(chunk)
         self._end()
         response.close()
 
@@ -199,13 +168,11 @@ class _Passing(_Listening):
         self._response.close()
 
 
-class _AsyncPassing(_Listening):
+class _AsyncStream(_BaseStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         response = self._response
-        chunks = response.aiter_bytes() if PACKED in response.headers else response.stream
-        hear = self._hear
-        async for chunk in chunks:
-            yield hear(chunk)
+        async for chunk in response.aiter_bytes() if PACKED in response.headers else response.stream:
+            yield self._feed(chunk)
         await to_thread.run_sync(self._end)
         await response.aclose()
 
@@ -215,61 +182,78 @@ class _AsyncPassing(_Listening):
         await self._response.aclose()
 
 
-class _Sending:
-    """What both kinds of transport hold."""
-
+class _BaseTransport:
     library: ClassVar[Any]
-    passing: ClassVar[Any]
+    stream: ClassVar[Any]
 
-    def __init__(self, inner: Any, door: WrappedClient) -> None:
+    def __init__(self, inner: Any, wrapped: WrappedClient) -> None:
         self.inner = inner
-        self._door = door
+        self._wrapped = wrapped
 
-    def _passed(self, response: Any, recorder: Recorder | None = None) -> Any:
-        return unpacked(self.library, response, stream=self.passing(response, recorder))
+    def _route(self, request: Any) -> Route | None:
+        return route(request.url.path) if request.method == "POST" else None
+
+    def _with_body(self, request: Any, body: bytes, more: Mapping[str, str]) -> Any:
+        """Return a request with another body, and more headers, to which what the client says in them is added."""
+        joined = {name: ",".join([*request.headers.get_list(name), value]) for name, value in more.items()}
+        replaced = LENGTHS | {name.lower().encode() for name in joined}
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() not in replaced]
+        headers += [(name.encode(), value.encode()) for name, value in joined.items()]
+        make = self.library.Request
+        return make(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+
+    def _unpacked(self, response: Any, **content: Any) -> Any:
+        """Return an answer with its bytes as they are after decompression."""
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in UNPACKED]
+        return self.library.Response(response.status_code, headers=headers, extensions=response.extensions, **content)
+
+    def _streamed(self, response: Any, exchange: Exchange | None = None) -> Any:
+        return self._unpacked(response, stream=self.stream(response, exchange))
 
 
-class _Transport(_Sending):
+class _Transport(_BaseTransport):
     def handle_request(self, request: Any) -> Any:
-        found = self._door.route(request)
+        found = self._route(request)
         if found is None:
-            return self._passed(self.inner.send(request, stream=True))
-        exchange = self._door.exchange(request, found, request.read())
-        body: bytes | None = self._door.composed(exchange)
+            return self._streamed(self.inner.send(request, stream=True))
+        exchange, composed = self._wrapped.begin(request, found, request.read())
+        body: bytes | None = composed
         with exchange.call(request.url.host, request.url.port):
             while body is not None:
-                response = self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+                response = self.inner.send(self._with_body(request, body, exchange.headers), stream=True)
                 if exchange.streams(response.status_code, response.headers.get("content-type", "")):
-                    return self._passed(response, exchange.recorder())
+                    exchange.begin_stream()
+                    return self._streamed(response, exchange)
                 answer = response.read()
                 body = exchange.retry(response.status_code, answer)
             exchange.answer(response.status_code, answer)
-        return unpacked(self.library, response, content=answer)
+        return self._unpacked(response, content=answer)
 
     def close(self) -> None:
-        self._door.close()
+        self._wrapped.close()
         self.inner.close()
 
 
-class _AsyncTransport(_Sending):
-    """What touches the disk is done in a thread, so that no other task waits for it."""
+class _AsyncTransport(_BaseTransport):
+    """Does what touches the disk in a thread, so that no other task waits for it."""
 
     async def handle_async_request(self, request: Any) -> Any:
-        found = self._door.route(request)
+        found = self._route(request)
         if found is None:
-            return self._passed(await self.inner.send(request, stream=True))
-        exchange = self._door.exchange(request, found, await request.aread())
-        body: bytes | None = await to_thread.run_sync(self._door.composed, exchange)
+            return self._streamed(await self.inner.send(request, stream=True))
+        exchange, composed = await to_thread.run_sync(self._wrapped.begin, request, found, await request.aread())
+        body: bytes | None = composed
         with exchange.call(request.url.host, request.url.port):
             while body is not None:
-                response = await self.inner.send(with_body(self.library, request, body, exchange.headers), stream=True)
+                response = await self.inner.send(self._with_body(request, body, exchange.headers), stream=True)
                 if exchange.streams(response.status_code, response.headers.get("content-type", "")):
-                    return self._passed(response, exchange.recorder())
+                    exchange.begin_stream()
+                    return self._streamed(response, exchange)
                 answer = await response.aread()
                 body = await to_thread.run_sync(exchange.retry, response.status_code, answer)
             await to_thread.run_sync(exchange.answer, response.status_code, answer)
-        return unpacked(self.library, response, content=answer)
+        return self._unpacked(response, content=answer)
 
     async def aclose(self) -> None:
-        self._door.close()
+        self._wrapped.close()
         await self.inner.aclose()
