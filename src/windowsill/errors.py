@@ -17,6 +17,7 @@ WindowsillError
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -54,6 +55,23 @@ class SettingError(InputError):
         self.value = value
         self.allowed = allowed
         super().__init__(f"setting {setting!r} is {value!r}", remedy=f"give {allowed}")
+
+    @classmethod
+    def unknown(cls, name: str, value: object, known: Iterable[str], *, table: str = "") -> SettingError:
+        """Return the error for a name that does not exist, with the nearest known one first."""
+        import difflib  # noqa: PLC0415 - only needed for this error
+
+        names = list(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        guess = f"{near[0]} (if that was meant), or " if near else ""
+        return cls(f"{table}.{name}" if table else name, value, f"{guess}one of: {', '.join(names)}")
+
+    def at(self, place: str, key: str | None = None) -> SettingError:
+        """Return the same error with the place where the value was stated, and its key as it is written there."""
+        found = SettingError(key or self.setting, self.value, self.allowed)
+        found.what = f"{place}: {found.what}"
+        found.about["place"] = place
+        return found
 
 
 class NotFoundError(InputError, KeyError):

@@ -82,7 +82,7 @@ def test_fit_takes_its_settings_from_the_environment(here, monkeypatch):
     monkeypatch.setenv("WINDOWSILL_BUGDET", "1")
     done, report = fitted(here)
     assert report["limit"] == 2_500
-    assert "WINDOWSILL_BUGDET is no setting" in done.err
+    assert "WINDOWSILL_BUGDET is not a setting" in done.err
 
 
 def test_a_model_of_the_file_has_its_window(here):

@@ -50,7 +50,7 @@ def test_variables_for_other_things_are_no_settings():
     """One that nobody knows is told, not refused: a newer version may know it."""
     values, notes = from_environment({"WINDOWSILL_HOME": "/x", "WINDOWSILL_DEBUG": "1", "WINDOWSILL_HIHG": "1"})
     assert values == {}
-    assert notes == ["the environment variable WINDOWSILL_HIHG is no setting and was passed over"]
+    assert notes == ["the environment variable WINDOWSILL_HIHG is not a setting and was passed over"]
 
 
 def test_an_empty_variable_states_nothing():

@@ -181,7 +181,7 @@ def test_a_file_without_end_is_not_read_to_its_end(tmp_path):
         load(folder=tmp_path, environ={}, file="/dev/zero")
 
 
-@pytest.mark.parametrize(("file", "why"), [("a\0b", "is no path"), ("/", "cannot be read: is a directory")])
+@pytest.mark.parametrize(("file", "why"), [("a\0b", "is not a path"), ("/", "cannot be read: is a directory")])
 def test_what_is_no_file_is_told(file, why, tmp_path):
     """With an error of ours."""
     with pytest.raises(InputError, match=why):

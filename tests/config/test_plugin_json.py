@@ -5,13 +5,14 @@ import json
 import pytest
 
 from windowsill import InputError, SettingError
-from windowsill.config.load import Found, find_plugin, from_plugin
+from windowsill.config.load import find_plugin
+from windowsill.config.plugin_json import from_plugin
 
 pytestmark = pytest.mark.unit
 
 
 def stated(**context):
-    return from_plugin(Found("plugin.json", {"contextStrategy": {"type": "plugin", **context}}))
+    return from_plugin("plugin.json", {"contextStrategy": {"type": "plugin", **context}})
 
 
 def test_the_example_of_the_specification_is_read():
@@ -80,7 +81,7 @@ def test_what_is_wrong_is_told_with_file_key_and_range(context, key, allowed):
 def test_a_context_strategy_must_be_an_object():
     """Not a name."""
     with pytest.raises(SettingError, match="'contextStrategy' is 'x'; give an object"):
-        from_plugin(Found("plugin.json", {"contextStrategy": "x"}))
+        from_plugin("plugin.json", {"contextStrategy": "x"})
 
 
 def test_a_plugin_json_of_somebody_else_is_passed_over(tmp_path):
@@ -91,7 +92,7 @@ def test_a_plugin_json_of_somebody_else_is_passed_over(tmp_path):
     (tmp_path / "plugin.json").write_text(json.dumps({"contextStrategy": {"pluginId": "x"}}))
     found = find_plugin(below)
     assert found is not None
-    assert found.place == str(tmp_path / "plugin.json")
+    assert found[0] == str(tmp_path / "plugin.json")
 
 
 @pytest.mark.parametrize("text", ['{"contextStrategy": ', '["contextStrategy"]', '{"contextStrategy":' * 20_000])

@@ -3,7 +3,7 @@
 import pytest
 
 from windowsill import Session, SettingError
-from windowsill.config import PRESETS, Preset, Settings, changed
+from windowsill.config import PRESETS, Preset, Settings, with_changes
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 def test_the_three_presets_have_the_specified_numbers(name, tokens, high, low):
     """Tokens, where it is reduced, and how far."""
     assert PRESETS[name] == Preset(tokens, high, low)
-    settings = changed(Settings(), {"preset": name})
+    settings = with_changes(Settings(), {"preset": name})
     assert (settings.budget, settings.high, settings.low) == (tokens, high, low)
 
 
@@ -29,34 +29,34 @@ def test_a_preset_composes_without_a_model():
 
 def test_with_a_known_model_the_window_comes_from_the_model():
     """Only the marks are the preset's."""
-    settings = changed(Settings(), {"preset": "balanced", "model": "gpt-5"})
+    settings = with_changes(Settings(), {"preset": "balanced", "model": "gpt-5"})
     assert (settings.budget, settings.window, settings.high) == (None, None, 0.8)
 
 
 @pytest.mark.parametrize("stated", [{"window": 50_000}, {"budget": 5_000}])
 def test_a_stated_size_wins_over_the_preset(stated):
     """With an unknown model too."""
-    settings = changed(Settings(), {"preset": "balanced", "model": "nobody-knows-it", **stated})
+    settings = with_changes(Settings(), {"preset": "balanced", "model": "nobody-knows-it", **stated})
     assert {name: getattr(settings, name) for name in stated} == stated
     assert settings.budget in (None, 5_000)
 
 
 def test_a_stated_mark_wins_over_the_preset():
     """The other one is the preset's."""
-    settings = changed(Settings(), {"preset": "balanced", "low": 0.3})
+    settings = with_changes(Settings(), {"preset": "balanced", "low": 0.3})
     assert (settings.high, settings.low) == (0.8, 0.3)
 
 
 def test_the_assumed_budget_goes_when_a_known_model_comes():
     """And comes back in the size of another preset when none is known."""
-    before = changed(Settings(), {"preset": "balanced"})
-    assert changed(before, {"model": "gpt-5"}).budget is None
-    assert changed(before, {"model": "gpt-5", "budget": 8_000}).budget == 8_000
-    assert changed(before, {"preset": "aggressive"}).budget == 12_000
-    assert changed(before, {"overhead": 3}).budget == 8_000
+    before = with_changes(Settings(), {"preset": "balanced"})
+    assert with_changes(before, {"model": "gpt-5"}).budget is None
+    assert with_changes(before, {"model": "gpt-5", "budget": 8_000}).budget == 8_000
+    assert with_changes(before, {"preset": "aggressive"}).budget == 12_000
+    assert with_changes(before, {"overhead": 3}).budget == 8_000
 
 
 def test_an_unknown_preset_is_refused_with_those_there_are():
     """By name."""
     with pytest.raises(SettingError, match="'bold'; give one of: balanced, conservative, aggressive"):
-        changed(Settings(), {"preset": "bold"})
+        with_changes(Settings(), {"preset": "bold"})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.config.settings import Stage, read, with_tables, write
+from windowsill.config.settings import Stage, read_stages, with_tables, write_stages
 
 pytestmark = pytest.mark.unit
 
@@ -33,14 +33,14 @@ VALUES = st.one_of(
 )
 def test_a_line_is_read_as_stages_with_settings(text, stages):
     """Commas, pluses and equal signs inside of JSON values separate nothing."""
-    assert list(read(text)) == stages
+    assert list(read_stages(text)) == stages
 
 
 @given(st.lists(st.tuples(NAMES, st.dictionaries(KEYS, VALUES, max_size=3)), min_size=1, max_size=3))
 def test_what_is_written_is_read_again(stages):
     """Whatever texts, lists and tables the settings hold."""
     made = tuple(Stage(name, settings) for name, settings in stages)
-    assert read(write(made)) == made
+    assert read_stages(write_stages(made)) == made
 
 
 def test_tables_fill_in_what_the_line_does_not_state():

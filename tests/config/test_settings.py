@@ -3,7 +3,7 @@
 import pytest
 
 from windowsill import InputError, Session, SettingError, UnknownModelError
-from windowsill.config import Settings, changed
+from windowsill.config import Settings, with_changes
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.unit
 def test_a_setting_out_of_range_is_named_with_its_value(stated, setting):
     """Every bad value is a SettingError that says which one, never an error of Python's."""
     with pytest.raises(SettingError) as caught:
-        changed(Settings(), stated)
+        with_changes(Settings(), stated)
     assert caught.value.setting == setting
     assert repr(stated[setting]) in str(caught.value)
 
@@ -58,7 +58,7 @@ def test_a_setting_out_of_range_is_named_with_its_value(stated, setting):
 )
 def test_one_mark_in_tokens_and_one_as_a_share_fit_together(stated):
     """They are compared where the window is known, not before."""
-    settings = changed(Settings(), stated)
+    settings = with_changes(Settings(), stated)
     assert {name: getattr(settings, name) for name in stated} == stated
 
 
@@ -68,13 +68,13 @@ def test_one_mark_in_tokens_and_one_as_a_share_fit_together(stated):
 def test_where_the_size_is_known_they_are_compared(stated):
     """The low one is above the high one there."""
     with pytest.raises(SettingError, match="mark"):
-        changed(Settings(), stated)
+        with_changes(Settings(), stated)
 
 
 def test_what_is_not_stated_stays_as_it_was():
     """`None` means not stated."""
     before = Settings(model="gpt-5", budget=5_000)
-    assert changed(before, {"model": None, "budget": 6_000}) == Settings(model="gpt-5", budget=6_000)
+    assert with_changes(before, {"model": None, "budget": 6_000}) == Settings(model="gpt-5", budget=6_000)
 
 
 @pytest.mark.parametrize("size", [4_000, 0.5, 1.0, "50%", "4k", "4k,50%", (4_000, 0.5), (0.5, 4_000), ("4k", "50%")])

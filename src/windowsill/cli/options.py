@@ -64,14 +64,14 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
     """
     # Not for the help of a command, nor for one without settings.
     from windowsill import strategies  # noqa: PLC0415 - see above
-    from windowsill.config import load, tuned  # noqa: PLC0415 - see above
+    from windowsill.config import apply_profile, load  # noqa: PLC0415 - see above
     from windowsill.config.load import CODE  # noqa: PLC0415 - see above
     from windowsill.strategies.registry import with_place  # noqa: PLC0415 - see above
 
     loaded = load(typed)
     for note in loaded.notes:
         click.echo(f"windowsill: {printable_line(note)}", err=True)
-    settings = tuned(loaded.settings)
+    settings = apply_profile(loaded.settings)
     if loaded.origin("strategy") == CODE:
         _search_current_folder(settings.strategy)
     try:
@@ -99,9 +99,9 @@ def _search_current_folder(strategy: str) -> None:
     An installed script does not look where it was called from, and a strategy of one's own is usually tried out there.
     A settings file may come from somebody else together with the folder: what it names is not looked for here.
     """
-    from windowsill.config.settings import read  # noqa: PLC0415 - see above
+    from windowsill.config.settings import read_stages  # noqa: PLC0415 - see above
 
     here = str(Path.cwd())
-    dotted = any("." in stage.name or ":" in stage.name for stage in read(strategy))
+    dotted = any("." in stage.name or ":" in stage.name for stage in read_stages(strategy))
     if dotted and here not in sys.path:
         sys.path.insert(0, here)

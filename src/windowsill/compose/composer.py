@@ -28,7 +28,7 @@ from windowsill.compose.reduce import reductions
 from windowsill.compose.render import Rendered, Rendering
 from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
-from windowsill.config import Settings, tuned
+from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, touched
 from windowsill.history.head import Call
@@ -198,7 +198,9 @@ class Composer:
 
     def _context_for(self, model: str) -> ModelContext:
         try:
-            return ModelContext(tuned(msgspec.structs.replace(self._user_settings, model=model)), self.journal.store)
+            return ModelContext(
+                apply_profile(msgspec.structs.replace(self._user_settings, model=model)), self.journal.store
+            )
         except UnknownModelError:
             if self._user_settings.model is None:
                 raise

@@ -1,10 +1,16 @@
 """Settings: what a user states in code, in the environment and in files, and what follows from it."""
 
-from __future__ import annotations
-
 from windowsill.config.load import Loaded, load
 from windowsill.config.profiles import Profile, profile_for
-from windowsill.config.settings import PRESETS, Preset, Settings, StatedSettings, changed, read_settings, tuned
+from windowsill.config.settings import (
+    PRESETS,
+    Preset,
+    Settings,
+    StatedSettings,
+    apply_profile,
+    read_settings,
+    with_changes,
+)
 
 __all__ = [
     "PRESETS",
@@ -13,9 +19,9 @@ __all__ = [
     "Profile",
     "Settings",
     "StatedSettings",
-    "changed",
+    "apply_profile",
     "load",
     "profile_for",
     "read_settings",
-    "tuned",
+    "with_changes",
 ]

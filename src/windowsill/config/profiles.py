@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,25 +12,6 @@ from windowsill.budget import HIGH, Size
 from windowsill.errors import SettingError, UnknownModelError, log
 from windowsill.models import Model
 from windowsill.models.catalog import key, spellings
-
-
-def placed(error: SettingError, place: str, key: str | None = None) -> SettingError:
-    """The same error with the place where the value was stated in front, and its key as it is written there."""
-    found = SettingError(key or error.setting, error.value, error.allowed)
-    found.what = f"{place}: {found.what}"
-    found.about["place"] = place
-    return found
-
-
-def unknown(name: str, value: object, known: Iterable[str]) -> SettingError:
-    """An error for a name that is none, with the nearest one first."""
-    import difflib  # noqa: PLC0415  only needed for this error
-
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    guess = f"{near[0]} (if that was meant), or " if near else ""
-    return SettingError(name, value, f"{guess}one of: {', '.join(names)}")
-
 
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 5, 100
 INHERIT = -1
@@ -70,7 +51,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return round(self.high * (1 - self.goal), 4) if isinstance(self.high, float) else None
 
 
-class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProfileFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A profile as it is written down; what is left out comes from the one it inherits from."""
 
     threshold: int | float | None = None
@@ -83,11 +64,11 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 SHIPPED = {
-    "large": Stated(threshold=80, goal=0.7, keep=5, writer=ITSELF),
-    "balanced": Stated(threshold=75, goal=0.75, keep=3, writer=SIBLING),
-    "small": Stated(threshold=60, goal=0.8, keep=3, writer=ITSELF),
-    "gpt": Stated(threshold=70, goal=0.75, keep=3, writer=SIBLING),
-    "default": Stated(threshold=75, goal=0.75, keep=3, writer=ITSELF),
+    "large": ProfileFields(threshold=80, goal=0.7, keep=5, writer=ITSELF),
+    "balanced": ProfileFields(threshold=75, goal=0.75, keep=3, writer=SIBLING),
+    "small": ProfileFields(threshold=60, goal=0.8, keep=3, writer=ITSELF),
+    "gpt": ProfileFields(threshold=70, goal=0.75, keep=3, writer=SIBLING),
+    "default": ProfileFields(threshold=75, goal=0.75, keep=3, writer=ITSELF),
 }
 """By the size of a model in its family, and for the GPT family, whose models all share one."""
 
@@ -100,12 +81,12 @@ def profile_for(
     high: Size = HIGH,
     facts: Model | None = None,
 ) -> Profile:
-    """The profile of a model: the user's own from `overrides` (by model name), over the shipped one for its kind.
+    """Return the profile of a model: the user's own from `overrides` (by model), over the shipped one for its kind.
 
     `name` picks a profile in the place of the model's; `high` is the global mark that -1 and an invalid threshold fall
     back to; `facts` are those of the model where the table does not have them.
     """
-    own = {each: _stated(each, fields) for each, fields in (overrides or {}).items()}
+    own = {each: _read(each, fields) for each, fields in (overrides or {}).items()}
     known = facts or _known(model)
     first = name or _of_model(model, own) or shipped_for(known)
     chain = _chain(first, own, shipped_for(known))
@@ -127,37 +108,36 @@ def profile_for(
 
 
 def shipped_for(model: Model | None) -> str:
-    """The name of the shipped profile for a model; `None` is a model that nobody knows."""
+    """Return the name of the shipped profile for a model; `None` is a model that nobody knows."""
     if model is None or model.provider == "unknown":
         return "default"
     return "gpt" if model.provider == "openai" else model.size
 
 
 def check_profiles(profiles: Mapping[str, Any], named: str = OFF) -> None:
-    """`SettingError` for a profile that cannot be used; a threshold out of range is only warned of when it is used.
+    """Refuse profiles that cannot be used, and a `named` one that does not exist.
 
-    `named` is the profile that was asked for.
+    A threshold out of range is only warned of, when it is used.
     """
-    own = {name: _stated(name, fields) for name, fields in profiles.items()}
+    own = {name: _read(name, fields) for name, fields in profiles.items()}
     for name in [*own, *([named] if named not in (AUTO, OFF) else [])]:
         _chain(name, own, "default")
 
 
 def has_profile(model: str, profiles: Mapping[str, Any]) -> bool:
-    """Whether the user has a profile for this model."""
+    """Tell whether the user has a profile for this model."""
     return _of_model(model, profiles) is not None
 
 
-def _stated(name: str, fields: object) -> Stated:
+def _read(name: str, fields: object) -> ProfileFields:
     place = f"profiles.{name}"
     if not isinstance(fields, Mapping):
         raise SettingError(place, fields, "a table of fields, such as threshold = 80")
     for field, value in fields.items():
-        if field not in Stated.__struct_fields__:
-            wrong = unknown(field, value, Stated.__struct_fields__)
-            raise SettingError(f"{place}.{field}", value, wrong.allowed)
+        if field not in ProfileFields.__struct_fields__:
+            raise SettingError.unknown(field, value, ProfileFields.__struct_fields__, table=place)
     try:
-        stated = msgspec.convert(dict(fields), Stated)
+        stated = msgspec.convert(dict(fields), ProfileFields)
     except msgspec.ValidationError as error:
         field = str(error).rpartition("`$.")[2].rstrip("`")
         raise SettingError(f"{place}.{field}", fields.get(field), str(error).partition(" - at")[0]) from None
@@ -180,9 +160,9 @@ def _known(model: str) -> Model | None:
         return None
 
 
-def _chain(first: str, own: Mapping[str, Stated], last: str) -> list[Stated]:
-    """What a profile is made of, itself first, a shipped one last."""
-    chain: list[Stated] = []
+def _chain(first: str, own: Mapping[str, ProfileFields], last: str) -> list[ProfileFields]:
+    """Return what a profile is made of, itself first, a shipped one last."""
+    chain: list[ProfileFields] = []
     passed: list[str] = []
     name = first
     while name in own and not (name in passed and name in SHIPPED):
@@ -226,7 +206,7 @@ ENDPOINTS = {spec.vendor: spec.name for spec in providers.specs() if spec.vendor
 
 
 def writer_of(model: str) -> str | None:
-    """The writer that asks this model, such as `gemini:gemini-2.5-flash`; `None` when nobody knows where it is served.
+    """Return the writer that asks this model, such as `gemini:gemini-2.5-flash`; `None` when its server is not known.
 
     A name that begins with an endpoint is a writer already.
     """

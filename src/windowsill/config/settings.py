@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from windowsill import models
-from windowsill import models as known_models
 from windowsill.budget import HIGH, LOW, WARN, Size, tokens_of
 from windowsill.config.profiles import (
     AUTO,
@@ -20,11 +18,10 @@ from windowsill.config.profiles import (
     check_profiles,
     has_profile,
     profile_for,
-    unknown,
     writer_of,
 )
 from windowsill.errors import DamagedError, SettingError, UnknownModelError
-from windowsill.models import Model
+from windowsill.models import Model, find
 
 _PLAIN = re.compile(r"[^\s,+=\[\]{}\"](?:[^,+=\[\]{}\"\n]*[^\s,+=\[\]{}\"])?")
 """Text that is read back as it is without being quoted."""
@@ -39,35 +36,39 @@ class Stage(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
 
 
-def read(text: str) -> tuple[Stage, ...]:
-    """The stages that a line names, in order; whether there are such strategies is not looked at."""
+def read_stages(text: str) -> tuple[Stage, ...]:
+    """Return the stages that a line such as `mask:keep=5+condense:keep=4` names, whether or not there are such.
+
+    A value that holds a comma, a plus or a list is written as JSON: `mask:exempt=["read","grep"]`.
+    """
     return tuple(_stage(part) for part in _split(text, "+"))
 
 
-def write(stages: Iterable[Stage]) -> str:
-    """The line that `read` makes these stages of."""
-    return "+".join(_written(stage) for stage in stages)
+def write_stages(stages: Iterable[Stage]) -> str:
+    """Return the line that `read_stages` makes these stages of."""
+    return "+".join(
+        f"{stage.name}:{','.join(f'{key}={_spell(value)}' for key, value in stage.settings.items())}"
+        if stage.settings
+        else stage.name
+        for stage in stages
+    )
 
 
 def with_tables(text: str, tables: dict[str, dict[str, Any]]) -> str:
-    """The line with each stage's settings from `tables`, where the line does not state them itself."""
-    stages = read(text)
+    """Return the line with each stage's settings from `tables`, where the line does not state them itself."""
+    stages = read_stages(text)
     if not any(tables.get(stage.name) for stage in stages):
         return text
-    return write(Stage(stage.name, {**tables.get(stage.name, {}), **stage.settings}) for stage in stages)
+    return write_stages(Stage(stage.name, {**tables.get(stage.name, {}), **stage.settings}) for stage in stages)
 
 
 def _stage(text: str) -> Stage:
-    pairs = list(_split(text, ","))
-    first, equals, value = pairs[0].partition("=")
+    (first, equals, value), *more = (pair.partition("=") for pair in _split(text, ","))
     if not equals:
         return Stage(text.strip())
     name, _, key = first.rpartition(":")
     settings = {key.strip(): _value(value)}
-    for pair in pairs[1:]:
-        key, _, value = pair.partition("=")
-        if key.strip():
-            settings[key.strip()] = _value(value)
+    settings |= {key.strip(): _value(value) for key, _, value in more if key.strip()}
     return Stage(name.strip(), settings)
 
 
@@ -81,20 +82,12 @@ def _value(text: str) -> Any:
     return value
 
 
-def _written(stage: Stage) -> str:
-    if not stage.settings:
-        return stage.name
-    return stage.name + ":" + ",".join(f"{key}={_spelled(value)}" for key, value in stage.settings.items())
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value):
-        return value
-    return msgspec.json.encode(value).decode()
+def _spell(value: Any) -> str:
+    return value if isinstance(value, str) and _PLAIN.fullmatch(value) else msgspec.json.encode(value).decode()
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
-    """The parts between separators that stand outside of brackets and quotes."""
+    """Yield the parts between separators that stand outside of brackets and quotes."""
     start = depth = 0
     quoted = escaped = False
     for index, character in enumerate(text):
@@ -107,15 +100,11 @@ def _split(text: str, separator: str) -> Iterator[str]:
             depth += 1
         elif character in _CLOSING:
             depth = max(0, depth - 1)
-        elif character == separator and depth == 0 and _separates(text, index):
+        elif character == separator and depth == 0 and not (character == "+" and text[index + 1 :][:1].isdigit()):
+            # A plus inside a number, such as `1e+5`, joins no stages.
             yield text[start:index]
             start = index + 1
     yield text[start:]
-
-
-def _separates(text: str, index: int) -> bool:
-    """A plus inside a number, such as `1e+5`, joins no stages."""
-    return text[index] != "+" or not text[index + 1 : index + 2].isdigit()
 
 
 class Preset(msgspec.Struct, frozen=True):
@@ -133,19 +122,19 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
-    """The preset of this name."""
+def find_preset(name: str) -> Preset:
+    """Return the preset of this name."""
     if name not in PRESETS:
         raise SettingError("preset", name, f"one of: {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
-def expanded(values: dict[str, Any]) -> dict[str, Any]:
-    """Stated values with the marks of the preset among them; a mark that is stated beside it wins."""
+def with_preset(values: dict[str, Any]) -> dict[str, Any]:
+    """Return stated values with the marks of their preset; a mark that is stated beside it wins."""
     name = values.get("preset")
     if not isinstance(name, str):
         return values
-    chosen = preset(name)
+    chosen = find_preset(name)
     return {"high": chosen.high, "low": chosen.low, **values}
 
 
@@ -154,10 +143,8 @@ Scope: TypeAlias = Literal["session", "project", "user"]
 TABLES = "strategies"
 """What may be stated beside the fields: settings of strategies by name, which become part of the strategy's line."""
 
-
 LONGEST_WAIT = 86_400
 """Seconds in a day: whoever says more means for ever, which no turn should wait, and no clock can."""
-
 
 SMALLEST, LARGEST = 1_000, 10_000_000
 """Tokens of any window there is, where nobody says how large it is."""
@@ -208,7 +195,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """How many tokens a request may tell of the layered state; without it nothing is told, but by `layered`."""
 
     def check(self) -> Settings:
-        """The settings themselves; `SettingError` when one is out of its range."""
+        """Return the settings themselves; `SettingError` when one is out of its range."""
         if self.window is not None and self.window <= 0:
             raise SettingError("window", self.window, "tokens above 0")
         if self.overhead < 0:
@@ -228,13 +215,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         if self.scope != "session" and getattr(self, self.scope) is None:
             raise SettingError("scope", self.scope, f"session, as no {self.scope} is stated")
         if self.preset is not None:
-            preset(self.preset)
+            find_preset(self.preset)
         check_profiles(self.profiles, self.profile or OFF)
         check_models(self.models)
         return self
 
     def _bases(self) -> tuple[int, ...]:
-        """The sizes that marks may be shares of: one mark in tokens and one as a share go together for some."""
+        """Return the sizes that marks may be shares of: one in tokens and one as a share go together for some."""
         if isinstance(self.budget, int):
             return (min(self.budget, self.window or self.budget),)
         return (self.window,) if self.window is not None and self.budget is None else (SMALLEST, LARGEST)
@@ -243,7 +230,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     def is_model_known(self) -> bool:
         """Whether the model is one whose window is in the table, or in `models`."""
         try:
-            return self.model is not None and bool(known_models.find(self.model, overrides=self.models))
+            return self.model is not None and bool(find(self.model, overrides=self.models))
         except UnknownModelError:
             return False
 
@@ -276,7 +263,7 @@ class StatedSettings(TypedDict, total=False):
 
 
 def read_settings(data: bytes, session: str) -> Settings:
-    """The settings a session was stored with; `DamagedError` when they are none."""
+    """Return the settings a session was stored with; `DamagedError` when they cannot be read."""
     try:
         return msgspec.json.decode(data, type=Settings)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -286,13 +273,13 @@ def read_settings(data: bytes, session: str) -> Settings:
         ) from None
 
 
-def changed(settings: Settings, stated: dict[str, Any]) -> Settings:
-    """Settings with the stated ones (those that are not `None`) in place.
+def with_changes(settings: Settings, stated: dict[str, Any]) -> Settings:
+    """Return the settings with the stated ones (those that are not `None`) in place.
 
     Besides the fields, `strategies` may be stated: a table of settings for each strategy. A list of strategies is a
     pipeline of them.
     """
-    values = expanded({key: value for key, value in stated.items() if value is not None})
+    values = with_preset({key: value for key, value in stated.items() if value is not None})
     tables = check_tables(values.pop(TABLES, {}))
     line = values.get("strategy", settings.strategy)
     if isinstance(line, (list, tuple)) and line and all(isinstance(each, str) for each in line):
@@ -304,9 +291,9 @@ def changed(settings: Settings, stated: dict[str, Any]) -> Settings:
 
 
 def check_value(name: str, value: object) -> Any:
-    """The value as the setting has it; `SettingError` when there is no such setting, or it takes another kind."""
+    """Return the value as the setting has it; `SettingError` for an unknown setting, or another kind of value."""
     if name not in Settings.__struct_fields__:
-        raise unknown(name, value, (*Settings.__struct_fields__, TABLES))
+        raise SettingError.unknown(name, value, (*Settings.__struct_fields__, TABLES))
     try:
         return getattr(msgspec.convert({name: value}, Settings), name)
     except msgspec.ValidationError as error:
@@ -314,16 +301,15 @@ def check_value(name: str, value: object) -> Any:
 
 
 def check_models(models: dict[str, dict[str, Any]]) -> None:
-    """`SettingError` for a fact about a model that is none; its value is looked at when the model is used."""
+    """Refuse unknown facts about a model; their values are checked when the model is used."""
     for name, facts in models.items():
         for field, value in facts.items():
             if field not in Model.__struct_fields__:
-                allowed = unknown(field, value, Model.__struct_fields__).allowed
-                raise SettingError(f"models.{name}.{field}", value, allowed)
+                raise SettingError.unknown(field, value, Model.__struct_fields__, table=f"models.{name}")
 
 
 def check_tables(tables: object) -> dict[str, dict[str, Any]]:
-    """The settings of strategies by name; `SettingError` when they are no tables."""
+    """Return the settings of strategies by name; `SettingError` when they are not tables."""
     if not isinstance(tables, dict):
         raise SettingError(TABLES, tables, "a table of settings for each strategy")
     for name, table in tables.items():
@@ -333,11 +319,11 @@ def check_tables(tables: object) -> dict[str, dict[str, Any]]:
 
 
 def _with_room(before: Settings, after: Settings, stated: dict[str, Any]) -> Settings:
-    """The budget of the preset where nothing else says how much room there is; gone again when a model says it."""
+    """Set the budget of the preset where nothing else says how large the window is; drop it when a model says so."""
     if after.preset is None or after.window is not None or "budget" in stated:
         return after
-    assumed = preset(after.preset).tokens
-    came_from_preset = before.preset is not None and before.budget == preset(before.preset).tokens
+    assumed = find_preset(after.preset).tokens
+    came_from_preset = before.preset is not None and before.budget == find_preset(before.preset).tokens
     if after.is_model_known:
         return msgspec.structs.replace(after, budget=None) if came_from_preset and not before.is_model_known else after
     return msgspec.structs.replace(after, budget=assumed) if after.budget is None or came_from_preset else after
@@ -347,8 +333,8 @@ COUNTING = ("condense", "sliding-window")
 """Strategies whose `keep` counts the latest messages, as that of a profile does."""
 
 
-def tuned(settings: Settings) -> Settings:
-    """The settings as they hold for their model: marks, messages to keep and writer from its profile.
+def apply_profile(settings: Settings) -> Settings:
+    """Return the settings as they hold for their model: marks, messages to keep and writer from its profile.
 
     What the settings state themselves wins: a mark that is not the default, a `keep` in the strategy, a writer. A
     profile is used where one is named (`auto` for the shipped one) or the user has one for the model.
@@ -370,17 +356,9 @@ def tuned(settings: Settings) -> Settings:
 
 def _profile(settings: Settings, model: str) -> Profile:
     named = settings.profile
-    return profile_for(
-        model,
-        settings.profiles,
-        name="" if named is None or named in (AUTO, OFF) else named,
-        high=settings.high,
-        facts=_facts(settings, model),
-    )
-
-
-def _facts(settings: Settings, model: str) -> Model | None:
     try:
-        return models.find(model, window=settings.window, overrides=settings.models)
+        facts = find(model, window=settings.window, overrides=settings.models)
     except UnknownModelError:
-        return None
+        facts = None
+    name = "" if named is None or named in (AUTO, OFF) else named
+    return profile_for(model, settings.profiles, name=name, high=settings.high, facts=facts)

@@ -21,7 +21,7 @@ from windowsill.compose.composer import Composer, Sent
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.compose.summaries import Source
-from windowsill.config import Loaded, Settings, StatedSettings, changed, load, read_settings, tuned
+from windowsill.config import Loaded, Settings, StatedSettings, apply_profile, load, read_settings, with_changes
 from windowsill.errors import InputError, NotFoundError, SettingError, StoreError, log
 from windowsill.history.entries import Entry
 from windowsill.history.folds import FoldKind
@@ -103,7 +103,7 @@ class Session:
         self._format: tuple[object, str] | None = None
         if settings.format is not None:
             providers.get(settings.format)
-        context = ModelContext(tuned(settings), store)
+        context = ModelContext(apply_profile(settings), store)
         self.journal = JournalWriter(store, id, context.scale, clock)
         """The entries of this session, read and written; for code that extends Windowsill."""
         self.composer = Composer(self.journal, context, settings, strategy=strategy, writer=writer)
@@ -136,7 +136,7 @@ class Session:
         try:
             known = place.info(id)
             before = read_settings(known.settings, id) if known else Settings()
-            after = changed(before, _stated(config, settings, strategy, writer))
+            after = with_changes(before, _stated(config, settings, strategy, writer))
             # An unknown model, strategy or format is refused here, before anything is written.
             session = cls(
                 id,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from windowsill.config.load import CODE, Loaded
-from windowsill.config.profiles import placed, unknown
-from windowsill.config.settings import TABLES, read
+from windowsill.config.settings import TABLES, read_stages
 from windowsill.errors import InputError, NotFoundError, SettingError, log
 from windowsill.strategies.base import Strategy
 from windowsill.strategies.guard import Guarded
@@ -52,7 +51,7 @@ def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | No
     """
     if isinstance(strategy, Strategy):
         return strategy
-    stages = read(str(strategy or DEFAULT))
+    stages = read_stages(str(strategy or DEFAULT))
     if len(stages) == 1:
         return _build(stages[0].name, {**stages[0].settings, **(settings or {})})
     if settings:
@@ -232,7 +231,7 @@ def _refusal(name: str, made: Any, values: Mapping[str, Any], error: Exception) 
         return SettingError(f"{name}.{cause.setting}", cause.value, cause.allowed)
     if (found := _UNKNOWN.search(what)) is not None:
         fields = [field.encode_name for field in msgspec.structs.fields(made)]
-        return SettingError(f"{name}.{found[1]}", values.get(found[1]), unknown(found[1], None, fields).allowed)
+        return SettingError.unknown(found[1], values.get(found[1]), fields, table=name)
     if (found := _MISSING.search(what)) is not None:
         return SettingError(f"{name}.{found[1]}", None, "a value: it has no default")
     if (found := _PLACE.search(what)) is not None and found[1] in values:
@@ -242,12 +241,12 @@ def _refusal(name: str, made: Any, values: Mapping[str, Any], error: Exception) 
 
 def with_place(error: SettingError, loaded: Loaded) -> SettingError:
     """Return the error of a strategy with the file or variable in which its setting, or its name, was stated."""
-    for stage in read(loaded.settings.strategy):
+    for stage in read_stages(loaded.settings.strategy):
         for key in stage.settings:
             origin = loaded.origins.get(f"{TABLES}.{stage.name}.{key}")
             if origin is not None and error.setting == f"{stage.name}.{key}":
                 # In the strategy's line every number became text; the file has it as it was written.
                 found = SettingError(error.setting, loaded.tables[stage.name][key], error.allowed)
-                return placed(found, origin, f"{TABLES}.{stage.name}.{key}")
+                return found.at(origin, f"{TABLES}.{stage.name}.{key}")
     origin = loaded.origins.get("strategy", CODE)
-    return error if origin == CODE else placed(error, origin)
+    return error if origin == CODE else error.at(origin)
