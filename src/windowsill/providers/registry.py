@@ -105,15 +105,16 @@ def model_of(body: bytes) -> str:
         return ""
 
 
-class _Identified(msgspec.Struct):
-    id: str | None = None
-    responseId: str | None = None  # noqa: N815 Google's spelling
+_ID_FIELDS = sorted({each.spec.id_field for each in _FORMATS.values()})
+_identified = msgspec.json.Decoder(
+    msgspec.defstruct("_Identified", [(field, str | None, None) for field in _ID_FIELDS])
+)
 
 
 def response_id(body: bytes) -> str | None:
     """Return the id of a response, if it has one."""
     try:
-        found = msgspec.json.decode(body, type=_Identified)
+        found = _identified.decode(body)
     except UNREADABLE:
         return None
-    return found.id or found.responseId
+    return next((id for field in _ID_FIELDS if (id := getattr(found, field))), None)
