@@ -137,7 +137,7 @@ class Loop:
 
     def lose_session(self, error: WindowsillError) -> None:
         """End the run because somebody else works on the session."""
-        self._events.notes.append(f"the session was taken over: {error}")
+        self._events.note(f"the session was taken over: {error}")
         self.cancel()
 
     # The beginning
@@ -267,7 +267,7 @@ class Loop:
         try:
             outcomes = await self._answer_calls(waiting)
         except LedElsewhereError:
-            self._note("the session was led elsewhere while calls ran; their results were left out")
+            self._events.note("the session was led elsewhere while calls ran; their results were left out")
             return None
         self._tool_calls += sum(each.ran for each in outcomes)
         if self._finished is not None and not self._finished.text:
@@ -360,7 +360,7 @@ class Loop:
         self._nudges += 1
         if self._nudges > MAX_NUDGES:
             return Ending("failed", f"the model gave no usable answer {self._nudges} times in a row")
-        self._note(text)
+        self._events.note(text)
         self._tell_model(text)
         return None
 
@@ -462,7 +462,7 @@ class Loop:
         self._session.refresh()
         if self._was_led_elsewhere():
             self._session.state.patch(spent)
-            self._note("the session was led elsewhere while the model answered; its answer was left out")
+            self._events.note("the session was led elsewhere while the model answered; its answer was left out")
             return
         metadata: dict[str, Any] = {STOP_REASON: reply.stop_reason} if reply.stop_reason else {}
         if answer.partial:
@@ -522,7 +522,7 @@ class Loop:
         except (WindowsillError, OSError) as error:
             # What was done is in the journal; a run must not end for want of a name for it.
             if (note := f"no checkpoint was made: {error}") not in self._events.notes:
-                self._note(note)
+                self._events.note(note)
             return
         if made is not None:
             self._emit("checkpoint", made.id, reason=made.reason)
@@ -545,9 +545,6 @@ class Loop:
     def _emit(self, kind: EventKind, text: str = "", **data: Any) -> None:
         self._events.emit(Event(kind=kind, text=text, data=data))
 
-    def _note(self, text: str) -> None:
-        self._events.notes.append(text)
-
     def _result(self, ending: Ending) -> Result:
         state = State()
         try:
@@ -559,7 +556,7 @@ class Loop:
                 )
                 state = self._session.state.value
         except Exception as error:  # noqa: BLE001 - a store may raise anything; the caller gets a result all the same
-            self._note(f"the end was not recorded: {error}")
+            self._events.note(f"the end was not recorded: {error}")
         return Result(
             status=ending.status,
             text=self._text,

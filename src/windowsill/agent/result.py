@@ -49,10 +49,14 @@ class EventLog:
         self._listen = listen
         self.notes: list[str] = []
 
+    def note(self, text: str) -> None:
+        """Keep a note for the result."""
+        self.notes.append(text)
+
     def emit(self, event: Event) -> None:
-        """Pass an event on."""
+        """Pass an event on to the listener; keep a note of one that was not planned."""
         if event.kind in ("retry", "reduced", "restored", "warning"):
-            self.notes.append(event.text)
+            self.note(event.text)
         if self._listen is None:
             return
         try:

@@ -62,25 +62,22 @@ async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Out
         return Outcome(call=call, blocks=_blocks(value), seconds=time.monotonic() - begun)
     except ToolError as error:
         text = _text(error)
-    except UserFunctionError as error:
-        text = f"Error: {error}"
-    except TimeoutError as error:
-        late = time.monotonic() - begun >= tool.seconds
+    except BaseException as error:
+        if _comes_from_outside(error):
+            raise
+        late = isinstance(error, TimeoutError) and time.monotonic() - begun >= tool.seconds
         why = f"it took longer than {tool.seconds:g} seconds and may still be at work" if late else _describe(error)
         text = f"Error: {why}"
-    except get_cancelled_exc_class() as error:
-        if current_effective_deadline() == -math.inf:
-            raise
-        # Nobody cancelled the run: something that the tool waited for was.
-        text = f"Error: {_describe(error)}"
-    except KeyboardInterrupt as error:
-        if threading.current_thread() is threading.main_thread():
-            raise
-        text = f"Error: {_describe(error)}"
-    except (Exception, SystemExit, GeneratorExit, BaseExceptionGroup) as error:  # noqa: BLE001 - a tool may raise anything; it must not end the agent
-        text = f"Error: {_describe(error)}"
     blocks = (Text(text=encodable(text)),)
     return Outcome(call=call, blocks=blocks, is_error=True, seconds=time.monotonic() - begun)
+
+
+def _comes_from_outside(error: BaseException) -> bool:
+    """Tell whether an error is a person's interrupt or a cancellation of the run, not the tool's own."""
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is threading.main_thread()
+    # Without a cancelled scope around it, something that the tool waited for was cancelled.
+    return isinstance(error, get_cancelled_exc_class()) and current_effective_deadline() == -math.inf
 
 
 async def _call(tool: EngineTool, values: dict[str, Any], until: float) -> Any:
@@ -127,7 +124,8 @@ def _text(error: BaseException) -> str:
 
 
 def _describe(error: BaseException) -> str:
-    return user_function.describe(error)[:MAX_ERROR_CHARACTERS]
+    text = str(error) if isinstance(error, UserFunctionError) else user_function.describe(error)
+    return text[:MAX_ERROR_CHARACTERS]
 
 
 def _blocks(value: Any) -> tuple[Block, ...]:

@@ -26,10 +26,11 @@ from windowsill.providers.streaming import (
     TextDelta,
     UsageSeen,
     grow,
+    raw_fields,
     settle,
     text_of,
 )
-from windowsill.providers.wire import BOM, UNREADABLE, decode, encode, fields_decoder
+from windowsill.providers.wire import BOM, UNREADABLE, decode, encode, fields_decoder, items_decoder
 
 PLAIN = frozenset({"text", "thought"})
 """Text of these fields alone goes on in the next part of its kind. A part with a signature stands for itself: Google
@@ -51,40 +52,6 @@ MAX_PLACES = 100_000
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-
-
-class _Counts(msgspec.Struct, rename="camel", gc=False):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-
-
-class _Content(msgspec.Struct, gc=False):
-    parts: list[msgspec.Raw] | None = None
-
-
-class _Candidate(msgspec.Struct, gc=False):
-    content: _Content | None = None
-
-
-class _Chunk(msgspec.Struct, gc=False):
-    """The places of a chunk whose bytes are kept."""
-
-    candidates: list[_Candidate] | None = None
-
-
-class _FunctionCall(msgspec.Struct, gc=False):
-    args: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class _CallPart(msgspec.Struct, rename="camel", gc=False):
-    function_call: _FunctionCall
-
-
-_chunk = msgspec.json.Decoder(_Chunk)
-_call_part = msgspec.json.Decoder(_CallPart)
 
 
 class GeminiAssembly(Assembly):
@@ -266,17 +233,8 @@ class GeminiAssembly(Assembly):
         """Emit the usage at the beginning and the end; what runs along with more text is only kept."""
         if not isinstance(usage, dict) or (self._usage is not None and not self.finished):
             return
-        try:
-            counts = msgspec.convert(usage, _Counts)
-        except msgspec.ValidationError:
-            return
-        cached = counts.cached_content_token_count or 0
-        seen = Usage(
-            input=max((counts.prompt_token_count or 0) - cached, 0) + (counts.tool_use_prompt_token_count or 0),
-            output=(counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0),
-            cache_read=cached,
-        )
-        if seen != self._usage:
+        seen = self._usage_of({"candidates": [{}], "usageMetadata": usage})
+        if seen is not None and seen != self._usage:
             self._usage = seen
             self._emit(UsageSeen(seen))
 
@@ -310,16 +268,16 @@ def _is_plain_text(part: Any) -> bool:
 def _raw_parts(data: bytes, place: int) -> list[msgspec.Raw]:
     """Return the bytes of a candidate's parts; nothing where they cannot be had, such as with half a character."""
     try:
-        candidates = _chunk.decode(data).candidates or []
-    except UNREADABLE:
+        candidate = items_decoder.decode(fields_decoder.decode(data)["candidates"])[place]
+        return items_decoder.decode(fields_decoder.decode(fields_decoder.decode(candidate)["content"])["parts"])
+    except (*UNREADABLE, KeyError, IndexError):
         return []
-    content = candidates[place].content if place < len(candidates) else None
-    return (content.parts if content is not None else None) or []
 
 
 def _arguments(raw: msgspec.Raw | None, call: dict[str, Any]) -> str:
     """Return the arguments of a call as they came."""
-    found = encode(settle(call.get("args"))) if raw is None else bytes(_call_part.decode(raw).function_call.args)
+    fields = None if raw is None else raw_fields(raw, "functionCall")
+    found = encode(settle(call.get("args"))) if fields is None else bytes(fields.get("args", b"{}"))
     return "{}" if found == b"null" else found.decode()
 
 
