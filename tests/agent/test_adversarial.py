@@ -15,6 +15,7 @@ from windowsill.agent.calls import BROKEN_CALL, CANCELLED, TOO_MANY
 from windowsill.agent.loop import DECLINED, MAX_GOAL_CHARACTERS, goal_of
 from windowsill.agent.models import Answer
 from windowsill.errors import InputError, SettingError
+from windowsill.session.audit import open_calls
 from windowsill.testing import Call, Scripted
 
 pytestmark = pytest.mark.integration
@@ -262,7 +263,7 @@ def test_a_limit_reached_among_parallel_calls_refuses_the_rest():
     calls = [Call("look", {"path": str(number)}) for number in range(5)]
     result = engine([calls, "done"], session=session, shop=shop).run_sync("Go.")
     assert (result.status, len(shop.did)) == ("limit", 3)
-    assert session.open_calls() == []
+    assert open_calls(session.journal) == []
 
 
 def test_a_limit_of_cost_that_cannot_hold_is_told():

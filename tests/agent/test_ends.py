@@ -73,7 +73,7 @@ def test_an_engine_that_runs_keeps_others_out():
 
     assert over(intrude, session=session).run_sync("Go.").ok
     assert results(session)[0][1] == "kept out"
-    assert session.lock is None
+    assert session.journal.held is None
     assert other.run_sync("Mine!").text == "no"
 
 
@@ -125,7 +125,7 @@ def test_a_cancellation_from_outside_is_passed_on_and_loses_nothing():
 
     running = anyio.run(go)
     assert results(running.session) == [("work", CANCELLED, True)]
-    assert running.session.lock is None
+    assert running.session.journal.held is None
     assert running.run_sync("Go.").text == "done"
 
 

@@ -22,7 +22,7 @@ def test_an_answer_to_what_is_no_longer_said_is_left_out():
     session, other, shop = opened(store, budget=60_000), opened(store, budget=60_000), Shop()
 
     def rewind(_):
-        other.refresh()
+        other.journal.refresh()
         call = next(item for item in other.items() if item.calls)
         other.rewind(call.id)
         return Call("put", {"path": "never"})
@@ -60,7 +60,7 @@ def test_words_and_changes_of_others_are_taken_in_between():
     session, other = opened(store, budget=60_000), opened(store, budget=60_000)
 
     def work() -> str:
-        other.refresh()
+        other.journal.refresh()
         other.add("By the way: hurry.")
         other.state.add_fact("It is late", source="other")
         return "ok"

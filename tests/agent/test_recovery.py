@@ -14,6 +14,7 @@ from windowsill.agent import Engine, ModelError
 from windowsill.agent.calls import BROKEN_CALL, WENT_BACK
 from windowsill.agent.loop import BROKEN, CUT, EMPTY
 from windowsill.errors import StoreError
+from windowsill.session.audit import open_calls
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.testing import Call, Chaos, Scripted
@@ -240,7 +241,7 @@ def test_whatever_the_model_does_the_run_ends_with_a_result_and_a_sound_session(
     result = running.run_sync("Go.")
     assert result.status in ("completed", "failed", "stuck", "limit")
     assert bool(result.error) is (result.status != "completed")
-    assert session.open_calls() == []
+    assert open_calls(session.journal) == []
     assert session.verify() == []
     assert all(call.tokens <= 20_000 for call in session.calls)
     for call in session.calls:

@@ -43,7 +43,7 @@ def steps(session, messages, format):
     growing = Rendering(providers.get(format))
     for message in messages:
         session.add(message)
-        session.journal.history.sent = True
+        session.journal.head.sent = True
         rendered = growing.render(session.view)
         fresh = at_once(session, format)
         assert rendered.chunks == fresh.chunks

@@ -33,7 +33,7 @@ def test_a_fold_is_read_once_for_all_that_it_replaced():
     view = session.view
     total = view.tokens()
     plan = strategies.get("mask").plan(view, Budget(limit=total, high=total - 1, low=1, window=total))
-    fold = session.journal.commit(lambda draft: draft.fold(plan.proposals[0], total, total))
+    fold = session.journal.append(lambda draft: draft.fold(plan.proposals[0], total, total))
     store.asked.clear()
     shown = [view.read(item).text for item in view.items if item.cuts]
     assert len(shown) == len(plan.proposals[0].spans) > 20

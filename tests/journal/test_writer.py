@@ -258,9 +258,9 @@ def test_what_was_sent_is_known_at_once():
     """From the moment a request is composed, whatever is added comes after it."""
     session = opened(MemoryStore())
     session.add("hi")
-    assert session.journal.history.sent is False
+    assert session.journal.head.sent is False
     session.compose_sync()
-    assert session.journal.history.sent is True
+    assert session.journal.head.sent is True
     session.add({"role": "assistant", "content": "hello"})
     assert [item.sent for item in session.items()] == [False, True]
 

@@ -210,7 +210,7 @@ def test_a_name_that_cannot_be_one_is_refused(name, why):
 
 def test_a_reason_that_is_none_is_refused():
     """With those there are."""
-    with pytest.raises(InputError, match=r"'whim' is no reason .* manual, phase, time, messages, tokens, forced"):
+    with pytest.raises(InputError, match=r"'whim' is not a reason .* manual, phase, time, messages, tokens, forced"):
         opened().checkpoint(reason="whim")
 
 

@@ -104,7 +104,7 @@ def test_what_another_process_checkpoints_can_be_restored_at_once(store):
     assert session.restore("theirs") == made
     session.add("Another way.")
     assert [message.text for message in session.messages()][-1] == "Another way."
-    other.refresh()
+    other.journal.refresh()
     assert other.items() == session.items()
 
 

@@ -249,7 +249,7 @@ def test_a_session_that_exists_is_never_touched(session):
     path, version, settings = session.write_snapshot(), session.journal.version, session.settings
     with pytest.raises(InputError, match="there is a session 's' already; give another id"):
         Session.from_snapshot(path, store=session._store, budget=9)
-    session.refresh()
+    session.journal.refresh()
     assert session.journal.version == version
     assert Session.open("s", store=session._store).settings == settings
 

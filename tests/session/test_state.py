@@ -8,8 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from support.sessions import opened
 from windowsill import Session
 from windowsill.errors import InputError, NotFoundError
-from windowsill.session import state as stating
-from windowsill.state import State
+from windowsill.state import State, session_state
 from windowsill.state.changes import Put, Set
 from windowsill.state.layers import Step
 from windowsill.store.memory import MemoryStore
@@ -47,12 +46,12 @@ def test_a_session_that_is_opened_again_has_its_state(store):
     """With thousands of changes, of which few are read."""
     session = opened(store)
     session.state.set_goal("Count")
-    for number in range(2 * stating.WHOLE_AFTER + 5):
+    for number in range(2 * session_state.WHOLE_AFTER + 5):
         session.state.set_variable("n", number)
     again = opened(store)
     assert again.state.value == session.state.value
-    assert again.state.value.memory.short_term.variables[0].value == 2 * stating.WHOLE_AFTER + 4
-    assert len(again.state.history) == 2 * stating.WHOLE_AFTER + 6
+    assert again.state.value.memory.short_term.variables[0].value == 2 * session_state.WHOLE_AFTER + 4
+    assert len(again.state.history) == 2 * session_state.WHOLE_AFTER + 6
 
 
 def test_the_state_of_any_moment_can_be_asked_for(store):
@@ -74,7 +73,7 @@ def test_two_who_change_one_state_lose_nothing(store):
     one.state.add_fact("A", source="one")
     two.state.add_fact("B", source="two")
     one.state.add_fact("C", source="one")
-    two.refresh()
+    two.journal.refresh()
     assert [fact.content for fact in two.state.value.memory.semantic.facts] == ["A", "B", "C"]
     one.state.enter("planning")
     with pytest.raises(InputError, match="from planning to reflecting"):

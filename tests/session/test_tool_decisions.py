@@ -3,7 +3,7 @@
 import pytest
 
 from support.sessions import opened
-from windowsill.session.audit import RUNS, run_key
+from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 
 pytestmark = pytest.mark.integration
 
@@ -28,19 +28,19 @@ def session():
 def test_calls_that_were_answered_or_begun_on_a_branch_that_was_left_are_known(session):
     """A result there, or a note that it began, is enough; the third was never run."""
     asked = session.items()[-1].id
-    assert session.begun_calls(asked) == frozenset()
+    assert begun_calls(session.journal, asked) == frozenset()
     session.add(result("a"))
     session.state.put(RUNS, {"id": run_key(asked, "b"), "tool": "put"})
     session.rewind(asked)
-    assert [each.id for _, each in session.open_calls()] == ["a", "b", "c"]
-    assert session.begun_calls(asked) == {"a", "b"}
+    assert [each.id for _, each in open_calls(session.journal)] == ["a", "b", "c"]
+    assert begun_calls(session.journal, asked) == {"a", "b"}
 
 
 def test_runs_of_other_messages_with_the_same_call_ids_do_not_count(session):
     """Models give the same ids again and again."""
     asked = session.items()[-1].id
     session.state.put(RUNS, {"id": run_key("m99", "a"), "tool": "put"})
-    assert session.begun_calls(asked) == frozenset()
+    assert begun_calls(session.journal, asked) == frozenset()
 
 
 def test_of_two_calls_with_one_id_the_second_is_open_until_it_is_answered_too():
@@ -50,6 +50,6 @@ def test_of_two_calls_with_one_id_the_second_is_open_until_it_is_answered_too():
     session.add("Go.")
     session.add({"role": "assistant", "content": None, "tool_calls": made})
     session.add({"role": "tool", "tool_call_id": "x", "content": "done"})
-    assert [each.name for _, each in session.open_calls()] == ["two"]
+    assert [each.name for _, each in open_calls(session.journal)] == ["two"]
     session.add({"role": "tool", "tool_call_id": "x", "content": "done too"})
-    assert session.open_calls() == []
+    assert open_calls(session.journal) == []

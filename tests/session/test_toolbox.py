@@ -75,7 +75,7 @@ def test_the_status_tells_how_full_it_is_and_what_was_folded():
     session = opened(window=4_000)
     session.compose_sync()
     told = session.tools.context_status()
-    used, limit = session.fill
+    used, limit = session.composer.fill
     assert told.startswith(f"{used:,} of {limit:,} tokens are used")
     assert session.folds[0].id in told
 

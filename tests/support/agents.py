@@ -9,6 +9,7 @@ import msgspec
 from support.sessions import opened
 from windowsill import providers
 from windowsill.agent import Engine, tool
+from windowsill.session.audit import open_calls
 from windowsill.testing import Call, Scripted
 
 FORMATS = ("anthropic", "openai", "responses", "gemini", "deepseek")
@@ -100,4 +101,4 @@ def sound(session: Any, format: str = "anthropic") -> bool:
     """Whether every call has its result, every entry is whole and every request is one that its provider takes."""
     bodies = [msgspec.json.decode(session.request(call.id)) for call in session.calls]
     refused = [problem for body in bodies for problem in providers.validate(body, format)]
-    return not (session.verify() or session.open_calls() or refused)
+    return not (session.verify() or open_calls(session.journal) or refused)

@@ -22,7 +22,7 @@ from windowsill.agent.tools import EngineTool
 from windowsill.agent.toolset import is_own
 from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, ToolUse
 from windowsill.providers.streaming import PARTIAL
-from windowsill.session.audit import RUNS, run_key
+from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set
 from windowsill.state.layers import Resources, State, System, ToolRun
@@ -80,8 +80,8 @@ class CallRunner:
 
     def find_earlier_runs(self) -> None:
         """Find out which open calls were run before the session came here, by a run that was killed or left."""
-        waiting = self._session.open_calls()
-        begun = {id: self._session.begun_calls(id) for id in dict.fromkeys(message for message, _ in waiting)}
+        waiting = open_calls(self._session.journal)
+        begun = {id: begun_calls(self._session.journal, id) for id in dict.fromkeys(message for message, _ in waiting)}
         self._run_elsewhere = {run_key(message, call.id) for message, call in waiting if call.id in begun[message]}
 
     def close(self, waiting: Sequence[tuple[str, ToolUse]]) -> None:
@@ -201,7 +201,7 @@ class CallRunner:
         Raise `LedElsewhereError` when the session was led away from the calls.
         """
         used = self._meter.used()
-        self._session.refresh()
+        self._session.journal.refresh()
         if self._session.view.cover(self._at) is None:
             raise LedElsewhereError
         results: list[ToolResult] = []

@@ -30,6 +30,7 @@ from windowsill.errors import InputError, LockedError, SettingError, StoreError,
 from windowsill.extras import require
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
+from windowsill.session.snapshots import snapshot_folder
 from windowsill.state.layers import Criterion, Phase
 from windowsill.state.policies import Approve
 from windowsill.state.policies.guard import WAIT, Check
@@ -104,7 +105,7 @@ class Engine:
         self._layers = layers
         if snapshots:
             # Raised now, not at the first checkpoint: a session in memory has no folder for them.
-            session.snapshot_folder(None if snapshots is True else snapshots)
+            snapshot_folder(session.journal.store, session.id, None if snapshots is True else snapshots)
         self._settings = EngineSettings(
             model=self.model,
             toolset=Toolset(
@@ -179,7 +180,7 @@ async def hold_session(session: Session, loop: Loop) -> AsyncIterator[None]:
     """Hold a session's lock and renew it; raise `LockedError` when another holds it, end the loop when it is lost."""
     # Two runs in one thread are two holders all the same.
     holder = f"{holder_name()}-{next(_runs)}"
-    session.hold(holder, seconds=LEASE)
+    session.journal.hold(holder, seconds=LEASE)
     raised: Exception | None = None
     try:
         async with anyio.create_task_group() as tasks:
@@ -199,7 +200,7 @@ async def _renew(session: Session, holder: str, loop: Loop) -> None:
     while True:
         await anyio.sleep(LEASE / 3)
         try:
-            session.hold(holder, seconds=LEASE)
+            session.journal.hold(holder, seconds=LEASE)
         except LockedError as error:
             loop.lose_session(error)
             return
@@ -209,7 +210,7 @@ async def _renew(session: Session, holder: str, loop: Loop) -> None:
 
 def _release(session: Session, holder: str) -> None:
     try:
-        session.release(holder)
+        session.journal.release(holder)
     except StoreError as error:
         # It ends by itself; the result of the run is worth more.
         log.warning("the lock of session %s was not given back: %s", session.id, error)

@@ -40,7 +40,7 @@ from windowsill.messages import ORIGIN, Message, Origin, Reply, Text, Tool, Tool
 from windowsill.models import prices
 from windowsill.providers import stop_kind
 from windowsill.providers.streaming import PARTIAL
-from windowsill.session.audit import run_key
+from windowsill.session.audit import open_calls, record_tools, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import Criterion, Resources, State, System, Trouble
@@ -157,7 +157,7 @@ class Loop:
             self._begin_failure = _failure(error)
 
     def _begin(self, task: str | None, criteria: Sequence[str | Criterion]) -> None:
-        self._session.refresh()
+        self._session.journal.refresh()
         self._calls.find_earlier_runs()
         state = self._session.state.value
         unfinished = state.runtime.phase in self._settings.phases
@@ -174,7 +174,7 @@ class Loop:
             self._repeat_first_instruction(state)
             return
         assert task is not None
-        if waiting := self._session.open_calls():
+        if waiting := open_calls(self._session.journal):
             self._calls.close(waiting)
         if unfinished:
             self._session.add(task)
@@ -239,9 +239,9 @@ class Loop:
 
     async def _step(self) -> Ending | None:
         """Do one step; return an ending when it was the last."""
-        self._session.refresh()
+        self._session.journal.refresh()
         self._find_position()
-        if waiting := self._session.open_calls():
+        if waiting := open_calls(self._session.journal):
             return await self._run_calls(waiting)
         state = self._session.state.value
         if state.runtime.phase not in self._settings.phases:
@@ -459,7 +459,7 @@ class Loop:
         self._turns += 1
         self._finished = None
         spent = Set("runtime.resources", self._meter.used(reply))
-        self._session.refresh()
+        self._session.journal.refresh()
         if self._was_led_elsewhere():
             self._session.state.patch(spent)
             self._events.note("the session was led elsewhere while the model answered; its answer was left out")
@@ -483,9 +483,9 @@ class Loop:
         shown = self._settings.toolset.project(state)
         before, self._shown = self._shown, shown.given
         if before is None or before.decided != shown.given.decided:
-            self._session.record_tools(shown.given.decided)
+            record_tools(self._session.journal, shown.given.decided)
             # The definitions that are always there come first, and stay in the cache.
-            cached = max(0, self._session.fill[0] - shown.always.tokens) if before is not None else 0
+            cached = max(0, self._session.composer.fill[0] - shown.always.tokens) if before is not None else 0
             change = shown.given.change(before, cached_tokens=cached, prices=prices(self._session.model))
             self._tool_changes.append(change)
             facts = {"decided": msgspec.to_builtins(shown.given.decided), "cost": msgspec.to_builtins(change)}

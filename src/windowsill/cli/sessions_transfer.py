@@ -25,7 +25,7 @@ from windowsill.replay.recordings import (
 )
 from windowsill.secrets.documents import redact_json
 from windowsill.session import Session
-from windowsill.session.export import export_session, import_session, is_export, taken, taken_out
+from windowsill.session.export import already_there, export_session, import_session, is_export, taken_out
 from windowsill.store import Store
 from windowsill.text import printable_line
 
@@ -165,7 +165,7 @@ def _record_all(store: Store, found: Sequence[Recording], model: str | None, win
 
 def _record(store: Store, recording: Recording, model: str | None, window: int | None, made: list[str]) -> None:
     if store.info(recording.id) is not None:
-        raise taken(recording.id)
+        raise already_there(recording.id)
     request = recording.request
     name = model or request.model
     if name is None and window is None:

@@ -32,8 +32,7 @@ from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, touched
 from windowsill.history.head import Call
-from windowsill.journal.messages import write
-from windowsill.journal.writer import JournalWriter, commit_fold
+from windowsill.journal.writer import JournalWriter
 from windowsill.messages import text_message
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
 from windowsill.strategies.guard import guarded
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from windowsill.compose.recall import Recalling
     from windowsill.compose.state_messages import StateMessages
     from windowsill.search import Archive
-    from windowsill.session.state import SessionState
+    from windowsill.state.session_state import SessionState
 
 
 # ruff: noqa: PLC0415 - the state and the archive are loaded by the sessions that use them
@@ -60,10 +59,10 @@ ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """A composed request, with which the usage and the errors that the provider reports are compared."""
 
-    lens: ModelContext
+    context: ModelContext
     weight: Weight
     shape: object
     """Tells it apart from a request that does not continue it."""
@@ -91,7 +90,7 @@ class Composer:
         self.summaries = SummaryQueue(self._writer(writer), wait=self.settings.wait)
         self.fixed_tokens = settings.overhead
         """Tokens of the last request besides its messages."""
-        self.last: Sent | None = None
+        self.last: SentRequest | None = None
         """The last request."""
         self._user_settings = settings
         self._own_strategy = guarded(strategy) if strategy is not None else None
@@ -106,7 +105,7 @@ class Composer:
         self._warned = False
         self._nothing_to_do: object = None
         self._state_size: Size | None = None
-        self._recent: dict[str, Sent] = {}
+        self._recent: dict[str, SentRequest] = {}
         # An unknown strategy is refused now, not at the first request.
         _ = self.strategy
 
@@ -131,7 +130,7 @@ class Composer:
     @cached_property
     def state(self) -> SessionState:
         """The layered state of the session."""
-        from windowsill.session.state import SessionState
+        from windowsill.state.session_state import SessionState
 
         return SessionState(self.journal)
 
@@ -162,6 +161,12 @@ class Composer:
         """Count the tokens of a text, as a message of its own."""
         scale = self.journal.scale
         return scale.tokens(scale.weigh(text_message("user", text)))
+
+    @property
+    def fill(self) -> tuple[int, int]:
+        """The tokens that a request has now, with the system prompt and tools of the last one, and may have."""
+        fixed = self.fixed_tokens
+        return fixed + self.journal.view.tokens(), self.budget(fixed).limit
 
     @contextmanager
     def show_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
@@ -278,7 +283,7 @@ class Composer:
         """Have summaries that will soon be needed written in the background."""
         self._prepare(self._spec(parts, format))
 
-    def sent_behind(self, message_id: str) -> Sent | None:
+    def sent_behind(self, message_id: str) -> SentRequest | None:
         """Return the last request that ended with this message, if it was not long ago."""
         return self._recent.get(message_id)
 
@@ -369,7 +374,7 @@ class Composer:
             return [f"recall failed: {error}"]
         if found is None:
             return []
-        write(self.journal, [found.message], None, steady=view.conversation_hash)
+        self.journal.add([found.message], conversation=view.conversation_hash)
         return [f"recall: {found.lines} hidden lines brought back"]
 
     # Fitting
@@ -477,7 +482,7 @@ class Composer:
         view = self.journal.view
         before = view.tokens()
         after = view.tokens_of(view.after(proposal.spans))
-        entry = commit_fold(self.journal, proposal, before, after)
+        entry = self.journal.fold(proposal)
         return FoldMade(
             id=entry.id,
             kind=proposal.kind,
@@ -521,7 +526,9 @@ class Composer:
         common, stable = self._same_as_before(spec, rendered)
         self._before, self._total = (rendered, parts), total
         self._remember(
-            Sent(self.context, self._fixed_weight(parts) + view.weight, (view.edits, parts.ids), parts.rest, total)
+            SentRequest(
+                self.context, self._fixed_weight(parts) + view.weight, (view.edits, parts.ids), parts.rest, total
+            )
         )
         task = view.task()
         breakpoints = Breakpoints(
@@ -542,7 +549,7 @@ class Composer:
             breakpoints=msgspec.structs.asdict(breakpoints),
             demands=spec.demands,
         )
-        self.journal.pend(call, dict(parts.blobs.values()))
+        self.journal.queue_call(call, dict(parts.blobs.values()))
         fields = self._provider_fields(spec.format)
         return Payload(
             spec,
@@ -556,7 +563,7 @@ class Composer:
             headers=fields.headers if fields is not None else {},
         )
 
-    def _remember(self, sent: Sent) -> None:
+    def _remember(self, sent: SentRequest) -> None:
         self.last = sent
         end = self.journal.view.items[-1].id
         self._recent.pop(end, None)

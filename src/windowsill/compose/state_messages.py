@@ -11,14 +11,13 @@ from windowsill.compose.recall import is_asked
 from windowsill.errors import BudgetError
 from windowsill.history.entries import Entry
 from windowsill.history.head import Draft
-from windowsill.journal.messages import write
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Origin, text_message
 from windowsill.models import Model
 from windowsill.models.catalog import SizeClass
-from windowsill.session.state import SessionState, StateShown
 from windowsill.state.layers import LAYERS, State
 from windowsill.state.prompt import Builder, Built
+from windowsill.state.session_state import SessionState, StateShown
 
 UNLIMITED = 1_000_000
 """Tokens: no role with its policies has so many."""
@@ -34,8 +33,8 @@ CHANGED = "Changed in the state of the task since you were last told:"
 class StateMessages:
     """Keeps what the model knows of one session's state up to date."""
 
-    def __init__(self, ledger: JournalWriter, state: SessionState, count: Callable[[str], int]) -> None:
-        self._ledger = ledger
+    def __init__(self, journal: JournalWriter, state: SessionState, count: Callable[[str], int]) -> None:
+        self._journal = journal
         self._state = state
         self._count = count
         self._builders: dict[SizeClass, Builder] = {}
@@ -55,12 +54,12 @@ class StateMessages:
 
     def tell(self, model: Model, room: int) -> str | None:
         """Tell what the model does not know yet, in at most `room` tokens; what was done, or `None`."""
-        ledger = self._ledger
-        version = (ledger.version, room, model.name)
-        if version == self._known or not is_asked(ledger.view):
+        journal = self._journal
+        version = (journal.version, room, model.name)
+        if version == self._known or not is_asked(journal.view):
             return None
         self._known = version
-        state, told, now = self._state.value, self._state.told, ledger.clock()
+        state, told, now = self._state.value, self._state.told, journal.clock()
         if told is None and state == UNTOUCHED:
             # A session that keeps no state has nothing to tell.
             return None
@@ -89,7 +88,7 @@ class StateMessages:
         def note(draft: Draft, entries: list[Entry]) -> None:
             self._state.tell(draft, told(entries[0].seq))
 
-        write(self._ledger, [message], None, steady=self._ledger.view.conversation_hash, also=note)
+        self._journal.add([message], conversation=self._journal.view.conversation_hash, also=note)
         self._known = None
 
 

@@ -1,1 +1,1 @@
-"""Reads and writes the entries of a session through its store."""
+"""Read and write the entries of a session through its store."""

@@ -1,4 +1,4 @@
-"""The reading side of one session in a store: heads, paths and messages, each read only when needed."""
+"""Read the entries of a session: heads, paths and messages, each only when it is needed."""
 
 from __future__ import annotations
 
@@ -6,62 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from windowsill import providers
 from windowsill.errors import DamagedError, NotFoundError
-from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, Range, Same, is_whole, path_to, within
-from windowsill.history.folds import BlockSpan, MessageSpan, unpack_stand_ins
+from windowsill.history.entries import COMMON, ROOT, ROOT_HASH, Entry, Kind, Range, is_whole, path_to, within
+from windowsill.history.folds import unpack_stand_ins
 from windowsill.history.head import Head
-from windowsill.history.view import Item, View, build, message_meta
-from windowsill.messages import NEUTRAL, Block, Message, OutputRef, ToolResult
+from windowsill.history.view import Item, View, build
+from windowsill.journal.messages import message_of
+from windowsill.messages import Message
 from windowsill.store import Store
 from windowsill.tokens import Scale
-
-
-def message_of(entry: Entry, store: Store, session: str) -> Message:
-    """The message of an entry that was read with its body."""
-    meta = message_meta(entry.meta)
-    body = whole_body(entry.body or b"", meta.same, store, session) if meta.same else entry.body or b""
-    if meta.format == NEUTRAL:
-        message = msgspec.json.decode(body, type=Message)
-    else:
-        message = providers.get(meta.format).read_message(body, entry.id)
-    return msgspec.structs.replace(
-        message,
-        id=entry.id,
-        at=entry.at,
-        marks=frozenset(meta.marks),
-        metadata=meta.metadata,
-        blocks=with_refs(message.blocks, meta.refs) if meta.refs else message.blocks,
-    )
-
-
-def with_refs(blocks: tuple[Block, ...], refs: Sequence[OutputRef | None]) -> tuple[Block, ...]:
-    """Blocks whose results say, one after the other, where the whole of each is kept."""
-    left = iter(refs)
-    return tuple(
-        msgspec.structs.replace(block, ref=next(left, None)) if isinstance(block, ToolResult) else block
-        for block in blocks
-    )
-
-
-def whole_body(stored: bytes, same: Sequence[Same], store: Store, session: str) -> bytes:
-    """A body with what it shares with earlier entries put back in."""
-    pieces: list[bytes] = []
-    taken = written = 0
-    for each in same:
-        pieces.append(stored[taken : taken + each.at - written])
-        taken += each.at - written
-        found = store.read(session, each.seq, each.seq)
-        shared = (found[0].body or b"")[each.offset : each.offset + each.length] if found else b""
-        if len(shared) != each.length:
-            raise DamagedError(
-                f"entry {each.seq} of session {session!r} lacks bytes that a later one shares",
-                remedy="`windowsill sessions verify` says what is left; restore a backup",
-            )
-        pieces.append(shared)
-        written = each.at + each.length
-    return b"".join((*pieces, stored[taken:]))
-
 
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
@@ -71,7 +24,7 @@ CHUNK = 2_000
 
 
 class JournalReader:
-    """One session's entries, read from a store."""
+    """The entries of one session, read from a store."""
 
     def __init__(self, store: Store, session: str) -> None:
         self.store = store
@@ -81,25 +34,25 @@ class JournalReader:
         self._stand_ins: dict[int, tuple[Message | None, ...]] = {}
         self._loaded = (-1, 0)
 
-    def history_at(self, seq: int, scale: Scale) -> Head:
-        """The session as it was at any entry: the nearest snapshot on its path, and what came after."""
+    def head_at(self, seq: int, scale: Scale) -> Head:
+        """Return the head as it was at any entry: the nearest snapshot on its path, and what came after."""
         if seq == ROOT:
             return Head(View(scale, self.show))
         path = self.path(seq)
         last = self.entry(seq)
-        history, start = self._from_snapshot(path, seq, scale)
-        if history is None:
-            history = Head(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
-            history.sent = self._sent(path)
+        head, start = self._from_snapshot(path, seq, scale)
+        if head is None:
+            head = Head(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
+            head.sent = self._sent(path)
         else:
             for entry in self.walk(within(path, start + 1, seq)):
-                history.apply(entry)
-        history.view.at = history.version = seq
-        history.hash = last.hash
-        return history
+                head.apply(entry)
+        head.view.at = head.version = seq
+        head.hash = last.hash
+        return head
 
     def _from_snapshot(self, path: Sequence[Range], seq: int, scale: Scale) -> tuple[Head | None, int]:
-        """The last snapshot on the path, unless something after it can only be understood with the past."""
+        """Return the last snapshot on the path, unless what came after it can only be understood with the past."""
         for first, last in reversed(path):
             found = self.store.snapshot(self.session, min(last, seq))
             if found is None or found[0] < first:
@@ -122,20 +75,20 @@ class JournalReader:
         return last == "call"
 
     def path(self, seq: int) -> list[Range]:
-        """The way from the root to an entry."""
+        """Return the way from the root to an entry."""
         return path_to(seq, self.store.jumps(self.session))
 
     def walk(
         self, path: Sequence[Range], *, kinds: Sequence[Kind] | None = None, bodies: bool = False
     ) -> Iterator[Entry]:
-        """The entries of a path in order."""
+        """Return the entries of a path in order."""
         for first, last in path:
-            step = CHUNK if kinds is None or not COMMON.isdisjoint(kinds) else last + 1 - first
+            step = CHUNK if kinds is None or not COMMON.isdisjoint(kinds) else max(1, last + 1 - first)
             for start in range(first, last + 1, step):
                 yield from self.store.read(self.session, start, min(last, start + step - 1), kinds=kinds, bodies=bodies)
 
     def entry(self, seq: int, *, body: bool = False) -> Entry:
-        """One entry by its number."""
+        """Return an entry by its number."""
         found = self.store.read(self.session, seq, seq, bodies=body)
         if not found:
             raise DamagedError(
@@ -145,7 +98,7 @@ class JournalReader:
         return found[0]
 
     def find(self, id: str, kind: Kind) -> Entry:
-        """One entry by its id."""
+        """Return an entry by its id."""
         entry = self.store.find(self.session, id)
         if entry is None or entry.kind != kind:
             raise NotFoundError(
@@ -155,6 +108,15 @@ class JournalReader:
                 id=id,
             )
         return entry
+
+    def seq_of(self, id: str) -> int:
+        """Return the number of any entry."""
+        entry = self.store.find(self.session, id)
+        if entry is None:
+            raise NotFoundError(
+                f"session {self.session!r} has no entry {id!r}", remedy="`session.branches` lists the ends"
+            )
+        return entry.seq
 
     # Messages
 
@@ -183,14 +145,14 @@ class JournalReader:
                 self._cache[entry.seq] = self.decode(entry)
 
     def message(self, seq: int) -> Message:
-        """A message as it came."""
+        """Return a message as it came."""
         found = self._cache.get(seq)
         if found is None:
             found = self._cache[seq] = self.decode(self.entry(seq, body=True))
         return found
 
     def show(self, item: Item) -> Message:
-        """What an item shows: a message, with replaced blocks where it was cut, or a stand-in."""
+        """Return what an item shows: a message, with replaced blocks where it was cut, or a stand-in."""
         if not item.fold and not item.cuts:
             return self.message(item.seq)
         key = (item.seq, item.span, tuple((cut.block, cut.fold, cut.span) for cut in item.cuts))
@@ -213,28 +175,18 @@ class JournalReader:
         return msgspec.structs.replace(message, blocks=tuple(blocks), edited=True)
 
     def _holder(self, fold: int, span: int) -> Message | None:
-        """What stands for a span; a fold is unpacked once for all of its spans, of which there may be thousands."""
+        """Return what stands for a span; a fold is unpacked once for all its spans: there may be thousands."""
         found = self._stand_ins.get(fold)
         if found is None:
             found = self._stand_ins[fold] = unpack_stand_ins(self.entry(fold, body=True).body or b"")
         return found[span]
 
     def decode(self, entry: Entry) -> Message:
-        """The message of an entry that was read with its body."""
+        """Decode the message of an entry that was read with its body."""
         return message_of(entry, self.store, self.session)
 
-    # Folds
-
-    def hidden(self, path: Sequence[Range], span: MessageSpan | BlockSpan) -> list[Entry]:
-        """The message entries that a span hides, in order."""
-        if isinstance(span, BlockSpan):
-            return [self.entry(span.message)]
-        return list(self.walk(within(path, span.first, span.last), kinds=("message",)))
-
-    # Integrity
-
     def problems(self, version: int) -> list[str]:
-        """What is wrong with the stored entries; nothing when every one is as it was written."""
+        """List what is wrong with the stored entries; nothing when every one is as it was written."""
         found: list[str] = []
         parents = {parent for _, parent in self.store.jumps(self.session)}
         hashes = {ROOT: ROOT_HASH}
@@ -254,7 +206,7 @@ class JournalReader:
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[Range]:
-    """Numbers in order as ranges; small holes are read over, because one read is cheaper than many."""
+    """Join numbers into ranges; small holes are read over, because one read is cheaper than many."""
     nearby = 16
     start = last = None
     for number in numbers:

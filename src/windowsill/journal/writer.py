@@ -1,20 +1,24 @@
-"""The writing side of one session: drafts entries on the head, appends them, and retries when somebody was faster."""
+"""Write the entries of a session: draft them on its head, append them, and draft again when somebody was faster."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import RLock
 from typing import TypeVar
 
-from windowsill import telemetry
-from windowsill.errors import ConflictError
+import msgspec
+
+from windowsill import providers, telemetry
+from windowsill.errors import ConflictError, InputError
 from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.folds import Proposal, touched
 from windowsill.history.head import Call, Draft, Head
 from windowsill.history.view import Item, View
+from windowsill.journal.messages import SharedBytes
 from windowsill.journal.reader import JournalReader
-from windowsill.store import Store
+from windowsill.messages import Message, Usage
+from windowsill.store import Lock, Store
 from windowsill.telemetry import names
 from windowsill.tokens import Scale
 
@@ -35,130 +39,219 @@ class JournalWriter(JournalReader):
         super().__init__(store, session)
         self.clock = clock
         self.lock = RLock()
-        self.history = self.history_at(ROOT, scale)
-        self._pending: list[Call] = []
+        self.head = self.head_at(ROOT, scale)
+        self._calls: list[Call] = []
         self._blobs: dict[str, bytes] = {}
         self._stored: set[str] = set()
+        self._shared = SharedBytes(store, session)
         self._reload()
 
     @property
     def view(self) -> View:
         """What the model sees now."""
-        return self.history.view
+        return self.head.view
 
     @property
     def scale(self) -> Scale:
         """What counts the tokens of messages."""
-        return self.view.scale
+        return self.head.view.scale
 
     @property
     def version(self) -> int:
         """The number of entries, which is that of the last one."""
-        return self.history.version
+        return self.head.version
 
     def branch(self, *kinds: Kind, bodies: bool = False) -> Iterator[Entry]:
         """Return the entries of these kinds on the current branch, in order."""
         return self.walk(self.path(self.version), kinds=kinds, bodies=bodies)
 
-    def pend(self, call: Call, blobs: dict[str, bytes]) -> None:
-        """Record a composed request with the next commit: it needs no commit of its own, and no turn waits for one."""
-        if call not in self._pending:
-            self._pending.append(call)
-        self._blobs.update({id: data for id, data in blobs.items() if id not in self._stored})
-        # From here on a late result is late, whether or not the record of the call is on disk yet.
-        self.history.sent = True
-
-    def flush(self) -> None:
-        """Write what is still pending."""
-        if self._pending:
-            self.commit(lambda _: None)
+    def at(self, seq: int) -> Head:
+        """Return the head as it was at any entry."""
+        return self.head_at(seq, self.scale)
 
     def refresh(self) -> None:
         """Take in what others have written since."""
-        found = self.store.info(self.session)
-        if found is None or found.version == self.history.version:
-            return
-        later = self.store.read(self.session, self.history.version + 1, found.version, bodies=False)
-        if any(entry.kind in RESHAPES or entry.parent != entry.seq - 1 for entry in later):
-            self._reload()
-            return
-        for entry in later:
-            self.history.apply(entry)
-        self._recount(self.view.items[-len(later) :])
+        with self.lock:
+            found = self.store.info(self.session)
+            if found is None or found.version == self.version:
+                return
+            later = self.store.read(self.session, self.version + 1, found.version, bodies=False)
+            if any(entry.kind in RESHAPES or entry.parent != entry.seq - 1 for entry in later):
+                self._reload()
+                return
+            for entry in later:
+                self.head.apply(entry)
+            self._recount(self.view.items[-len(later) :])
 
-    def commit(
+    def hold(self, holder: str, *, seconds: float) -> Lock:
+        """Keep other holders out, or go on doing so; `LockedError` while another holds the session.
+
+        It is an agreement among those who ask for it, as engines do: nobody else is kept from writing. The lock ends
+        after so many seconds, and with the process that `store.lock.holder_name` names.
+        """
+        return self.store.lock(self.session, holder, seconds=seconds, now=self.clock())
+
+    def release(self, holder: str | None = None) -> bool:
+        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        return self.store.unlock(self.session, holder)
+
+    @property
+    def held(self) -> Lock | None:
+        """Who holds this session, and until when."""
+        return self.store.locked(self.session, now=self.clock())
+
+    def queue_call(self, call: Call, blobs: dict[str, bytes]) -> None:
+        """Record a composed request with what is appended next: no turn waits for a commit of its own."""
+        if call not in self._calls:
+            self._calls.append(call)
+        self._blobs.update({id: data for id, data in blobs.items() if id not in self._stored})
+        # From here on a late result is late, whether or not the record of the call is on disk yet.
+        self.head.sent = True
+
+    def flush(self) -> None:
+        """Write the requests that are still queued."""
+        if self._calls:
+            self.append(lambda _: None)
+
+    def append(
         self,
         make: Callable[[Draft], T],
         *,
         reshape: Callable[[list[Entry]], Head] | None = None,
-        blobs: Iterable[tuple[str, bytes]] = (),
-        steady: bytes | None = None,
+        conversation: bytes | None = None,
     ) -> T:
         """Append what `make` drafts. When somebody else wrote first, read that and draft again, up to three times.
 
-        With `steady` only as long as the conversation is still this one: else it is a `ConflictError`.
+        With `conversation`, its fingerprint, only as long as that is still this one: else it is a `ConflictError`.
         """
-        blobs = list(blobs)
         for attempt in range(RETRIES + 1):
-            draft = self.history.draft(self.clock())
-            for call in self._pending:
+            draft = self.head.draft(self.clock())
+            for call in self._calls:
                 draft.call(call)
             result = make(draft)
             try:
-                self._append(draft, reshape, [*blobs, *draft.blobs.items(), *self._blobs.items()])
+                self._write(draft, reshape)
             except ConflictError:
                 if attempt == RETRIES:
                     raise
                 time.sleep(FIRST_PAUSE * 2**attempt)
                 self.refresh()
-                if steady is not None and self.view.conversation_hash != steady:
+                if conversation is not None and self.view.conversation_hash != conversation:
                     raise
                 continue
             self._stored.update(self._blobs)
-            self._pending, self._blobs = [], {}
+            self._calls, self._blobs = [], {}
             return result
         raise AssertionError  # pragma: no cover - the loop returns or raises
 
-    def _append(
-        self, draft: Draft, reshape: Callable[[list[Entry]], Head] | None, blobs: list[tuple[str, bytes]]
-    ) -> None:
-        version, entries = self.history.version, draft.entries
+    def retry(self, act: Callable[[], T]) -> T:
+        """Act again when somebody else moved the session on meanwhile; `ConflictError` when that goes on and on."""
+        for _ in range(RETRIES):
+            try:
+                return act()
+            except ConflictError:
+                continue
+        return act()
+
+    def add(
+        self,
+        messages: Sequence[Message],
+        usage: Usage | None = None,
+        *,
+        conversation: bytes | None = None,
+        also: Callable[[Draft, list[Entry]], object] | None = None,
+    ) -> list[str]:
+        """Append messages, weighed once, and the usage of the last request, all of it or nothing; return their ids.
+
+        `also` adds to the same commit what belongs to these messages. `conversation` is that of `append`.
+        """
+        if not messages:
+            return []
+        self._refuse_known_ids(messages)
+        if any(message.format in providers.LINKED for message in messages):
+            messages = providers.link_messages(self._open_turn(), messages)
+        scale = self.scale
+        weights = [scale.weigh(message) for message in messages]
+
+        def make(draft: Draft) -> list[Entry]:
+            written = [
+                draft.message(message, weight, scale.name, self._shared.thin)
+                for message, weight in zip(messages, weights, strict=True)
+            ]
+            if usage is not None:
+                draft.record("usage", usage)
+            if also is not None:
+                also(draft, written)
+            return written
+
+        entries = self.append(make, conversation=conversation)
+        for entry, message in zip(entries, messages, strict=True):
+            self.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
+        return [entry.id for entry in entries]
+
+    def _refuse_known_ids(self, messages: Sequence[Message]) -> None:
+        stated = [message.id for message in messages if message.id]
+        for place, id in enumerate(stated):
+            if id in stated[:place] or self.store.find(self.session, id) is not None:
+                raise InputError(
+                    f"session {self.session!r} has a message {id!r} already", remedy="give another id, or none"
+                )
+
+    def _open_turn(self) -> list[Message]:
+        """Return the messages since the model last began to speak: theirs are the calls that new results answer."""
+        items = self.view.items
+        start = len(items)
+        while start and not (start < len(items) and items[start].role == "assistant" != items[start - 1].role):
+            if start < len(items) and items[start].role != "assistant" and not items[start].results:
+                return []
+            start -= 1
+        return [self.view.read(item) for item in items[start:]]
+
+    def fold(self, proposal: Proposal) -> Entry:
+        """Write a fold that was checked, and apply it."""
+        view = self.view
+        before, after = view.tokens(), view.tokens_of(view.after(proposal.spans))
+        kind, strategy = proposal.kind, proposal.strategy
+        with telemetry.span("fold", session=self.session, kind=kind, strategy=strategy) as span:
+            entry = self.append(lambda draft: draft.fold(proposal, before, after))
+            if span.live:
+                span.set(fold=entry.id, messages=touched(proposal.spans), tokens_before=before, tokens_after=after)
+        telemetry.count(names.FOLDS, kind=kind, strategy=strategy)
+        telemetry.record(names.FOLD_TOKENS_SAVED, before - after, kind=kind, strategy=strategy)
+        return entry
+
+    def _write(self, draft: Draft, reshape: Callable[[list[Entry]], Head] | None) -> None:
+        version, entries, blobs = self.version, draft.entries, [*draft.blobs.items(), *self._blobs.items()]
         if not any(entry.kind in RESHAPES for entry in entries):
             self.store.append(self.session, version, entries, blobs=blobs)
             for entry in entries:
-                self.history.apply(entry, draft.metas.get(entry.seq))
+                self.head.apply(entry, draft.metas.get(entry.seq))
             return
-        after = reshape(entries) if reshape is not None else self._after(entries)
+        if reshape is not None:
+            after = reshape(entries)
+        else:
+            after = self.copy()
+            for entry in entries:
+                after.apply(entry)
         self.store.append(self.session, version, entries, snapshots=[(entries[-1].seq, after.snapshot())], blobs=blobs)
         self._adopt(after)
 
-    def _after(self, entries: list[Entry]) -> Head:
-        """The history with these entries applied, leaving this one alone until they are written."""
-        after = self.copy()
-        for entry in entries:
-            after.apply(entry)
-        return after
-
     def copy(self) -> Head:
-        """A history to try things on."""
-        copy = Head(self.view.copy(), version=self.history.version, hash=self.history.hash)
-        copy.sent, copy.prompt_hash = self.history.sent, self.history.prompt_hash
+        """Return a copy of the head, to try things on."""
+        copy = Head(self.view.copy(), version=self.version, hash=self.head.hash)
+        copy.sent, copy.prompt_hash = self.head.sent, self.head.prompt_hash
         return copy
-
-    def at(self, seq: int) -> Head:
-        """Return the session as it was at any entry."""
-        return self.history_at(seq, self.scale)
 
     def weigh_with(self, scale: Scale) -> None:
         """Weigh everything visible with another scale from now on."""
         self.load(self.view)
         self.view.weigh_with(scale)
 
-    def _adopt(self, history: Head) -> None:
+    def _adopt(self, head: Head) -> None:
         view = self.view
-        view.become(history.view)
-        history.view = view
-        self.history = history
+        view.become(head.view)
+        head.view = view
+        self.head = head
         self.keep_only(view.items)
         self._recount(view.items)
 
@@ -172,14 +265,3 @@ class JournalWriter(JournalReader):
         if stale:
             self.load_items(stale)
             self.view.weigh_with(self.scale)
-
-
-def commit_fold(ledger: JournalWriter, proposal: Proposal, before: int, after: int) -> Entry:
-    """Write a fold that was checked; `before` and `after` are the tokens of the view."""
-    with telemetry.span("fold", session=ledger.session, kind=proposal.kind, strategy=proposal.strategy) as span:
-        entry = ledger.commit(lambda draft: draft.fold(proposal, before, after))
-        if span.live:
-            span.set(fold=entry.id, messages=touched(proposal.spans), tokens_before=before, tokens_after=after)
-    telemetry.count(names.FOLDS, kind=proposal.kind, strategy=proposal.strategy)
-    telemetry.record(names.FOLD_TOKENS_SAVED, before - after, kind=proposal.kind, strategy=proposal.strategy)
-    return entry

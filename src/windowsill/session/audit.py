@@ -1,6 +1,10 @@
-"""Tells what happened to a session and why: folds, calls, audit, explanations."""
+"""Report what happened to a session and why: folds, calls, tools, changes; and rebuild past requests."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -9,33 +13,109 @@ from windowsill.compose.payload import build_body
 from windowsill.compose.prompt_cache import Breakpoints
 from windowsill.compose.render import Rendering, shows_refs
 from windowsill.errors import DamagedError
-from windowsill.history.entries import Entry, Kind, on_path, reader
+from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
 from windowsill.history.head import Call, call_meta, rewind_meta
-from windowsill.history.view import fold_meta, marking_meta, message_meta, unfold_meta
+from windowsill.history.view import Item, fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Message, Tool, text_of
-from windowsill.session.branches import CallRecord, Event, Explanation, FoldRecord, SpanRecord, removed_spans
-from windowsill.session.checkpoints import label_told
-from windowsill.session.state import event_of
-from windowsill.state.changes import Put
-from windowsill.state.tools import ToolDecision
+from windowsill.messages import Message, Tool, ToolUse, text_of
+from windowsill.session.branches import removed_spans
+from windowsill.session.checkpoints import describe_label
+
+if TYPE_CHECKING:
+    from windowsill.state.tools import ToolDecision
+
+# ruff: noqa: PLC0415 - most sessions keep no state
+
+CHANGES: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind", "state", "label")
+"""The entries that the audit lists."""
+
+RUNS = "runtime.execution.tool_calls"
+"""Where the state notes the runs of calls."""
 
 
-def folds(ledger: JournalWriter) -> list[FoldRecord]:
-    """The folds of the current branch, oldest first."""
-    path = ledger.path(ledger.version)
-    gone = removed_spans(ledger, path)
+class SpanRecord(msgspec.Struct, frozen=True):
+    """One span of a fold: which messages it hides, or which block of a message it replaces."""
+
+    number: int
+    first: str
+    last: str
+    messages: int
+    """How many it touches, those inside inner folds included."""
+    saved: int
+    active: bool
+    block: int | None = None
+    shown: str = ""
+    """What stands in its place."""
+
+
+class FoldRecord(msgspec.Struct, frozen=True):
+    """A fold: what was hidden, by which strategy, why, and what it saved."""
+
+    id: str
+    kind: str
+    strategy: str
+    reason: str
+    at: float
+    before: int
+    after: int
+    active: bool
+    """Whether any of it still applies on the current branch."""
+    spans: tuple[SpanRecord, ...] = ()
+
+    @property
+    def saved(self) -> int:
+        """Tokens it took out of the view."""
+        return self.before - self.after
+
+
+class CallRecord(msgspec.Struct, frozen=True):
+    """A request that was composed."""
+
+    id: str
+    at: float
+    format: str
+    model: str | None
+    tokens: int
+    cached: int
+    folds: tuple[str, ...]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a message is, or is not, in the window."""
+
+    message: str
+    visible: bool
+    why: str
+    folds: tuple[FoldRecord, ...] = ()
+    """The folds that hide or cut it, the outermost first."""
+    call: str | None = None
+    """The model call this is about; `None` for the window as it is now."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of the audit: something that changed what the model sees."""
+
+    id: str
+    at: float
+    kind: str
+    what: str
+    data: dict[str, Any] = {}
+
+
+def folds(journal: JournalWriter) -> list[FoldRecord]:
+    """List the folds of the current branch, oldest first."""
+    gone = removed_spans(journal, journal.path(journal.version))
     return [
-        _record(ledger, entry, fold_meta(entry.meta), gone.get(entry.seq, set()))
-        for entry in ledger.walk(path, kinds=("fold",), bodies=True)
+        _fold_record(journal, entry, fold_meta(entry.meta), gone.get(entry.seq, set()))
+        for entry in journal.branch("fold", bodies=True)
     ]
 
 
-def _record(ledger: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
-    holders = unpack_stand_ins(entry.body or b"")
+def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
+    stand_ins = unpack_stand_ins(entry.body or b"")
     spans = tuple(
-        _span(ledger, number, span, holders[number], active=number not in gone)
+        _span_record(journal, number, span, stand_ins[number], active=number not in gone)
         for number, span in enumerate(fold.spans)
     )
     return FoldRecord(
@@ -51,137 +131,186 @@ def _record(ledger: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> 
     )
 
 
-def _span(
-    ledger: JournalWriter, number: int, span: MessageSpan | BlockSpan, holder: Message | None, *, active: bool
+def _span_record(
+    journal: JournalWriter, number: int, span: MessageSpan | BlockSpan, stand_in: Message | None, *, active: bool
 ) -> SpanRecord:
     first, last = (span.first, span.last) if isinstance(span, MessageSpan) else (span.message, span.message)
     return SpanRecord(
         number=number,
-        first=ledger.entry(first).id,
-        last=ledger.entry(last).id,
+        first=journal.entry(first).id,
+        last=journal.entry(last).id,
         messages=span.hides if isinstance(span, MessageSpan) else 1,
-        saved=ledger.scale.tokens(span.saves),
+        saved=journal.scale.tokens(span.saves),
         active=active,
         block=span.block if isinstance(span, BlockSpan) else None,
-        shown=text_of(holder.blocks) if holder is not None else "",
+        shown=text_of(stand_in.blocks) if stand_in is not None else "",
     )
 
 
-def calls(ledger: JournalWriter) -> list[CallRecord]:
-    """The composed requests of the current branch, oldest first."""
-    path = ledger.path(ledger.version)
+def calls(journal: JournalWriter) -> list[CallRecord]:
+    """List the composed requests of the current branch, oldest first."""
     found = []
-    for entry in ledger.walk(path, kinds=("call",)):
+    for entry in journal.branch("call"):
         call = call_meta(entry.meta)
-        found.append(
-            CallRecord(
-                id=entry.id,
-                at=entry.at,
-                format=call.format,
-                model=call.model,
-                tokens=call.tokens,
-                cached=call.cached,
-                folds=call.folds,
-            )
-        )
+        record = CallRecord(entry.id, entry.at, call.format, call.model, call.tokens, call.cached, call.folds)
+        found.append(record)
     return found
 
 
-def audit(ledger: JournalWriter) -> list[Event]:
-    """Every change of what the model sees or of the state, and every checkpoint, on every branch, as it happened."""
-    kinds: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind", "state", "label")
-    entries = ledger.walk([(1, ledger.version)], kinds=kinds, bodies=True)
-    return [event for entry in entries if (event := _event(entry)) is not None]
+def audit(journal: JournalWriter) -> list[Event]:
+    """List every change of what the model sees or of the state, and every checkpoint, on every branch, in order."""
+    entries = journal.walk([(1, journal.version)], kinds=CHANGES, bodies=True)
+    events = ((entry, _describe(entry)) for entry in entries)
+    return [Event(id=entry.id, at=entry.at, kind=entry.kind, what=what) for entry, what in events if what is not None]
 
 
-def _event(entry: Entry) -> Event | None:
-    if entry.kind == "state":
-        from windowsill.session.state import event_of  # noqa: PLC0415 - most sessions keep no state
+def _describe(entry: Entry) -> str | None:
+    match entry.kind:
+        case "state":
+            from windowsill.state.session_state import event_of
 
-        change = event_of(entry)
-        if change is None:
-            return None
-        what = str(change)
-    elif entry.kind == "fold":
-        fold = fold_meta(entry.meta)
-        what = f"{fold.kind} by {fold.strategy}: {fold.reason} ({fold.before:,} to {fold.after:,} tokens)"
-    elif entry.kind == "unfold":
-        undone = unfold_meta(entry.meta)
-        what = f"unfolded {undone.fold_id}" + (f": {undone.reason}" if undone.reason else "")
-    elif entry.kind == "mark":
-        marking = marking_meta(entry.meta)
-        signs = [f"+{mark}" for mark in marking.add] + [f"-{mark}" for mark in marking.remove]
-        what = f"marked {marking.message_id}: {', '.join(signs)}"
-    elif entry.kind == "label":
-        what = label_told(entry)
-    else:
-        rewind = rewind_meta(entry.meta)
-        what = f"went from entry {rewind.left} to entry {rewind.to}" + (f": {rewind.reason}" if rewind.reason else "")
-    return Event(id=entry.id, at=entry.at, kind=entry.kind, what=what)
+            change = event_of(entry)
+            return None if change is None else str(change)
+        case "fold":
+            fold = fold_meta(entry.meta)
+            return f"{fold.kind} by {fold.strategy}: {fold.reason} ({fold.before:,} to {fold.after:,} tokens)"
+        case "unfold":
+            undone = unfold_meta(entry.meta)
+            return f"unfolded {undone.fold_id}" + (f": {undone.reason}" if undone.reason else "")
+        case "mark":
+            marking = marking_meta(entry.meta)
+            signs = [f"+{mark}" for mark in marking.add] + [f"-{mark}" for mark in marking.remove]
+            return f"marked {marking.message_id}: {', '.join(signs)}"
+        case "label":
+            return describe_label(entry)
+        case _:
+            rewind = rewind_meta(entry.meta)
+            reason = f": {rewind.reason}" if rewind.reason else ""
+            return f"went from entry {rewind.left} to entry {rewind.to}{reason}"
 
 
-def explain(ledger: JournalWriter, message_id: str, call_id: str | None = None) -> Explanation:
-    """Why a message is or is not in the window: of the current head, or of a past call."""
-    message = ledger.find(message_id, "message")
-    head = ledger.version
-    view = ledger.view
+def explain(journal: JournalWriter, message_id: str, call_id: str | None = None) -> Explanation:
+    """Explain why a message is or is not in the window: of the current head, or of a past call."""
+    message = journal.find(message_id, "message")
+    head, view = journal.version, journal.view
     if call_id is not None:
-        head = call_meta(ledger.find(call_id, "call").meta).at
-        view = ledger.at(head).view
-    path = ledger.path(head)
+        head = call_meta(journal.find(call_id, "call").meta).at
+        view = journal.at(head).view
+    path = journal.path(head)
     if not on_path(path, message.seq):
         why = "it was added later" if message.seq > head else "it is on a branch that was left by a rewind"
         return Explanation(message=message_id, visible=False, why=why, call=call_id)
-    covering = _covering(ledger, path, message.seq)
+    covering = _covering(journal, path, message.seq)
     item = view.cover(message.seq)
     if item is not None and not item.fold:
-        return Explanation(
-            message=message_id,
-            visible=True,
-            why=_why_visible(item.pinned, bool(item.cuts), message, view.task_seq()),
-            folds=tuple(fold for fold in covering if item.cuts),
-            call=call_id,
-        )
+        why = _why_visible(item, is_task=message.seq == view.task_seq())
+        cuts = tuple(covering) if item.cuts else ()
+        return Explanation(message=message_id, visible=True, why=why, folds=cuts, call=call_id)
     outer = covering[0]
     inner = f", inside {len(covering) - 1} earlier fold(s)" if len(covering) > 1 else ""
     why = f"hidden by {outer.kind} {outer.id} of {outer.strategy}: {outer.reason}{inner}"
     return Explanation(message=message_id, visible=False, why=why, folds=tuple(covering), call=call_id)
 
 
-def _why_visible(pinned: bool, cut: bool, message: Entry, task: int | None) -> str:  # noqa: FBT001 - two facts of one item
-    if cut:
+def _why_visible(item: Item, *, is_task: bool) -> str:
+    if item.cuts:
         return "it is shown, with a part of it cut"
-    if pinned:
+    if item.pinned:
         return "it is pinned"
-    if message.seq == task:
-        return "it is the task"
-    return "no fold hides it"
+    return "it is the task" if is_task else "no fold hides it"
 
 
-def _covering(ledger: JournalWriter, path: list[tuple[int, int]], seq: int) -> list[FoldRecord]:
-    """The folds that apply to a message, the outermost first."""
-    gone = removed_spans(ledger, path)
+def _covering(journal: JournalWriter, path: Sequence[Range], seq: int) -> list[FoldRecord]:
+    """List the folds that apply to a message, the outermost first."""
+    gone = removed_spans(journal, path)
     found = []
-    for entry in ledger.walk(path, kinds=("fold",), bodies=True):
-        fold = fold_meta(entry.meta)
-        removed = gone.get(entry.seq, set())
-        for number, span in enumerate(fold.spans):
-            hit = span.first <= seq <= span.last if isinstance(span, MessageSpan) else span.message == seq
-            if hit and number not in removed:
-                found.append(_record(ledger, entry, fold, removed))
-                break
+    for entry in journal.walk(path, kinds=("fold",), bodies=True):
+        fold, removed = fold_meta(entry.meta), gone.get(entry.seq, set())
+        if any(number not in removed and _covers(span, seq) for number, span in enumerate(fold.spans)):
+            found.append(_fold_record(journal, entry, fold, removed))
     return found[::-1]
 
 
-def request_of(ledger: JournalWriter, call: Call) -> bytes:
-    """The body of the request that was composed then: same view, same parts, same bytes."""
+def _covers(span: MessageSpan | BlockSpan, seq: int) -> bool:
+    return span.first <= seq <= span.last if isinstance(span, MessageSpan) else span.message == seq
+
+
+# Tool calls
+
+
+def tool_decisions(journal: JournalWriter) -> list[ToolDecision]:
+    """List which tools the model got on the current branch, each time that changed, oldest first."""
+    from windowsill.state.tools import ToolDecision
+
+    decided = reader(ToolDecision)
+    return [decided(entry.meta) for entry in journal.branch("tools")]
+
+
+def open_calls(journal: JournalWriter) -> list[tuple[str, ToolUse]]:
+    """List the calls of the last reply that have no result yet, each with the id of its message."""
+    items = journal.view.items
+    stop = len(items)
+    while stop and items[stop - 1].role != "assistant":
+        stop -= 1
+    start = stop
+    while start and items[start - 1].role == "assistant":
+        start -= 1
+    # Some models give two calls of one answer the same id: then the first result is the first call's.
+    answered = Counter(id for item in items[stop:] for id in item.results)
+    found = []
+    for item in items[start:stop]:
+        for call in journal.message(item.seq).calls if item.calls else ():
+            if answered[call.id] > 0:
+                answered[call.id] -= 1
+            else:
+                found.append((item.id, call))
+    return found
+
+
+def record_tools(journal: JournalWriter, decision: ToolDecision) -> None:
+    """Record which tools the model gets from now on, and which were hidden by which rule."""
+    with journal.lock:
+        journal.refresh()
+        journal.append(lambda draft: draft.record("tools", decision))
+
+
+def run_key(message_id: str, call_id: str) -> str:
+    """Return the key under which the state notes the run of a call: models repeat the ids of calls."""
+    return f"{message_id}/{call_id}"
+
+
+def begun_calls(journal: JournalWriter, message_id: str) -> frozenset[str]:
+    """Return the ids of a message's calls that were begun or answered after it, on whatever branch."""
+    from windowsill.state.changes import Put
+    from windowsill.state.session_state import event_of
+
+    message = journal.find(message_id, "message")
+    ids = message_meta(message.meta).calls
+    later = [(message.seq + 1, journal.version)]
+    answered = {id for entry in journal.walk(later, kinds=("message",)) for id in message_meta(entry.meta).results}
+    noted = set()
+    for entry in journal.walk(later, kinds=("state",), bodies=True):
+        try:
+            change = event_of(entry)
+        except DamagedError:
+            # What cannot be read may have noted any of them.
+            return frozenset(ids)
+        puts = (each for each in (change.changes if change is not None else ()) if isinstance(each, Put))
+        noted |= {each.value.get("id") for each in puts if each.path == RUNS}
+    return frozenset(id for id in ids if id in answered or run_key(message_id, id) in noted)
+
+
+# Past requests
+
+
+def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
+    """Build the body of a past request again: same view, same parts, same bytes."""
     format = providers.get(call.format, call.demands)
-    system, tools = parts_of(ledger, call)
-    rest = _part(ledger, call, "rest")
-    view = ledger.at(call.at).view
+    system, tools = prompt_of(journal, call)
+    rest = _part(journal, call, "rest")
     return build_body(
         format,
-        Rendering(format, call.demands, refs=shows_refs(tools)).render(view, call.prompt_hash),
+        Rendering(format, call.demands, refs=shows_refs(tools)).render(journal.at(call.at).view, call.prompt_hash),
         system=system,
         tools=tools,
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},
@@ -190,55 +319,20 @@ def request_of(ledger: JournalWriter, call: Call) -> bytes:
     )
 
 
-def parts_of(ledger: JournalWriter, call: Call) -> tuple[Message | None, tuple[Tool, ...]]:
-    """The system prompt and the tools that a request had."""
-    system, tools = _part(ledger, call, "system"), _part(ledger, call, "tools")
+def prompt_of(journal: JournalWriter, call: Call) -> tuple[Message | None, tuple[Tool, ...]]:
+    """Return the system prompt and the tools that a request had."""
+    system, tools = _part(journal, call, "system"), _part(journal, call, "tools")
     return (
         msgspec.json.decode(system, type=Message) if system is not None else None,
         msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
     )
 
 
-def _part(ledger: JournalWriter, call: Call, name: str) -> bytes | None:
+def _part(journal: JournalWriter, call: Call, name: str) -> bytes | None:
     id = call.blobs.get(name)
     if id is None:
         return None
-    data = ledger.store.blob(ledger.session, id)
+    data = journal.store.blob(journal.session, id)
     if data is None:
         raise DamagedError(f"the {name} of this request is missing from the store", remedy="restore a backup")
     return data
-
-
-_decided = reader(ToolDecision)
-
-
-def decisions(ledger: JournalWriter) -> list[ToolDecision]:
-    """The decisions of the current branch, oldest first."""
-    path = ledger.path(ledger.version)
-    return [_decided(entry.meta) for entry in ledger.walk(path, kinds=("tools",))]
-
-
-RUNS = "runtime.execution.tool_calls"
-
-
-def run_key(message_id: str, call_id: str) -> str:
-    """Under which the state notes the run of a call: models give the same call ids again and again."""
-    return f"{message_id}/{call_id}"
-
-
-def begun(ledger: JournalWriter, message_id: str) -> frozenset[str]:
-    """The calls of a message that were begun or answered after it, on whatever branch."""
-    message = ledger.find(message_id, "message")
-    calls = message_meta(message.meta).calls
-    later = [(message.seq + 1, ledger.version)]
-    found = {id for entry in ledger.walk(later, kinds=("message",)) for id in message_meta(entry.meta).results}
-    noted = set()
-    for entry in ledger.walk(later, kinds=("state",), bodies=True):
-        try:
-            change = event_of(entry)
-        except DamagedError:
-            # What cannot be read may have noted any of them.
-            return frozenset(calls)
-        puts = (each for each in (change.changes if change is not None else ()) if isinstance(each, Put))
-        noted |= {each.value.get("id") for each in puts if each.path == RUNS}
-    return frozenset(id for id in calls if id in found or run_key(message_id, id) in noted)

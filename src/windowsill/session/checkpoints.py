@@ -1,6 +1,7 @@
-"""Labels: the entries of the journal that name a moment, or say which names are forgotten.
+"""Checkpoints: names for moments of a session, and the rule that says when one is due.
 
-A label says what is new and copies nothing: everything that was there at that moment stands on the path to it.
+A checkpoint is a label, an entry that names the head at that moment. It copies nothing: everything that was there
+stands on the path to it.
 """
 
 from __future__ import annotations
@@ -8,32 +9,40 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias, get_args
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
+from windowsill import telemetry
 from windowsill.errors import InputError, NotFoundError, SettingError
-from windowsill.history.entries import Entry, Kind, Range, path_to, reader, within
-from windowsill.history.view import View, fold_meta
-from windowsill.store import Store
+from windowsill.history.entries import Entry, Range, reader, within
+from windowsill.history.head import Draft
+from windowsill.history.view import fold_meta
+from windowsill.journal.writer import JournalWriter
+from windowsill.session.branches import move
 from windowsill.store.checks import check_name
+from windowsill.telemetry import names
+
+if TYPE_CHECKING:
+    from windowsill.state.session_state import SessionState
 
 Reason: TypeAlias = Literal["manual", "phase", "time", "messages", "tokens", "forced"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-TOLD = 10
+LISTED = 10
 """How many checkpoints an error names: enough to recognise the one that was meant."""
 
-_FIRST_STEP = 1_000
+FIRST_STEP = 1_000
 """Entries looked through at first, from the end; each further step is larger, so that few steps reach the start."""
 
-_WIDER = 4
+WIDER = 4
 
 _LIKE_AN_ID = re.compile(r"l\d+")
 
 
 class Label(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """What a label entry says. One without a reason is no checkpoint: it says what is forgotten."""
+    """What a label entry says. One without a reason is not a checkpoint: it says what is forgotten."""
 
     entry: int = 0
     """The number of the entry that it names: the head at that moment."""
@@ -68,7 +77,7 @@ label_meta = reader(Label)
 
 
 def checkpoint_of(entry: Entry, *, name: str | None = None) -> Checkpoint | None:
-    """The checkpoint that a label makes, if it makes one; `name` is what it goes by now."""
+    """Return the checkpoint that a label makes, if it makes one; `name` is what it goes by now."""
     label = label_meta(entry.meta)
     if label.reason is None:
         return None
@@ -84,8 +93,8 @@ def checkpoint_of(entry: Entry, *, name: str | None = None) -> Checkpoint | None
     )
 
 
-def label_told(entry: Entry) -> str:
-    """What a label says, in one line for a person."""
+def describe_label(entry: Entry) -> str:
+    """Describe a label in one line for a person."""
     label = label_meta(entry.meta)
     if label.reason is None:
         return f"forgot the checkpoints before entry {label.forgets}"
@@ -93,51 +102,10 @@ def label_told(entry: Entry) -> str:
     return f"checkpoint{named} ({label.reason}): {label.messages:,} messages, {label.tokens:,} tokens, {label.phase}"
 
 
-def newest_first(store: Store, session: str, ranges: Sequence[Range]) -> Iterator[Entry]:
-    """The labels within ranges of entry numbers, the last one first; what is not asked for is not read."""
-    step = _FIRST_STEP
-    for first, last in reversed(ranges):
-        stop = last
-        while stop >= first:
-            start = max(first, stop - step + 1)
-            yield from reversed(store.read(session, start, stop, kinds=("label",), bodies=False))
-            stop, step = start - 1, step * _WIDER
-
-
-def known(store: Store, session: str, version: int) -> Iterator[tuple[int, Checkpoint]]:
-    """The checkpoints of every branch that are not forgotten, with their entry numbers, the newest first."""
-    floor, names = 0, set[str]()
-    for entry in newest_first(store, session, [(1, version)]):
-        if entry.seq < floor:
-            return
-        label = label_meta(entry.meta)
-        floor = max(floor, label.forgets)
-        found = checkpoint_of(entry, name="" if label.name in names else label.name)
-        if found is not None:
-            names.add(label.name)
-            yield entry.seq, found
-
-
-def find(store: Store, session: str, version: int, id_or_name: str) -> tuple[int, Checkpoint]:
-    """The checkpoint of this id or name, with its entry number; `NotFoundError` says which there are."""
-    there: list[str] = []
-    for seq, found in known(store, session, version):
-        if id_or_name and id_or_name in (found.id, found.name):
-            return seq, found
-        there.append(f"{found.name!r} ({found.id})" if found.name else found.id)
-    listed = ", ".join(there[:TOLD]) + (f" and {len(there) - TOLD} more" if len(there) > TOLD else "")
-    raise NotFoundError(
-        f"session {session!r} has no checkpoint {id_or_name!r}",
-        remedy=f"give one of these: {listed}" if there else "it has none yet: `session.checkpoint()` makes one",
-        session=session,
-        id=id_or_name,
-    )
-
-
 def check_label(name: str, reason: str) -> None:
-    """`InputError` for a name that a checkpoint cannot have, or a reason that is none."""
+    """Raise `InputError` for a name that a checkpoint cannot have, or an unknown reason."""
     if reason not in REASONS:
-        raise InputError(f"{reason!r} is no reason for a checkpoint", remedy=f"give one of {', '.join(REASONS)}")
+        raise InputError(f"{reason!r} is not a reason for a checkpoint", remedy=f"give one of {', '.join(REASONS)}")
     if not name:
         return
     check_name("checkpoint's name", name)
@@ -154,7 +122,7 @@ START = "initializing"
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at a session sees; of the last checkpoint, what was seen then."""
+    """The figures of a session that a rule looks at: now, or at the last checkpoint."""
 
     at: float
     messages: int = 0
@@ -163,7 +131,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     phase: str = START
 
     def lowered(self, tokens: int) -> Seen:
-        """The same after the view was seen with so many tokens."""
+        """Return the same after the view was seen with so many tokens."""
         return self if tokens >= self.tokens else msgspec.structs.replace(self, tokens=tokens)
 
 
@@ -186,7 +154,7 @@ class Automatic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise SettingError(name, value, f"{name}, 1 or more, or None")
 
     def due(self, seen: Seen, now: Seen) -> Reason | None:
-        """Why a checkpoint is due now, the most telling reason first; `None` when none is.
+        """Return why a checkpoint is due now, the most telling reason first; `None` when none is.
 
         `seen` is what was seen at the last checkpoint. It changes only with a checkpoint, or when the view shrinks:
         looking more often makes nothing due earlier, or later.
@@ -202,70 +170,185 @@ class Automatic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return None
 
 
-_TELLING: tuple[Kind, ...] = ("label", "fold", "rewind")
+class Checkpoints:
+    """The checkpoints of one session.
 
+    What the last one saw is kept up to date at a cost that does not grow with the history. All of it is read from the
+    journal: a process that begins anew knows what the one before it knew.
+    """
 
-class Watching:
-    """Follows one session for the rule that says when a checkpoint is due."""
-
-    def __init__(self, store: Store, session: str) -> None:
-        self._store = store
-        self._session = session
+    def __init__(self, journal: JournalWriter, state: SessionState) -> None:
+        self._journal = journal
+        self._state = state
         self._at = 0
-        self._seen: Seen | None = None
+        self._last: Seen | None = None
         self._counted = (-1, 0, 0)
 
-    def seen(self, version: int, tokens: int) -> Seen:
-        """What the last checkpoint on the path to an entry saw; the view there has so many tokens."""
-        seen = self._since(version) or self._read(version)
-        self._at, self._seen = version, seen.lowered(tokens)
-        return self._seen
+    def make(self, name: str = "", reason: Reason = "manual") -> Checkpoint:
+        """Label the head."""
+        check_label(name, reason)
+        journal = self._journal
+        with journal.lock, telemetry.span("checkpoint", session=journal.session, reason=reason):
+            journal.refresh()
+            made = journal.append(lambda draft: self._label(draft, name, reason))
+            telemetry.count(names.CHECKPOINTS, reason=reason)
+            return made
 
-    def messages(self, view: View) -> int:
-        """How many messages the branch has, hidden ones included; those counted before are not counted again."""
+    def make_if_due(self, rule: Automatic, *, force: bool = False) -> Checkpoint | None:
+        """Label the head when the rule says so, or by `force`; `None` when no checkpoint is due."""
+        journal = self._journal
+
+        def label_if_due(draft: Draft) -> Checkpoint | None:
+            # Somebody else may make one first: then it is looked at again, and perhaps none is due any more.
+            reason = self._due(rule, force=force)
+            return None if reason is None else self._label(draft, "", reason)
+
+        with journal.lock:
+            journal.refresh()
+            if self._due(rule, force=force) is None:
+                return None
+            with telemetry.span("checkpoint", session=journal.session) as span:
+                made = journal.append(label_if_due)
+                if made is not None:
+                    span.set(reason=made.reason)
+                    telemetry.count(names.CHECKPOINTS, reason=made.reason)
+            return made
+
+    def recent(self, limit: int | None) -> list[Checkpoint]:
+        """List the last checkpoints of every branch, the newest first."""
+        if limit is not None and limit < 0:
+            raise SettingError("limit", limit, "0 or more, or None")
+        with self._journal.lock:
+            self._journal.refresh()
+            return [checkpoint for _, checkpoint in islice(self._known(), limit)]
+
+    def restore(self, id_or_name: str) -> Checkpoint:
+        """Go back to a checkpoint."""
+        journal = self._journal
+        with journal.lock, telemetry.span("restore", session=journal.session):
+            journal.refresh()
+            seq, found = self._find(id_or_name)
+            named = f" {found.name!r}" if found.name else ""
+            # To the label and not to what it names: what comes next is counted from this checkpoint.
+            move(journal, seq, f"restored checkpoint{named} ({found.id})")
+            return found
+
+    def clean_up(self, keep: int) -> int:
+        """Forget all checkpoints but the last ones; return how many."""
+        if keep < 0:
+            raise SettingError("keep", keep, "0 or more")
+
+        def forget(draft: Draft) -> int:
+            seqs = [seq for seq, _ in self._known()][keep:]
+            if seqs:
+                draft.record("label", Label(forgets=seqs[0] + 1))
+            return len(seqs)
+
+        with self._journal.lock:
+            self._journal.refresh()
+            return self._journal.append(forget)
+
+    def _label(self, draft: Draft, name: str, reason: Reason) -> Checkpoint:
+        now = self._now()
+        label = Label(
+            entry=draft.next - 1, messages=now.messages, tokens=now.tokens, phase=now.phase, reason=reason, name=name
+        )
+        made = checkpoint_of(draft.record("label", label))
+        assert made is not None
+        return made
+
+    def _labels(self, ranges: Sequence[Range]) -> Iterator[Entry]:
+        """Return the labels within ranges of entry numbers, the last one first, read as they are asked for."""
+        store, session = self._journal.store, self._journal.session
+        step = FIRST_STEP
+        for first, last in reversed(ranges):
+            stop = last
+            while stop >= first:
+                start = max(first, stop - step + 1)
+                yield from reversed(store.read(session, start, stop, kinds=("label",), bodies=False))
+                stop, step = start - 1, step * WIDER
+
+    def _known(self) -> Iterator[tuple[int, Checkpoint]]:
+        """Return the checkpoints of every branch that are not forgotten, with their numbers, the newest first."""
+        floor, taken = 0, set[str]()
+        for entry in self._labels([(1, self._journal.version)]):
+            if entry.seq < floor:
+                return
+            label = label_meta(entry.meta)
+            floor = max(floor, label.forgets)
+            found = checkpoint_of(entry, name="" if label.name in taken else label.name)
+            if found is not None:
+                taken.add(label.name)
+                yield entry.seq, found
+
+    def _find(self, id_or_name: str) -> tuple[int, Checkpoint]:
+        there: list[str] = []
+        for seq, found in self._known():
+            if id_or_name and id_or_name in (found.id, found.name):
+                return seq, found
+            there.append(f"{found.name!r} ({found.id})" if found.name else found.id)
+        listed = ", ".join(there[:LISTED]) + (f" and {len(there) - LISTED} more" if len(there) > LISTED else "")
+        raise NotFoundError(
+            f"session {self._journal.session!r} has no checkpoint {id_or_name!r}",
+            remedy=f"give one of these: {listed}" if there else "it has none yet: `session.checkpoint()` makes one",
+            session=self._journal.session,
+            id=id_or_name,
+        )
+
+    # What the last checkpoint saw
+
+    def _due(self, rule: Automatic, *, force: bool) -> Reason | None:
+        now = self._now()
+        found = rule.due(self._seen(now.tokens), now)
+        return "forced" if force else found
+
+    def _now(self) -> Seen:
+        journal, view = self._journal, self._journal.view
         edits, length, count = self._counted
         if edits != view.edits or length > len(view.items):
             length = count = 0
+        # Hidden messages count too; those counted before are not counted again.
         count += sum(item.hides if item.fold else 1 for item in view.items[length:])
         self._counted = (view.edits, len(view.items), count)
-        return count
+        phase = self._state.value.runtime.phase
+        return Seen(at=journal.clock(), messages=count, tokens=view.tokens(), phase=phase)
 
-    def _since(self, version: int) -> Seen | None:
-        """What follows from the last look and what was written since; `None` when the path is another one."""
-        seen = self._seen if version >= self._at else None
-        if seen is None:
+    def _seen(self, tokens: int) -> Seen:
+        """Return what the last checkpoint on the path saw; the view has so many tokens now."""
+        seen = self._follow() or self._read()
+        self._at, self._last = self._journal.version, seen.lowered(tokens)
+        return self._last
+
+    def _follow(self) -> Seen | None:
+        """Take in what was written since the last look; `None` when the path is another one."""
+        journal, seen = self._journal, self._last
+        if seen is None or journal.version < self._at:
             return None
-        for entry in self._store.read(self._session, self._at + 1, version, kinds=_TELLING, bodies=False):
+        for entry in journal.walk([(self._at + 1, journal.version)], kinds=("label", "fold", "rewind")):
             if entry.kind == "rewind":
                 return None
             seen = _after(seen, entry)
         return seen
 
-    def _read(self, version: int) -> Seen:
-        path = path_to(version, self._store.jumps(self._session))
-        seen, start = self._beginning(), 0
-        for entry in newest_first(self._store, self._session, path):
-            found = checkpoint_of(entry)
-            if found is not None:
-                seen, start = _seen_at(found), entry.seq
+    def _read(self) -> Seen:
+        journal = self._journal
+        path = journal.path(journal.version)
+        info = journal.store.info(journal.session)
+        seen, start = Seen(at=info.created if info is not None else 0.0), 0
+        for entry in self._labels(path):
+            if checkpoint_of(entry) is not None:
+                seen, start = _after(seen, entry), entry.seq
                 break
-        for first, last in within(path, start + 1, version):
-            for entry in self._store.read(self._session, first, last, kinds=("fold",), bodies=False):
-                seen = _after(seen, entry)
+        for entry in journal.walk(within(path, start + 1, journal.version), kinds=("fold",)):
+            seen = _after(seen, entry)
         return seen
-
-    def _beginning(self) -> Seen:
-        info = self._store.info(self._session)
-        return Seen(at=info.created if info is not None else 0.0)
-
-
-def _seen_at(checkpoint: Checkpoint) -> Seen:
-    return Seen(at=checkpoint.at, messages=checkpoint.messages, tokens=checkpoint.tokens, phase=checkpoint.phase)
 
 
 def _after(seen: Seen, entry: Entry) -> Seen:
-    """What holds after a label or a fold. A fold says how small it made the view: a line may be crossed again."""
+    """Return what holds after a label or a fold: a line above which the view was folded may be crossed again."""
     if entry.kind == "fold":
         return seen.lowered(fold_meta(entry.meta).after)
     found = checkpoint_of(entry)
-    return seen if found is None else _seen_at(found)
+    if found is None:
+        return seen
+    return Seen(at=found.at, messages=found.messages, tokens=found.tokens, phase=found.phase)

@@ -8,19 +8,18 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from windowsill import providers
-from windowsill.compose.composer import Composer, Sent
+from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
 from windowsill.history.entries import ROOT
 from windowsill.history.fingerprint import START, extend, of_message, pieces
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
-from windowsill.journal.messages import again_after_conflicts, write
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Message, Request, Tool
 from windowsill.providers.streaming import PARTIAL
 from windowsill.session import branches
-from windowsill.session.audit import parts_of
+from windowsill.session.audit import prompt_of
 
 RESPONSE = "response"
 """The key under which a message keeps the id of the response it came in, where requests may refer to it."""
@@ -36,8 +35,8 @@ class ConversationIndex:
     The metadata of the journal is read once; from then on only what is new.
     """
 
-    def __init__(self, ledger: JournalWriter) -> None:
-        self._ledger = ledger
+    def __init__(self, journal: JournalWriter) -> None:
+        self._journal = journal
         self._places: dict[bytes, int] = {}
         self._gists: dict[int, bytes] = {}
         self._responses: dict[str, int] = {}
@@ -47,10 +46,10 @@ class ConversationIndex:
 
     def refresh(self) -> None:
         """Take in what was written since."""
-        version = self._ledger.version
+        version = self._journal.version
         if self._read == version:
             return
-        for entry in self._ledger.walk([(self._read + 1, version)], kinds=("message",)):
+        for entry in self._journal.walk([(self._read + 1, version)], kinds=("message",)):
             meta = message_meta(entry.meta)
             if meta.leads or ORIGIN in meta.metadata:
                 # It says nothing a client must send again: the conversation stands at the message before it.
@@ -117,7 +116,7 @@ class ConversationIndex:
         return list(itertools.islice(self._backwards(version), most))
 
     def _backwards(self, version: int) -> Iterator[tuple[int, bytes]]:
-        for first, last in reversed(self._ledger.path(version)):
+        for first, last in reversed(self._journal.path(version)):
             for seq in range(last, first - 1, -1):
                 if found := self._gists.get(seq):
                     yield seq, found
@@ -127,7 +126,7 @@ class ConversationIndex:
         return next(
             (
                 found
-                for first, last in self._ledger.path(version)
+                for first, last in self._journal.path(version)
                 for seq in range(first, last + 1)
                 if (found := self._gists.get(seq))
             ),
@@ -154,17 +153,17 @@ class Resumed(msgspec.Struct, frozen=True):
 
     payload: Payload
     last: str
-    sent: Sent | None = None
+    sent: SentRequest | None = None
     """What the provider says of the request is held against this."""
 
 
 class ClientHistory:
     """One client's way through the tree of a session."""
 
-    def __init__(self, ledger: JournalWriter, composer: Composer) -> None:
-        self._ledger = ledger
+    def __init__(self, journal: JournalWriter, composer: Composer) -> None:
+        self._journal = journal
         self._composer = composer
-        self._threads = ConversationIndex(ledger)
+        self._threads = ConversationIndex(journal)
         self._whole = False
         """The client was seen to send everything again."""
         self._left: list[int] = []
@@ -177,15 +176,15 @@ class ClientHistory:
         list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
         without it that is told from the list. `model` is named where the request does not name it.
         """
-        with self._ledger.lock:
+        with self._journal.lock:
             return self._resume(request, model, resends=resends)
 
     def follow(self, request: Request, *, resends: bool = True) -> None:
         """Take in what is new in a client's list, and have summaries that will soon be needed written meanwhile."""
-        with self._ledger.lock:
+        with self._journal.lock:
             system, messages = without_system(request)
             self.take(messages, resends=resends)
-            if self._ledger.view.items:
+            if self._journal.view.items:
                 parts = self._composer.parts(system, request.tools, request.rest, request.format)
                 self._composer.prepare(parts, request.format)
 
@@ -209,15 +208,15 @@ class ClientHistory:
             max_output=longest if longest is not None and longest < composer.context.model.window else None,
             model_name=request.model,
         )
-        return Resumed(payload, self._ledger.view.items[-1].id, composer.last)
+        return Resumed(payload, self._journal.view.items[-1].id, composer.last)
 
     def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
         """The system prompt and tools of the request that a response answered."""
         end = self._threads.response(response) or ROOT
-        calls = self._ledger.store.read(
-            self._ledger.session, max(1, end - FARTHEST_CALL), end, kinds=("call",), bodies=False
+        calls = self._journal.store.read(
+            self._journal.session, max(1, end - FARTHEST_CALL), end, kinds=("call",), bodies=False
         )
-        return parts_of(self._ledger, call_meta(calls[-1].meta)) if calls else (None, ())
+        return prompt_of(self._journal, call_meta(calls[-1].meta)) if calls else (None, ())
 
     def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
         """Go to where these messages continue, and add those that are new.
@@ -225,10 +224,10 @@ class ClientHistory:
         `resends` says whether a client sends its whole list each time or only what is new; without it that is told from
         the list. `after` is the id of the provider's response that they follow.
         """
-        again_after_conflicts(lambda: self._take(messages, resends=resends, after=after))
+        self._journal.retry(lambda: self._take(messages, resends=resends, after=after))
 
     def _take(self, messages: Sequence[Message], *, resends: bool | None, after: str | None) -> None:
-        self._ledger.refresh()
+        self._journal.refresh()
         self._threads.refresh()
         # An answer at the end is the beginning of one: it says nothing about how the client sends.
         answers = any(message.role == "assistant" for message in messages[:-1])
@@ -236,7 +235,7 @@ class ClientHistory:
             base = self._threads.response(after)
             if base is None:
                 raise NotFoundError(
-                    f"session {self._ledger.session!r} holds no response {after!r}",
+                    f"session {self._journal.session!r} holds no response {after!r}",
                     remedy="send the whole conversation once, without the id of a response",
                 )
             self._follow(messages, self._thread_at(base), base)
@@ -248,7 +247,7 @@ class ClientHistory:
 
     def _sends_all(self, messages: Sequence[Message]) -> bool:
         """Whether a list without an answer in it is the conversation from its start: it could be just the news."""
-        if self._whole or not self._ledger.view.items:
+        if self._whole or not self._journal.view.items:
             return True
         count, _ = self._threads.find(self._threads.links(messages))
         return 0 < count < len(messages)
@@ -258,14 +257,14 @@ class ClientHistory:
         links = self._threads.links(messages, thread)
         count, place = self._threads.find(links, thread, base)
         here = links[count - 1] if count else thread
-        if self._ledger.view.conversation_hash != here:
+        if self._journal.view.conversation_hash != here:
             held, end = self._find_end(messages) if base == ROOT else (0, ROOT)
             if held > count:
                 # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
                 count, place = held, end
             if place != self._last():
-                self._left = [self._ledger.version, *self._left][:MOST_ENDS]
-                branches.move(self._ledger, place, "a client went on from here", carry=True)
+                self._left = [self._journal.version, *self._left][:MOST_ENDS]
+                branches.move(self._journal, place, "a client went on from here", carry=True)
         while count < len(messages) and messages[count].role == "assistant" and not pieces(messages[count]):
             # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
             count += 1
@@ -274,14 +273,14 @@ class ClientHistory:
 
     def _find_end(self, messages: Sequence[Message]) -> tuple[int, int]:
         """How much of a list leads to where the session stands, or stood before a client left; and that place."""
-        for version in (self._ledger.version, *self._left):
+        for version in (self._journal.version, *self._left):
             held, end = self._threads.find_end(messages, version)
             if held:
                 return held, end
         return 0, ROOT
 
     def _last(self) -> int:
-        items = self._ledger.view.items
+        items = self._journal.view.items
         return items[-1].last if items else ROOT
 
     def _go_on(self, messages: Sequence[Message]) -> None:
@@ -295,7 +294,7 @@ class ClientHistory:
 
     def _before_the_question(self) -> tuple[bytes, int]:
         """Where the conversation stood before the user's last words; an answer that broke off does not count."""
-        view = self._ledger.view
+        view = self._journal.view
         items = view.items
         index = len(items)
         while index and not items[index - 1].fold and view.read(items[index - 1]).metadata.get(PARTIAL):
@@ -308,7 +307,7 @@ class ClientHistory:
         return self._thread_at(base), base
 
     def _thread_at(self, seq: int) -> bytes:
-        return message_meta(self._ledger.entry(seq).meta).conversation_hash
+        return message_meta(self._journal.entry(seq).meta).conversation_hash
 
     def _add(self, messages: Sequence[Message]) -> None:
         # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.
@@ -316,7 +315,7 @@ class ClientHistory:
             message if message.raw is None else providers.get(message.format).read_message(message.raw, "")
             for message in messages
         ]
-        write(self._ledger, alone, None, steady=self._ledger.view.conversation_hash)
+        self._journal.add(alone, conversation=self._journal.view.conversation_hash)
 
 
 def without_system(request: Request) -> tuple[Message | None, list[Message]]:

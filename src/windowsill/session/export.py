@@ -304,12 +304,12 @@ class _Target:
     def _create(self) -> None:
         if not self._created:
             if not self._store.create(self.id, at=self._head.created, settings=bytes(self._head.settings)):
-                raise taken(self.id)
+                raise already_there(self.id)
             self._created = True
 
 
-def taken(id: str) -> InputError:
-    """The error for an id that the store already has."""
+def already_there(id: str) -> InputError:
+    """Make the error for an id that the store already has."""
     return InputError(f"there is a session {id!r} already", remedy="give another id", session=id)
 
 

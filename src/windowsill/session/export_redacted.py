@@ -19,7 +19,7 @@ from windowsill.history.fingerprint import START, extend, of_message, pieces
 from windowsill.history.folds import MessageSpan, pack_stand_ins, unpack_stand_ins
 from windowsill.history.head import call_meta
 from windowsill.history.view import fold_meta, message_meta
-from windowsill.journal.reader import whole_body
+from windowsill.journal.messages import whole_body
 from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Tool
 from windowsill.secrets import default_redactor
 from windowsill.secrets.documents import redact_json, redact_value

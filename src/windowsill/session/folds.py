@@ -1,4 +1,4 @@
-"""Folds that a user makes by hand."""
+"""Fold by hand, and write folds that were checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from windowsill.compose.check import checked
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
-from windowsill.journal import writer
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Origin, OutputRef, Text, ToolResult, text_message
 from windowsill.outputs.parts import ref_at
@@ -19,32 +18,30 @@ from windowsill.outputs.show import trimmed
 BY_HAND = "by hand"
 
 
-def commit_fold(ledger: JournalWriter, proposal: Proposal) -> str:
-    """Check a proposal, write it, apply it; the id of the fold."""
-    view = ledger.view
-    proposal = checked(view, proposal)
-    return writer.commit_fold(ledger, proposal, view.tokens(), view.tokens_of(view.after(proposal.spans))).id
+def commit_fold(journal: JournalWriter, proposal: Proposal) -> str:
+    """Check a proposal, write it, apply it; return the id of the fold."""
+    return journal.fold(checked(journal.view, proposal)).id
 
 
-def fold_run(ledger: JournalWriter, first: str, last: str, text: str | None, kind: FoldKind, reason: str) -> str:
+def fold_run(journal: JournalWriter, first: str, last: str, text: str | None, kind: FoldKind, reason: str) -> str:
     """Hide the messages `first` to `last`; `text` stands in for them, or a marker that says what was there."""
-    view = ledger.view
-    start, stop = _place(ledger, first), _place(ledger, last)
+    view = journal.view
+    start, stop = _place(journal, first), _place(journal, last)
     if start > stop:
         raise FoldError(f"message {first!r} comes after {last!r}", remedy="name the older one first")
     items = view.items[start : stop + 1]
     facts = gather(view, items, room=sum(item.weight.bytes for item in items) // 20)
     stand_in = text_message("user", text, metadata={ORIGIN: Origin.SUMMARY}) if text else marker(facts)
-    return commit_fold(ledger, _proposal(kind, reason, (hide(view, items, facts, stand_in),), (stand_in,)))
+    return commit_fold(journal, _proposal(kind, reason, (hide(view, items, facts, stand_in),), (stand_in,)))
 
 
-def mask_results(ledger: JournalWriter, message_ids: Sequence[str], text: str | None, reason: str) -> str:
+def mask_results(journal: JournalWriter, message_ids: Sequence[str], text: str | None, reason: str) -> str:
     """Show a placeholder in the place of the tool outputs of these messages."""
-    view = ledger.view
+    view = journal.view
     spans: list[Span] = []
     blocks: list[StandIn] = []
     for id in message_ids:
-        item = view.items[_place(ledger, id)]
+        item = view.items[_place(journal, id)]
         found = [(place, block) for place, block in enumerate(view.read(item).blocks) if isinstance(block, ToolResult)]
         if not found:
             raise FoldError(f"message {id!r} holds no tool output", remedy="name messages with tool results")
@@ -57,16 +54,16 @@ def mask_results(ledger: JournalWriter, message_ids: Sequence[str], text: str | 
                 blocks.append(shorter)
     if not spans:
         raise FoldError("a mask does not make the view smaller", remedy="name longer outputs, or a shorter text")
-    return commit_fold(ledger, _proposal("mask", reason, tuple(spans), tuple(blocks)))
+    return commit_fold(journal, _proposal("mask", reason, tuple(spans), tuple(blocks)))
 
 
 def _proposal(kind: FoldKind, reason: str, spans: tuple[Span, ...], stand_ins: tuple[StandIn, ...]) -> Proposal:
     return Proposal(kind=kind, reason=reason or BY_HAND, strategy=BY_HAND, spans=spans, stand_ins=stand_ins)
 
 
-def _place(ledger: JournalWriter, message_id: str) -> int:
-    for index, item in enumerate(ledger.view.items):
+def _place(journal: JournalWriter, message_id: str) -> int:
+    for index, item in enumerate(journal.view.items):
         if item.id == message_id:
             return index
-    ledger.find(message_id, "message")
+    journal.find(message_id, "message")
     raise FoldError(f"message {message_id!r} is not visible", remedy="fold what the view shows")

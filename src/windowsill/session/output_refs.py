@@ -1,4 +1,4 @@
-"""Ties messages to outputs: each result says under which ref the whole of what its tool gave is read."""
+"""Tie messages to outputs: each result says under which ref the whole output of its tool is read."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.journal.reader import with_refs
+from windowsill.journal import messages as stored
 from windowsill.messages import Message, OutputRef
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import count_lines, text_of
 
 
-def referring(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
-    """Messages whose results refer to these kept outputs, by call id; `InputError` when a call has no result here."""
+def with_refs(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
+    """Make results refer to these kept outputs, by call id; `InputError` when a call has no result here."""
     answered = {result.tool_use_id for message in messages for result in message.results}
     for call in outputs:
         if call not in answered:
@@ -24,14 +24,14 @@ def referring(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> 
     return [
         msgspec.structs.replace(
             message,
-            blocks=with_refs(message.blocks, [outputs.get(result.tool_use_id) for result in message.results]),
+            blocks=stored.with_refs(message.blocks, [outputs.get(result.tool_use_id) for result in message.results]),
         )
         for message in messages
     ]
 
 
 def with_places(message: Message, seq: int) -> Message:
-    """A message whose results say where they are read: the ref, the bytes and the lines of each output."""
+    """Make the results of a message say where they are read: the ref, the bytes and the lines of each output."""
     results = message.results
     if not results:
         return message
@@ -44,4 +44,4 @@ def with_places(message: Message, seq: int) -> Message:
             lines=count_lines(text),
         )
         refs.append(result.ref or here)
-    return msgspec.structs.replace(message, blocks=with_refs(message.blocks, refs))
+    return msgspec.structs.replace(message, blocks=stored.with_refs(message.blocks, refs))

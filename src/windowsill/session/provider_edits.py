@@ -9,7 +9,7 @@ import msgspec
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
 from windowsill.history.view import Item
-from windowsill.journal.writer import JournalWriter, commit_fold
+from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Cleared, Message, Text, ToolResult, Unknown
 
 PROVIDER = "provider"
@@ -19,15 +19,15 @@ CLEARED = "[old tool output, cleared]"
 
 
 def record(
-    ledger: JournalWriter, messages: Sequence[Message], cleared: Cleared | None, fields: Mapping[str, msgspec.Raw]
+    journal: JournalWriter, messages: Sequence[Message], cleared: Cleared | None, fields: Mapping[str, msgspec.Raw]
 ) -> bool:
     """Fold what the provider hid before it gave this answer; true when it did. `fields` are those of the request."""
     compacted = next((place for place, message in enumerate(messages) if _is_compacted(message)), None)
     done = False
     if cleared is not None and cleared.uses:
-        done = _commit(ledger, _clearing(ledger, cleared, _excluded(fields), before=len(messages)))
+        done = _commit(journal, _clearing(journal, cleared, _excluded(fields), before=len(messages)))
     if compacted is not None:
-        done = _commit(ledger, _compaction(ledger, before=len(messages) - compacted)) or done
+        done = _commit(journal, _compaction(journal, before=len(messages) - compacted)) or done
     return done
 
 
@@ -66,9 +66,9 @@ def _excluded(fields: Mapping[str, msgspec.Raw]) -> frozenset[str]:
     return frozenset(name for edit in wire.edits for name in edit.exclude_tools or ())
 
 
-def _clearing(ledger: JournalWriter, cleared: Cleared, exclude: frozenset[str], *, before: int) -> Proposal | None:
+def _clearing(journal: JournalWriter, cleared: Cleared, exclude: frozenset[str], *, before: int) -> Proposal | None:
     """Masks the oldest results: as many as the provider says, those that were cleared earlier among them."""
-    view = ledger.view
+    view = journal.view
     names: dict[str, str] = {}
     left = cleared.uses
     spans: list[Span] = []
@@ -90,9 +90,9 @@ def _clearing(ledger: JournalWriter, cleared: Cleared, exclude: frozenset[str], 
     return _proposal("mask", reason, spans, blocks)
 
 
-def _compaction(ledger: JournalWriter, *, before: int) -> Proposal | None:
+def _compaction(journal: JournalWriter, *, before: int) -> Proposal | None:
     """Hides everything before a compaction: its provider does not read it any more."""
-    view = ledger.view
+    view = journal.view
     items: list[Item] = view.items[view.leading() : len(view.items) - before]
     if not items:
         return None
@@ -108,9 +108,8 @@ def _proposal(kind: FoldKind, reason: str, spans: list[Span], stand_ins: list[St
     return Proposal(kind=kind, reason=reason, strategy=PROVIDER, spans=tuple(spans), stand_ins=tuple(stand_ins))
 
 
-def _commit(ledger: JournalWriter, proposal: Proposal | None) -> bool:
+def _commit(journal: JournalWriter, proposal: Proposal | None) -> bool:
     if proposal is None:
         return False
-    view = ledger.view
-    commit_fold(ledger, proposal, view.tokens(), view.tokens_of(view.after(proposal.spans)))
+    journal.fold(proposal)
     return True

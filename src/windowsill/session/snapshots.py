@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ from windowsill.errors import DamagedError, InputError, NotFoundError, SettingEr
 from windowsill.history.entries import Entry
 from windowsill.history.head import Draft
 from windowsill.history.view import Item, View
-from windowsill.journal.messages import write
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Mark, Message, Origin, ToolResult
 from windowsill.providers import Format
-from windowsill.session.state import StateMeta
+from windowsill.session.export import already_there
 from windowsill.state.layers import State
+from windowsill.state.session_state import StateMeta
+from windowsill.store import Store
 
 VERSION = "1.0"
 
@@ -114,12 +115,10 @@ _GIVEN_HERE = re.compile(r"[a-z][0-9]+")
 """Ids that a journal gives by itself: in another journal the same number is another entry."""
 
 
-def snapshot_of(
-    ledger: JournalWriter, format: Format, settings: Settings, *, phase: str, state: msgspec.Raw
-) -> Snapshot:
-    """What the model sees at the head, in a wire format, with all that is needed to go on from it."""
-    view = ledger.view
-    ledger.load(view)
+def snapshot_of(journal: JournalWriter, format: Format, settings: Settings, state: State) -> Snapshot:
+    """Take a snapshot of what the model sees at the head, with all that is needed to go on from it."""
+    view = journal.view
+    journal.load(view)
     messages: list[msgspec.Raw] = []
     about: list[About] = []
     names: dict[str, str] = {}
@@ -129,19 +128,20 @@ def snapshot_of(
         chunks = format.render_message(_alone(message, names, format) if item.results else message)
         messages += map(msgspec.Raw, chunks)
         about.append(_about(item, message, len(chunks)))
-    version = ledger.version
+    version = journal.version
     return Snapshot(
-        timestamp=ledger.clock(),
+        timestamp=journal.clock(),
         token_count=view.tokens(),
         messages=tuple(messages),
         summary=_summary(view),
-        session=ledger.session,
-        entry=ledger.entry(version).id if version else None,
+        session=journal.session,
+        entry=journal.entry(version).id if version else None,
         format=format.name,
         model=settings.model,
-        phase=phase,
+        phase=state.runtime.phase,
         settings=msgspec.Raw(msgspec.json.encode(settings)),
-        state=state,
+        # A state that says nothing but the defaults is none.
+        state=msgspec.Raw(state.to_json()) if state != State() else NO_STATE,
         about=tuple(about),
     )
 
@@ -178,7 +178,7 @@ def _summary(view: View) -> str | None:
     return None
 
 
-def fill(ledger: JournalWriter, snapshot: Snapshot) -> None:
+def fill(journal: JournalWriter, snapshot: Snapshot) -> None:
     """Write what a snapshot holds to a session that holds nothing: all of it or nothing."""
     state = State.from_json(bytes(snapshot.state)) if snapshot.state != NO_STATE else None
 
@@ -188,9 +188,34 @@ def fill(ledger: JournalWriter, snapshot: Snapshot) -> None:
 
     messages = list(_messages(snapshot))
     if messages:
-        write(ledger, messages, None, steady=ledger.view.conversation_hash, also=note)
+        journal.add(messages, conversation=journal.view.conversation_hash, also=note)
     elif state is not None:
-        ledger.commit(lambda draft: note(draft, []))
+        journal.append(lambda draft: note(draft, []))
+
+
+@contextmanager
+def begin_session(store: Store, id: str, at: float, settings: bytes, *, owned: bool) -> Iterator[None]:
+    """Begin a new session, or take an empty one, to be filled; when that fails, the store is left as it was."""
+    made = False
+    try:
+        made = _create(store, id, at, settings)
+        yield
+    except BaseException:
+        if made:
+            store.delete(id)
+        if owned:
+            store.close()
+        raise
+
+
+def _create(store: Store, id: str, at: float, settings: bytes) -> bool:
+    """Create a session; false when there is an empty one, `InputError` when it holds something."""
+    if store.create(id, at=at, settings=settings):
+        return True
+    info = store.info(id)
+    if info is not None and info.version:
+        raise already_there(id)
+    return False
 
 
 def _messages(snapshot: Snapshot) -> Iterator[Message]:
@@ -210,6 +235,9 @@ def _messages(snapshot: Snapshot) -> Iterator[Message]:
 
 
 KEEP = 5
+
+SNAPSHOTS = "snapshots"
+"""The folder beside the database that holds a folder of snapshot files for each session."""
 
 PRIVATE_FOLDER = 0o700
 """Snapshots hold what was said: nobody but their owner reads them. (`mkstemp` makes files that way by itself.)"""
@@ -388,8 +416,18 @@ DIGITS = 20
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
+def snapshot_folder(store: Store, session: str, folder: Path | str | None = None) -> Path:
+    """Return where the snapshot files of a session are written: beside its database, or in a folder that is given."""
+    if not folder:
+        database = getattr(store, "path", None)
+        if not isinstance(database, Path):
+            raise InputError(f"session {session!r} is kept in no folder", remedy="give the folder for snapshots")
+        folder = database.parent / SNAPSHOTS
+    return Path(folder) / folder_name(session)
+
+
 def folder_name(session: str) -> str:
-    """A name that every file system takes, and that no other session has.
+    """Return a name that every file system takes, and that no other session has.
 
     It is made of lower-case letters, digits and hyphens: some file systems do not tell cases apart, some give names
     with dots or certain words a meaning.

@@ -31,6 +31,7 @@ from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, fitting, weight
 from windowsill.providers.convert import message_text
 from windowsill.secrets import redact
+from windowsill.session.audit import open_calls
 
 if TYPE_CHECKING:
     from windowsill.search import Found
@@ -132,7 +133,7 @@ MOST_FOLDS = 20
 
 def status(session: Session) -> str:
     """The state of the window in a few lines."""
-    used, limit = session.fill
+    used, limit = session.composer.fill
     view = session.view
     hidden = sum(item.hides for item in view.items if item.fold)
     folds = [fold for fold in session.folds if fold.active]
@@ -209,7 +210,7 @@ class Toolbox:
         try:
             run, wanted = self._doors[_known(name)], _typed(name, arguments)
             # The agent that fills the session may be another process.
-            self._session.refresh()
+            self._session.journal.refresh()
             return Answer(run(wanted))
         except WindowsillError as error:
             return Answer(_shortened(f"Error: {error}"), is_error=True)
@@ -221,7 +222,7 @@ class Toolbox:
         """
         results = tuple(
             ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
-            for call in ((call for _, call in self._session.open_calls()) if calls is None else calls)
+            for call in ((call for _, call in open_calls(self._session.journal)) if calls is None else calls)
             if call.name in self._doors
             for found in [self.call(call.name, call.arguments)]
         )

@@ -11,7 +11,6 @@ from windowsill.errors import InputError
 from windowsill.history.entries import Entry, Range, reader, within
 from windowsill.history.head import Draft
 from windowsill.journal.writer import JournalWriter
-from windowsill.session.branches import place_of_entry
 from windowsill.state.changes import Change, StateDocument, whole
 from windowsill.state.layers import State
 from windowsill.state.verbs import Verbs
@@ -103,27 +102,27 @@ class SessionState(Verbs):
     `value` is the state now; every verb is one entry of the history.
     """
 
-    def __init__(self, ledger: JournalWriter) -> None:
-        self._ledger = ledger
+    def __init__(self, journal: JournalWriter) -> None:
+        self._journal = journal
         self._now = StateAt()
 
     @property
     def value(self) -> State:
         """The state as it is now, on this branch."""
-        with self._ledger.lock:
+        with self._journal.lock:
             return self._reading().book.state
 
     def at(self, id: str) -> State:
         """The state as it was at any entry: a message, a fold, a checkpoint, a change."""
-        with self._ledger.lock:
-            return self._read(place_of_entry(self._ledger, id)).book.state
+        with self._journal.lock:
+            return self._read(self._journal.seq_of(id)).book.state
 
     @property
     def history(self) -> list[StateEvent]:
         """Every change on this branch, oldest first."""
-        with self._ledger.lock:
-            path = self._ledger.path(self._ledger.version)
-            entries = self._ledger.walk(path, kinds=("state",), bodies=True)
+        with self._journal.lock:
+            path = self._journal.path(self._journal.version)
+            entries = self._journal.walk(path, kinds=("state",), bodies=True)
             return [event for entry in entries if (event := event_of(entry)) is not None]
 
     def patch(self, *changes: Change, reason: str = "") -> str:
@@ -139,9 +138,9 @@ class SessionState(Verbs):
                 raise InputError("there is nothing to change", remedy="give at least one change")
             return self.draft(draft, changes, reason)
 
-        with self._ledger.lock:
-            self._ledger.refresh()
-            return self._ledger.commit(drafted).id
+        with self._journal.lock:
+            self._journal.refresh()
+            return self._journal.append(drafted).id
 
     def draft(self, draft: Draft, changes: Sequence[Change], reason: str = "") -> Entry:
         """Make changes as part of a draft, so that they are written together with what it holds already."""
@@ -153,27 +152,27 @@ class SessionState(Verbs):
 
     def check(self, changes: Sequence[Change]) -> None:
         """`InputError` for changes that could not be made now."""
-        with self._ledger.lock:
+        with self._journal.lock:
             self._reading().book.checked(changes, at=0.0, number=0)
 
     def load(self, state: State, *, reason: str = "") -> str:
         """Replace the whole state, as one entry."""
         checked = State.from_json(state.to_json())
-        with self._ledger.lock:
-            self._ledger.refresh()
+        with self._journal.lock:
+            self._journal.refresh()
             told = self._reading().told
 
             def drafted(draft: Draft) -> Entry:
                 return draft.record("state", StateMeta("whole", reason, told), _pack(whole(checked, draft.next)))
 
-            return self._ledger.commit(drafted).id
+            return self._journal.append(drafted).id
 
     @property
     def told(self) -> Mapping[str, str] | None:
         """Digests of what the model can still see of the state; `None` when it sees nothing of it."""
-        with self._ledger.lock:
+        with self._journal.lock:
             told = self._reading().told
-            view = self._ledger.view
+            view = self._journal.view
             if told is None or any(view.position(seq) is None for seq in told.messages):
                 return None
             return told.pieces
@@ -184,10 +183,10 @@ class SessionState(Verbs):
 
     def _reading(self) -> StateAt:
         """The state at the head, read as far as it is not known yet."""
-        now, version = self._now, self._ledger.version
+        now, version = self._now, self._journal.version
         if now.at == version:
             return now
-        new = list(self._ledger.walk([(now.at + 1, version)], kinds=("state", "rewind"), bodies=True))
+        new = list(self._journal.walk([(now.at + 1, version)], kinds=("state", "rewind"), bodies=True))
         if not now.at or now.at > version or any(entry.kind == "rewind" for entry in new):
             self._now = self._read(version)
             return self._now
@@ -200,13 +199,13 @@ class SessionState(Verbs):
         """The state at any entry, from the last whole one before it."""
         reading = StateAt()
         reading.at = seq
-        path = self._ledger.path(seq) if seq else []
-        for entry in self._ledger.walk(within(path, self._last_whole(path), seq), kinds=("state",), bodies=True):
+        path = self._journal.path(seq) if seq else []
+        for entry in self._journal.walk(within(path, self._last_whole(path), seq), kinds=("state",), bodies=True):
             reading.take(entry)
         return reading
 
     def _last_whole(self, path: Sequence[Range]) -> int:
-        store, session = self._ledger.store, self._ledger.session
+        store, session = self._journal.store, self._journal.session
         for first, last in reversed(path):
             for stop in range(last, first - 1, -CHUNK):
                 found = store.read(session, max(first, stop - CHUNK + 1), stop, kinds=("state",), bodies=False)
