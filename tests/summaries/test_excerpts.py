@@ -2,18 +2,19 @@
 
 import pytest
 
-from windowsill.summaries.excerpts import Edited, Shown, kept, shown
+from windowsill.summaries.digest import Excerpt
+from windowsill.summaries.excerpts import Edited, current, pick_shown
 from windowsill.summaries.tool_calls import Edit
 
 pytestmark = pytest.mark.unit
 
 
 def texts(*events):
-    return [one.text for one in kept([], events)]
+    return [one.text for one in current([], events)]
 
 
 def read(text, first=1, path="a.py"):
-    return Shown(path=path, text=text, first=first, id="m1")
+    return Excerpt(path=path, text=text, first=first, id="m1")
 
 
 def edit(old, new, path="a.py"):
@@ -24,7 +25,7 @@ def edit(old, new, path="a.py"):
 def test_line_numbers_are_taken_off(sign):
     """An edit has to quote the line without the number a tool put in front."""
     text = "".join(f"    {number}{sign}\treturn {number}\n" for number in range(7, 12))
-    (one,) = shown("a.py", text, 0, "m1")
+    (one,) = pick_shown(read(text, 0))
     assert one.first == 7
     assert one.text.split("\n")[0].endswith("return 7")
     assert "8" + sign not in one.text
@@ -33,7 +34,7 @@ def test_line_numbers_are_taken_off(sign):
 def test_a_long_file_is_kept_around_its_definitions():
     """Of what is too long, the lines where things are defined stay, with their numbers."""
     text = "\n".join(["filler"] * 99 + ["# why", "def main():", "    return 1"] + ["filler"] * 99)
-    (one,) = shown("a.py", text, 1, "m1")
+    (one,) = pick_shown(read(text, 1))
     assert (one.first, one.text.split("\n")[:4]) == (99, ["filler", "# why", "def main():", "    return 1"])
 
 
@@ -59,12 +60,12 @@ def test_lines_read_again_stand_once():
 
 def test_a_reminder_after_a_file_is_no_part_of_it():
     """What an agent appends to a file's contents is left out."""
-    (one,) = shown("a.py", "x = 1\n\n<system-reminder>\nbe good\n</system-reminder>", 1, "m1")
+    (one,) = pick_shown(read("x = 1\n\n<system-reminder>\nbe good\n</system-reminder>", 1))
     assert one.text == "x = 1"
 
 
 def test_what_would_be_pushed_out_is_not_looked_at():
     """Only the latest events matter, however many there were."""
     events = [read(f"line_{number} = 1\n" * 200, path=f"{number}.py") for number in range(1_000)]
-    assert kept([], events)[-1:] == []  # no definitions in there
-    assert kept([], [*events, read("x = 1", path="last.py")])[-1].path == "last.py"
+    assert current([], events)[-1:] == []  # no definitions in there
+    assert current([], [*events, read("x = 1", path="last.py")])[-1].path == "last.py"

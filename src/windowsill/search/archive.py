@@ -23,13 +23,13 @@ from windowsill.store.search_index import Filters, Indexed, Passage
 from windowsill.tokens import counter
 
 DEFAULT_K = 5
-"""How many passages are found when neither a number nor a budget is given."""
+"""The number of passages when neither a number nor a budget is given."""
 
 MOST = 1_000_000
 """Passages that are fetched at once, whatever is asked for."""
 
 ROLES = (*get_args(Role), "tool")
-"""Who says something in an archive; `tool` are results."""
+"""The roles of passages; `tool` stands for results."""
 
 SOURCE = "archive"
 """The name of the data source in spans."""

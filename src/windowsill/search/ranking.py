@@ -47,8 +47,8 @@ _FETCH = 64
 _WORD = re.compile(r"\w+")
 
 _SAMPLES = (0, 1 << 30, 1 << 31, 3 << 30)
-"""Where among all hashes a text's words are looked at. Texts with nine words of ten in common share the two words that
-follow one of these places 999 times of 1,000; equal texts always do."""
+"""Places among all hashes at which a text's words are sampled. Texts with nine words of ten in common share the two
+words that follow one of these places 999 times of 1,000; equal texts always do."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,13 +97,13 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     similar_near: float = 0.3
     """The weight of that similarity shared among neighbours."""
     speaker: float = 0.3
-    """What a passage gains if the question names who said it."""
+    """The gain of a passage whose speaker the question names."""
     period: float = 0.5
-    """What a passage gains if it was said in the time that the question speaks of."""
+    """The gain of a passage from the time that the question names."""
     told_later: float = 10 * DAY
     """Seconds after that time in which things are still told of it; half the gain."""
     recency: float = 0.05
-    """What a passage of this moment gains over an old one."""
+    """The gain of a passage of this moment over an old one."""
     half_life: float = 7 * DAY
     """Seconds after which half of that is left."""
     alike: float = 0.9

@@ -1,4 +1,4 @@
-"""Writers: they turn hidden messages into the text that stands in their place.
+"""Summaries: writers turn hidden messages into the text that stands in their place.
 
 The offline writer uses code alone; model writers ask a model. What they give is a proposal: whoever folds accepts it
 only if it says something and makes the view smaller.
@@ -25,16 +25,16 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
-    """What a summary is written of."""
+    """The messages that a summary is written from, and what is known of them."""
 
     messages: tuple[Message, ...]
-    """The messages to be hidden, oldest first; summaries that stand among them have the metadata `windowsill`."""
+    """The messages to be hidden, oldest first; summaries that stand among them have an `origin`."""
     tokens: int
-    """What they weigh: the text must weigh less."""
+    """The tokens of the messages: the text must have fewer."""
     count: Callable[[str], int]
-    """The tokens of a text."""
+    """Counts the tokens of a text."""
     digest: dict[str, Any] = {}
-    """What the summaries among them already knew (see `Written.digest`), merged."""
+    """The digests of the summaries among them (see `Written.digest`), merged."""
     shared: Shared | None = None
 
 
@@ -43,12 +43,12 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     digest: dict[str, Any] = {}
-    """What code knows of the hidden messages, so that the next summary can be an update of this one."""
+    """The facts that code collected from the hidden messages; the next summary is an update of them."""
     writer: str = "offline"
     notes: tuple[str, ...] = ()
-    """What did not go as planned."""
+    """Remarks on what did not go as planned."""
     usage: Usage | None = None
-    """What it cost, where a model wrote it."""
+    """The cost, if a model wrote the text."""
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class Writer(Protocol):
     name: str
 
     def write(self, brief: Brief, material: Material) -> Written:
-        """The text; it never raises for what the messages hold."""
+        """Write the text; it never raises for what the messages hold."""
 
 
 @runtime_checkable
@@ -68,4 +68,4 @@ class ModelWriter(Protocol):
     name: str
 
     async def awrite(self, brief: Brief, material: Material) -> Written:
-        """The text; `WindowsillError` when the model gives none that can be used."""
+        """Write the text; `WindowsillError` when the model gives none that can be used."""

@@ -6,10 +6,13 @@ code within a line and of quoted lines are not tags: they belong to what is repo
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
@@ -50,20 +53,8 @@ _REFUSALS = tuple(
     )
 )
 
-SCRIPTS = (
-    ("Latin", 1, ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0x24F), (0x1E00, 0x1EFF))),
-    ("Greek", 2, ((0x370, 0x3FF),)),
-    ("Cyrillic", 2, ((0x400, 0x52F),)),
-    ("Hebrew", 2, ((0x590, 0x5FF),)),
-    ("Arabic", 2, ((0x600, 0x6FF), (0x750, 0x77F))),
-    ("Devanagari", 2, ((0x900, 0x97F),)),
-    ("Thai", 2, ((0xE00, 0xE7F),)),
-    ("Kana", 4, ((0x3041, 0x30FF),)),
-    ("Hangul", 4, ((0xAC00, 0xD7A3),)),
-    ("Han", 4, ((0x3400, 0x4DBF), (0x4E00, 0x9FFF))),
-)
-"""Name, weight and ranges. Code, paths and names are Latin in every language, so other letters weigh more; a syllable
-or an ideogram says as much as several letters."""
+EAST_ASIAN = frozenset({"Hiragana", "Katakana", "Hangul", "Cjk"})
+"""Scripts in which a syllable or an ideogram says as much as several letters."""
 
 KANA_SHARE = 0.1
 """Japanese is ideograms with at least so many syllables between them; Chinese has none."""
@@ -72,7 +63,7 @@ ENOUGH = 12
 """Below this weight a text is too short to tell its script."""
 
 MOST_READ = 20_000
-"""Characters that are looked at for the script."""
+"""Letters that are looked at for the script."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -189,25 +180,24 @@ def parse_state(text: str, schema: dict[str, Any] | None) -> Parsed:
 
 
 def script_of(texts: Iterable[str]) -> str:
-    """Return the script of most of these texts: one of `SCRIPTS`, or Japanese; empty when there is too little to tell.
+    """Return the script of most of these texts, such as Latin, Han or Japanese; empty when there is too little to tell.
 
     That is enough to see that an answer is in another language.
     """
-    weights: dict[str, int] = {}
-    for letter in _letters(texts):
-        for name, weight, ranges in SCRIPTS:
-            if any(low <= letter <= high for low, high in ranges):
-                weights[name] = weights.get(name, 0) + weight
-                break
-    kana, han = weights.get("Kana", 0), weights.get("Han", 0)
-    if kana and kana >= KANA_SHARE * (kana + han):
-        weights["Japanese"] = weights.pop("Kana") + weights.pop("Han", 0)
-    best = max(weights, key=lambda name: weights[name], default="")
-    return best if weights.get(best, 0) >= ENOUGH else ""
+    weights: Counter[str] = Counter()
+    letters = (letter for text in texts for letter in text[:MOST_READ] if letter.isalpha())
+    for letter in itertools.islice(letters, MOST_READ):
+        script = re.split("[ -]", unicodedata.name(letter, ""), maxsplit=1)[0].capitalize()
+        # Code, paths and names are Latin in every language, so other letters weigh more.
+        weights[script] += 4 if script in EAST_ASIAN else 1 if script == "Latin" else 2
+    kana, han = weights.pop("Hiragana", 0) + weights.pop("Katakana", 0), weights.pop("Cjk", 0)
+    weights["Japanese" if kana and kana >= KANA_SHARE * (kana + han) else "Han"] = kana + han
+    best, weight = weights.most_common(1)[0]
+    return best if weight >= ENOUGH else ""
 
 
 class Fence(NamedTuple):
-    """Where a code fence starts and ends, and what is inside of it, from `inner` up to `close`."""
+    """The start and end of a code fence; its contents stand from `inner` up to `close`."""
 
     start: int
     inner: int
@@ -381,13 +371,3 @@ def _check_schema(value: dict[str, Any], schema: dict[str, Any]) -> None:
         first = min(errors, key=lambda each: each.json_path)
         what = f"the object breaks its schema at {first.json_path}: {first.message[:LONGEST_COMPLAINT]}"
         raise UnusableError("schema", what, remedy="use a model that follows schemas")
-
-
-def _letters(texts: Iterable[str]) -> Iterator[int]:
-    """Yield the code points of letters, up to a limit."""
-    seen = 0
-    for text in texts:
-        yield from (ord(letter) for letter in text[:MOST_READ] if letter.isalpha())
-        seen += len(text)
-        if seen >= MOST_READ:
-            return

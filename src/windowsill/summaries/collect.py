@@ -17,6 +17,7 @@ from windowsill.summaries.digest import (
     KEYS,
     Command,
     Digest,
+    Excerpt,
     Failure,
     File,
     Quote,
@@ -28,7 +29,7 @@ from windowsill.summaries.digest import (
     join,
     task_key,
 )
-from windowsill.summaries.excerpts import REMINDER, Edited, Shown
+from windowsill.summaries.excerpts import REMINDER, Edited
 from windowsill.summaries.frame import unframe
 from windowsill.summaries.identifiers import Source, collect_names
 from windowsill.summaries.sentences import decisions, quotes, request, rules, sentences, telling
@@ -121,7 +122,7 @@ class _Collector:
         self._failures = Failures(before.errors)
         self._tasks = {task_key(task): task for task in before.tasks}
         self._values = {value.text: value for value in before.values}
-        self._shown: list[Shown | Edited] = []
+        self._shown: list[Excerpt | Edited] = []
         self._spoken: list[tuple[int, str, str]] = []
         """`(when, message id, words)` of the assistant."""
         self._sources: list[Source] = []
@@ -164,7 +165,7 @@ class _Collector:
                 errors=self._failures.all(),
                 tasks=list(self._tasks.values()),
                 values=list(self._values.values()),
-                excerpts=excerpts.kept(self._before.excerpts, self._shown),
+                excerpts=excerpts.current(self._before.excerpts, self._shown),
                 state=self._before.state,
                 **{name: join(entries, KEYS[name]) for name, entries in lists.items()},
             )
@@ -288,7 +289,7 @@ class _Collector:
         self._shown += [Edited(edit=edit, id=id) for edit in action.edits]
         shown = [one for one in action.touched if not one.changed]
         if len(shown) == 1 and len(action.touched) == 1:
-            self._shown.append(Shown(path=shown[0].path, text=text, first=shown[0].range[0], id=id))
+            self._shown.append(Excerpt(path=shown[0].path, text=text, first=shown[0].range[0], id=id))
         changed = [one.path for one in action.touched if one.changed]
         if action.command or changed:
             # As long as what is kept of the command that failed: else a long one would never be the same.
@@ -354,7 +355,7 @@ def _concerns(failure: Failure, name: str) -> bool:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a call ended, and the line that tells it."""
+    """The end of a call: failed or not, its exit code, and the line that tells it."""
 
     failed: bool
     exit: int | None = None

@@ -1,4 +1,4 @@
-"""The digest: what code knows of hidden messages, kept beside every summary so that the next one is an update of it.
+"""The digest: facts that code collects from hidden messages, kept with each summary so that the next one updates it.
 
 Lists stand oldest first. Merging joins what is the same, keeps the newest place of it, and caps every list, so that a
 digest does not grow with the session.
@@ -69,7 +69,7 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     said: str = ""
     """The most telling line of its output."""
     about: str = ""
-    """What the caller said it is for."""
+    """Its purpose, in the words of the caller."""
     times: int = 1
     id: str = ""
 
@@ -93,7 +93,7 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if nothing is left to do."""
         return self.status.lower() in DONE
 
 
@@ -133,7 +133,7 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Digest(msgspec.Struct, omit_defaults=True):
-    """What code knows of hidden messages; the names of the fields are stored."""
+    """The facts that code collected from hidden messages; the names of the fields are stored."""
 
     messages: int = 0
     requests: list[Quote] = []
@@ -211,7 +211,7 @@ def join(
 
 
 def task_key(task: Task) -> Hashable:
-    """Return what makes two entries the same task: the id its tool gave it, else its words."""
+    """Return the key of a task: the id its tool gave it, else its words."""
     return ("key", task.key) if task.key else ("text", task.text)
 
 
@@ -257,7 +257,7 @@ KEYS: dict[str, Callable[[Any], Hashable]] = {
     "tasks": task_key,
     "excerpts": lambda one: (one.path, one.text),
 }
-"""What makes two entries of a list the same."""
+"""The key of an entry in each list: entries with the same key are the same."""
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "files": _combine_files,

@@ -1,4 +1,4 @@
-"""What goes wrong between a writer and its model, each by its name."""
+"""The reasons why a model gave no summary that can be used, each by its name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FaultKind: TypeAlias = Literal[
     "json-twice",
     "not-an-object",
     "schema",  # the object breaks the schema
-    "broken-schema",  # the schema is none
+    "broken-schema",  # the schema itself is not valid
     "larger",  # not smaller than what it replaces
     "over-room",
     "language",  # another script than the user's
@@ -62,7 +62,7 @@ class UnusableError(WindowsillError):
         self.kind = kind
         self.notes = notes
         self.usage = usage
-        """What the attempt cost all the same."""
+        """The cost of the attempt."""
         self.window = window
         """The window in tokens that the provider named, where the request was too long."""
         super().__init__(what, remedy=remedy, **about)
@@ -86,5 +86,5 @@ _KINDS: dict[ModelFaultKind, FaultKind] = {
 
 
 def note(stage: str, kind: FaultKind, what: str) -> str:
-    """A fault as a note: where it happened, its name, and what it was."""
+    """Write a fault as a note: where it happened, its name, and what it was."""
     return f"{stage}: {kind}: {what}" if stage else f"{kind}: {what}"

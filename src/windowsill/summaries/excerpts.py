@@ -1,4 +1,4 @@
-"""Excerpts: lines of files exactly as they stand, so that a later edit can still quote them.
+"""Keep excerpts: lines of files exactly as they stand, so that a later edit can still quote them.
 
 What a tool showed is taken without line numbers. A replacement that was made since is made in the excerpt too: an
 excerpt of a file is what the file holds now, as far as the messages tell.
@@ -32,7 +32,7 @@ LARGEST_SOURCE = 60_000
 """Characters of a file that are looked at."""
 
 REMINDER = "\n<system-reminder>"
-"""Where an agent's own words start after the contents of a file."""
+"""The start of an agent's own words after the contents of a file."""
 
 _NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:→|\t|\||: ?| \| ?)", re.MULTILINE)
 _NUMBER = re.compile(r"\n[ \t]*+\d{1,7}+(?:→|\t|\||: ?| \| ?)")
@@ -46,16 +46,17 @@ _DEFINITION = re.compile(
 )
 
 
-def shown(path: str, text: str, first: int, id: str) -> list[Excerpt]:
+def pick_shown(shown: Excerpt) -> list[Excerpt]:
     """Pick what is worth keeping of a file's lines as a tool showed them."""
-    text = text[:LARGEST_SOURCE].partition(REMINDER)[0]
+    path, id = shown.path, shown.id
+    text = shown.text[:LARGEST_SOURCE].partition(REMINDER)[0]
     number = _NUMBERED.match(text)
     if number and _numbered(text):
         return [
             Excerpt(path=path, text=_NUMBER.sub("\n", "\n" + one.text)[1:], first=one.first, id=id)
             for one in pick(path, text, int(number[1]), id)
         ]
-    return pick(path, text, first, id)
+    return pick(path, text, shown.first, id)
 
 
 def pick(path: str, text: str, first: int, id: str) -> list[Excerpt]:
@@ -86,15 +87,6 @@ Held = dict[tuple[str, str], Excerpt]
 """Excerpts by path and text, oldest first."""
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """Lines of a file that a tool showed."""
-
-    path: str
-    text: str
-    first: int
-    id: str
-
-
 class Edited(msgspec.Struct, frozen=True):
     """A replacement that was made."""
 
@@ -102,17 +94,17 @@ class Edited(msgspec.Struct, frozen=True):
     id: str
 
 
-def kept(before: Iterable[Excerpt], events: Sequence[Shown | Edited]) -> list[Excerpt]:
+def current(before: Iterable[Excerpt], events: Sequence[Excerpt | Edited]) -> list[Excerpt]:
     """Return the excerpts after these events, oldest first. What later ones would push out is not looked at."""
     held: Held = {(one.path, one.text): one for one in before}
     start, room = len(events), LARGEST_TAIL
     while start and room > 0:
         start -= 1
         event = events[start]
-        room -= min(MOST_CHARACTERS, len(event.text if isinstance(event, Shown) else event.edit.new))
+        room -= min(MOST_CHARACTERS, len(event.text if isinstance(event, Excerpt) else event.edit.new))
     for event in events[start:]:
-        if isinstance(event, Shown):
-            _add(held, shown(event.path, event.text, event.first, event.id))
+        if isinstance(event, Excerpt):
+            _add(held, pick_shown(event))
         else:
             _replace(held, event.edit, event.id)
     return _distinct(list(held.values()))

@@ -16,7 +16,7 @@ MOST_OF_AN_OUTPUT = 40
 
 LONGEST_TOKEN = 160
 WEIGHTS = {"url": 3.0, "id": 2.5, "path": 3.0, "value": 1.5, "definition": 1.2, "symbol": 1.0}
-"""How likely a later call needs one of a kind."""
+"""The chance that a later call needs one of a kind, relative to the others."""
 
 OFTEN = 5
 """Times after which one more mention tells nothing new."""
@@ -73,7 +73,7 @@ class Source(msgspec.Struct, frozen=True, gc=False):
     text: str
     id: str
     contents: bool = False
-    """Whether it is the contents of a file: listings, messages and outputs of programs are looked at first."""
+    """True for the contents of a file: listings, messages and outputs of programs are looked at first."""
 
 
 def collect_names(sources: Sequence[Source], most: int) -> list[Name]:

@@ -46,7 +46,7 @@ HOPELESS: frozenset[FaultKind] = frozenset({"no-key", "unreachable", "rate-limit
 """A second request to the same place would fare no better."""
 
 MOST_WINDOWS = 2
-"""How often a request of its own is fitted: to the window we know, and to the one the provider names. Who then names
+"""Tries to fit a separate request: to the window we know, and to the one the provider names. A provider that then names
 another one would name others without end."""
 
 UNKNOWN_WINDOW = 32_768

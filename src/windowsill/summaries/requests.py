@@ -42,7 +42,7 @@ MARGIN = 0.1
 """Of the window, kept free: the count is of another model's tokens."""
 
 LARGEST_SHARE = 6
-"""Where not everything fits, no message gets more than this part of the room: one output must not push out the rest."""
+"""If not everything fits, no message gets more than this part of the room: one output must not push out the rest."""
 
 HEAD_SHARE = 4
 """This part of the room is for the beginning, the rest for the end: what came last is what the work goes on with."""

@@ -1,4 +1,4 @@
-"""Fills a JSON object by its schema from what was said, as far as code can: nothing is guessed, nothing invented.
+"""Fill a JSON object by its schema from what was said, as far as code can: nothing is guessed, nothing invented.
 
 A value comes from a call's argument of the same name, from "name: value" and the like, from an enum's words, or from a
 date, number or address near the property's name. What was said last counts; what cannot be found stays as it was.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from windowsill import schemas
 from windowsill.dates import last_date
 from windowsill.history.marker import own_words
 from windowsill.messages import Message
@@ -45,7 +46,7 @@ Schema = Mapping[str, Any]
 
 
 def fill(schema: Schema, messages: Sequence[Message], before: State) -> State:
-    """The object after these messages: earlier values stay unless something newer was said."""
+    """Return the object after these messages: earlier values stay unless something newer was said."""
     found = dict(before)
     for message in messages:
         if message.origin:
@@ -67,13 +68,13 @@ def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _ordered(schema: Schema, found: State) -> State:
-    """In the order of the schema, so that the same values give the same bytes; what it does not know comes last."""
+    """Put values in the order of the schema, so that the same ones give the same bytes; unknown ones come last."""
     known = [name for name, _ in _properties(schema) if name in found]
     return {name: found[name] for name in (*known, *(name for name in found if name not in known))}
 
 
 def _from_object(schema: Schema, source: Mapping[str, Any], found: State, depth: int) -> State:
-    """Arguments of a call that have a property's name and its shape."""
+    """Take the arguments of a call that have a property's name and its shape."""
     for name, rule in _properties(schema):
         inner = source.get(name)
         if isinstance(inner, Mapping) and "properties" in rule and depth:
@@ -87,7 +88,7 @@ def _from_object(schema: Schema, source: Mapping[str, Any], found: State, depth:
 
 
 def _storable(value: Any, depth: int) -> bool:
-    """Whether a state can keep a value: not too deep, no text without end, no number that the journal cannot hold."""
+    """Tell whether a state can keep a value: not too deep, no endless text, no number that the journal cannot hold."""
     match value:
         case str():
             return len(value) <= LONGEST_ARGUMENT
@@ -111,14 +112,14 @@ def _from_words(schema: Schema, words: str, found: State, depth: int) -> State:
                 inside = _from_words(rule, words, dict(held) if isinstance(held, Mapping) else {}, depth - 1)
                 found = {**found, name: inside} if inside else found
             continue
-        value = _said(name, rule, words)
+        value = _value_in(name, rule, words)
         if value is not None:
             found = {**found, name: value}
     return found
 
 
-def _said(name: str, rule: Schema, words: str) -> Any:
-    """The last value the words give for a property; `None` when they give none."""
+def _value_in(name: str, rule: Schema, words: str) -> Any:
+    """Return the last value the words give for a property; `None` when they give none."""
     several = _types(rule) == {"array"}
     items = rule.get("items")
     one = items if several and isinstance(items, Mapping) else rule
@@ -135,7 +136,7 @@ def _said(name: str, rule: Schema, words: str) -> Any:
 
 
 def _given(name: str, rule: Schema, words: str) -> Iterator[str]:
-    """What stands after a property's name as its value: `name: value`, `name is value`, `nameはvalue`."""
+    """Yield what stands after a property's name as its value: `name: value`, `name is value`, `nameはvalue`."""
     for label in _labels(name, rule):
         pattern = rf"(?<!\w){label}(?!\w)\s*(?:[:=\uff1a]|\bis\b|\bare\b|->|は|が)\s*([^\n]+)"
         if not label.isascii():
@@ -145,7 +146,7 @@ def _given(name: str, rule: Schema, words: str) -> Iterator[str]:
 
 
 def _labels(name: str, rule: Schema) -> list[str]:
-    """Ways to write a property's name, as expressions."""
+    """Return the ways to write a property's name, as expressions."""
     parts = [re.escape(part) for part in _SPLIT.split(name) if part]
     title = rule.get("title")
     titled = [re.escape(title)] if isinstance(title, str) and title.strip() else []
@@ -153,7 +154,7 @@ def _labels(name: str, rule: Schema) -> list[str]:
 
 
 def _by_kind(name: str, rule: Schema, words: str) -> Any:
-    """A value that is known by its look: an enum's word, an address, or a date or number near the property's name."""
+    """Return a value known by its look: an enum's word, an address, a date or number near the property's name."""
     if choices := [choice for choice in _enum(rule) if isinstance(choice, str) and choice]:
         places = [(_last(choice, words), choice) for choice in choices]
         place, choice = max(places, key=lambda pair: (pair[0], len(pair[1])))
@@ -176,12 +177,8 @@ def _by_kind(name: str, rule: Schema, words: str) -> Any:
             value = None
         if value is not None:
             return value
-    return last_date(words) if form == "date" and len(near) == 0 and _only_date(words) else None
-
-
-def _only_date(words: str) -> bool:
-    """Whether an answer is a date and little else: then it answers the question for one."""
-    return len(words) <= NEAR
+    # An answer that is a date and little else answers the question for one.
+    return last_date(words) if form == "date" and not near and len(words) <= NEAR else None
 
 
 def _last(choice: str, words: str) -> int:
@@ -191,7 +188,7 @@ def _last(choice: str, words: str) -> int:
 
 
 def shaped(rule: Schema, raw: str) -> Any:
-    """A raw text as a value of the rule's type; `None` when it has not that shape."""
+    """Return a raw text as a value of the rule's type; `None` when it has not that shape."""
     raw = raw.strip().strip("\"'`“”「」*").strip()
     types = _types(rule)
     if choices := _enum(rule):
@@ -216,52 +213,12 @@ def shaped(rule: Schema, raw: str) -> Any:
 
 
 def fits(rule: Schema, value: Any) -> bool:
-    """Whether a value has the shape the rule asks for, as far as code looks: type, enum, bounds, length, pattern."""
-    choices = _enum(rule)
-    if choices and value not in choices:
-        return False
-    types = _types(rule)
-    if types and not any(_is(type, value) for type in types):
-        return False
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        low, high = rule.get("minimum"), rule.get("maximum")
-        return (not isinstance(low, int | float) or value >= low) and (
-            not isinstance(high, int | float) or value <= high
-        )
-    if isinstance(value, str):
-        most, least = rule.get("maxLength"), rule.get("minLength")
-        if (isinstance(most, int) and len(value) > most) or (isinstance(least, int) and len(value) < least):
-            return False
-        return _matches(rule.get("pattern"), value)
-    items = rule.get("items")
-    return not (isinstance(value, list) and isinstance(items, Mapping)) or all(fits(items, one) for one in value)
-
-
-def _matches(pattern: Any, value: str) -> bool:
-    if not isinstance(pattern, str):
-        return True
+    """Tell whether a value fulfils a rule; a rule that cannot be read demands nothing."""
+    broken: tuple[type[BaseException], ...] = (TypeError, AttributeError, ValueError, re.error, *schemas.unreadable())
     try:
-        return re.search(pattern, value[:LONGEST_VALUE]) is not None
-    except re.error:  # a pattern of another dialect says nothing here
+        return bool(schemas.validator(dict(rule)).is_valid(value))
+    except broken:
         return True
-
-
-def _is(type: str, value: Any) -> bool:
-    match type:
-        case "string":
-            return isinstance(value, str)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "boolean":
-            return isinstance(value, bool)
-        case "array":
-            return isinstance(value, list)
-        case "object":
-            return isinstance(value, dict)
-        case _:
-            return value is None
 
 
 def _types(rule: Schema) -> set[str]:

@@ -32,9 +32,9 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     text: str
     place: int
-    """Where it stands in the section, once it is known which lines fit."""
+    """Its position in the section, once it is known which lines fit."""
     cuttable: bool = False
-    """Whether a part of it still tells something."""
+    """True if a part of it still tells something."""
     group: str = ""
 
 
@@ -56,7 +56,7 @@ def _requests(digest: Digest) -> Iterator[Line]:
 
 
 def _tasks(digest: Digest) -> list[Line]:
-    """What is open first, then what is done: a plan is often written again as a whole."""
+    """Open tasks first, then those done: a plan is often written again as a whole."""
     if not digest.tasks:
         # Worth saying where work was done: the model need not look for a plan.
         return [Line(text="- none recorded", place=0)] if digest.files or digest.commands else []
@@ -65,12 +65,12 @@ def _tasks(digest: Digest) -> list[Line]:
 
 
 def _errors(digest: Digest) -> list[Line]:
-    """What is still open comes first."""
+    """Open errors first."""
     return sorted(_newest(digest.errors, _failure), key=lambda line: bool(digest.errors[line.place].fix))
 
 
 def _sentences(digest: Digest) -> list[Line]:
-    """What tells the most comes first."""
+    """The most telling sentences first."""
     return sorted(_newest(digest.sentences, _note), key=lambda line: -digest.sentences[line.place].score)
 
 

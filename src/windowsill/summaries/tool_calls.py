@@ -1,4 +1,4 @@
-"""What a tool call did, told from the shape of its arguments and never from the name of one agent's tool."""
+"""Recognise what a tool call did by the shape of its arguments, never by the name of one agent's tool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from windowsill import shell
 from windowsill.shell import TouchedFile
-from windowsill.summaries.digest import Task
+from windowsill.summaries.digest import WHOLE_FILE, Task
 from windowsill.tool_arguments import Arguments
 
 Kind: TypeAlias = Literal["read", "change", "command", "search", "plan", "other"]
@@ -20,13 +20,13 @@ MOST_EDITS = 40
 LONGEST_PATH = 400
 LONGEST_TASK = 1_000
 LONGEST_STATUS = 80
-"""Characters kept of a plan's entry, and of its status and key: a ledger shall not grow with what a tool is given."""
+"""Characters kept of a plan's entry, and of its status and key: a digest shall not grow with what a tool is given."""
 
 MOST_TASKS = 500
-"""Entries taken from one call; a ledger keeps fewer."""
+"""Entries taken from one call; a digest keeps fewer."""
 
 LARGEST_LINE = 2**31
-"""No file has more lines; larger numbers are no line numbers, and could not be stored."""
+"""No file has more lines; larger numbers are not line numbers, and could not be stored."""
 
 PAIR = 2
 
@@ -40,7 +40,7 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call did."""
+    """The effect of a call: files it touched, edits, the command it ran, tasks it planned."""
 
     kind: Kind
     touched: tuple[TouchedFile, ...] = ()
@@ -53,7 +53,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recognise(given: dict[str, Any]) -> Action:
-    """What a call with these arguments does."""
+    """Return what a call with these arguments does."""
     if tasks := tuple(_tasks(given)):
         return Action(kind="plan", tasks=tasks, replaces=any(isinstance(value, list) for value in given.values()))
     arguments = Arguments(given)
@@ -62,7 +62,7 @@ def recognise(given: dict[str, Any]) -> Action:
     if patched := shell.patched_files(arguments.text("patch")):
         return Action(kind="change", touched=tuple(patched), about=about)
     command = _command(arguments)
-    # A bare word beside a path ("view", "create") names what an editor shall do; it is no command.
+    # A bare word beside a path ("view", "create") names what an editor shall do; it is not a command.
     if command and not (path and len(command.split()) == 1):
         return Action(kind="command", command=command, touched=tuple(shell.files_of(command)), about=about)
     if path and (edits := tuple(_edits(path, arguments))):
@@ -77,7 +77,7 @@ def recognise(given: dict[str, Any]) -> Action:
 
 
 def _path(arguments: Arguments) -> str:
-    """The file a call is about: on one line, not a whole text, and not a web address."""
+    """Return the file a call is about: on one line, not a whole text, and not a web address."""
     path = arguments.text("path").removeprefix("file://")
     named = "/" in path or "." in path or "\\" in path
     return path if named and len(path) <= LONGEST_PATH and "\n" not in path and "://" not in path else ""
@@ -103,14 +103,14 @@ def _edits(path: str, arguments: Arguments) -> Iterator[Edit]:
 
 
 def _range(arguments: Arguments) -> tuple[int, int]:
-    """The lines a read asked for; `(1, 0)` for the whole file."""
+    """Return the lines a read asked for."""
     for value in arguments.given.values():
         if isinstance(value, list) and len(value) == PAIR and all(_line_number(number) for number in value):
             return (max(value[0], 1), max(value[1], 0))
     first, last, limit = arguments.number("first"), arguments.number("last"), arguments.number("limit")
     if last is None and limit is not None:
         last = max(first or 1, 1) + limit - 1
-    return (1, 0) if first is None and last is None else (max(first or 1, 1), last or 0)
+    return WHOLE_FILE if first is None and last is None else (max(first or 1, 1), last or 0)
 
 
 def _line_number(value: Any) -> bool:
@@ -118,7 +118,7 @@ def _line_number(value: Any) -> bool:
 
 
 def _tasks(given: dict[str, Any]) -> Iterator[Task]:
-    """Entries of a plan: a list of objects with words and a status, or one object that names its task."""
+    """Yield the entries of a plan: objects in a list with words and a status, or one object that names its task."""
     for value in given.values():
         if isinstance(value, list):
             entries = (one for one in value[-MOST_TASKS:] if isinstance(one, dict))

@@ -1,4 +1,4 @@
-"""What a model is told to write: the texts beside this file, with the wishes of a brief put in.
+"""The prompts for a model that writes: the texts beside this file, with the wishes of a brief put in.
 
 A text has two parts, divided by a line of three dashes: what to write, which the user's own prompt replaces, and the
 form of the answer, which stays, for the answer is read by code.
@@ -24,7 +24,7 @@ QUOTE = 60
 
 
 def instruction(brief: Brief, *, aim: int, state: dict[str, Any] | None = None) -> str:
-    """What to write and in which form, within about `aim` tokens; `state` is the object so far."""
+    """Say what to write and in which form, within about `aim` tokens; `state` is the object so far."""
     task, form = _parts(brief.style)
     wishes = "".join(f"\n- {each}" for each in brief.directives)
     size = f"Write at most {aim:,} tokens, about {int(aim * WORDS_PER_TOKEN):,} words."
@@ -35,24 +35,24 @@ def instruction(brief: Brief, *, aim: int, state: dict[str, Any] | None = None) 
 
 
 def at_the_end(messages: tuple[Message, ...]) -> str:
-    """How a request begins that stands behind the whole conversation: it has to say which part is meant."""
+    """Begin a request that stands behind the whole conversation: it has to say which part is meant."""
     spoken = [quoted for message in messages if (quoted := _opening(message))]
     first, last = (spoken[0], spoken[-1]) if spoken else ("(the first)", "(the last)")
     return _text("shared").replace("{first}", first).replace("{last}", last)
 
 
 def apart() -> str:
-    """Who the model is when it sees nothing but the part it writes about."""
+    """Say who the model is when it sees nothing but the part it writes about."""
     return _text("separate")
 
 
 def conversation(mark: str) -> str:
-    """What stands before that part; `mark` is how its messages begin."""
+    """Introduce that part; `mark` is how its messages begin."""
     return _text("conversation").replace("{mark}", mark)
 
 
 def _opening(message: Message) -> str:
-    """How a message is told from others: its first words, or its first call."""
+    """Identify a message by its first words, or by its first call."""
     if words := one_line(message.text[: 4 * QUOTE]):
         return f"of the {message.role} that begins with {_json(words[:QUOTE])}"
     if message.calls:
@@ -61,7 +61,7 @@ def _opening(message: Message) -> str:
 
 
 def _json(value: Any) -> str:
-    """As JSON, so that a quotation cannot be taken for more than one."""
+    """Write a value as JSON, so that a quotation cannot be taken for more than one."""
     return msgspec.json.encode(value).decode()
 
 
