@@ -109,12 +109,15 @@ def test_arguments_that_do_not_fit_are_told_with_the_parameter():
 def test_calls_that_may_run_at_the_same_time_do_and_the_others_wait_their_turn():
     """Neighbours that are declared parallel; results keep the order of the calls."""
     order = []
+    other_done = anyio.Event()
 
     @tool(category="read", parallel=True)
     async def both(name: str) -> str:
         order.append(f"+{name}")
-        await anyio.sleep(0.02 if name == "a" else 0.0)
+        if name == "a":
+            await other_done.wait()
         order.append(f"-{name}")
+        other_done.set()
         return name
 
     @tool(category="read")

@@ -168,14 +168,14 @@ def test_part_of_an_answer_that_is_not_streamed() -> None:
 def test_time_out_within_a_stream() -> None:
     """What came until then is the answer."""
     with Wire([HEAD, words("Half"), HANG]) as server:
-        answer = ask(remote(server, policy=RetryPolicy(timeout=0.3)))
+        answer = ask(remote(server, policy=RetryPolicy(timeout=3)))
     assert (told(answer.body, "openai"), answer.partial) == ([("text", "Half")], True)
 
 
 def test_patience_within_a_stream() -> None:
     """What came until then is the answer."""
     with Wire([HEAD, words("Half"), HANG]) as server:
-        answer = ask(remote(server, policy=RetryPolicy(patience=0.3)))
+        answer = ask(remote(server, policy=RetryPolicy(patience=3)))
     assert (told(answer.body, "openai"), answer.partial) == ([("text", "Half")], True)
 
 

@@ -68,7 +68,7 @@ def serving(place):
             port = free.getsockname()[1]
         command = [sys.executable, *arguments(place, "--http", "--port", str(port), *more)]
         started.append(subprocess.Popen(command, stderr=subprocess.PIPE))
-        for _ in range(200):
+        for _ in range(1_200):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return f"http://127.0.0.1:{port}/mcp"

@@ -381,7 +381,7 @@ def test_an_asynchronous_stream_that_is_dropped_half_read_is_kept():
                 break
 
         await look()
-        for _ in range(100):
+        for _ in range(6_000):
             gc.collect()
             await asyncio.sleep(0.01)
             if len(texts(session)) > 1:

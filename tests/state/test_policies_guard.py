@@ -226,15 +226,19 @@ async def fail(_):
         (lambda _: 1, "approval was denied"),
         (lambda _: 1 / 0, "asking for approval failed with ZeroDivisionError"),
         (fail, "asking for approval failed with TimeoutError"),
-        (never, "nobody answered within 0.05 seconds"),
         (lambda: True, "asking for approval failed with TypeError"),
     ],
 )
 def test_everything_but_yes_refuses(approve, why):
     """No answer, an error, or something that is not quite `True`."""
-    verdict = checked(approve, wait=0.05)
+    verdict = checked(approve, wait=60)
     assert (verdict.outcome, verdict.refusal.rule, verdict.refusal.why) == ("refused", "require_approval", why)
     assert "tell the user" in verdict.why
+
+
+def test_a_coroutine_that_never_answers_refuses():
+    """The call is refused in time."""
+    assert checked(never, wait=0.05).refusal.why == "nobody answered within 0.05 seconds"
 
 
 def test_a_function_that_hangs_is_left_behind():
@@ -319,14 +323,16 @@ def test_a_verdict_can_be_recorded():
 
 def test_somebody_who_never_answers_does_not_hold_up_the_end_of_a_process():
     """The thread that asks is one that an interpreter does not wait for."""
-    ended = threading.Event()
+    began, ended = threading.Event(), threading.Event()
     asking = []
 
     def never(_):
         asking.append(threading.current_thread())
+        began.set()
         ended.wait()
 
     assert not checked(never, wait=0.05).allowed
+    assert began.wait(60)
     assert asking[0].daemon
     ended.set()
 
