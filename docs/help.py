@@ -1,4 +1,4 @@
-"""Puts the real output of `windowsill ... --help` into docs/cli.md (`make docs`); a test checks that it is there."""
+"""Put the real output of `windowsill ... --help` into docs/cli.md (`make docs`); a test checks that it is there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = re.compile(r"```console\n\$ windowsill ([^\n]*--help)\n.*?```", re.DOTA
 
 
 def filled(page: str) -> str:
-    """The page with what each command prints."""
+    """Return the page with what each command prints."""
 
     def block(match: re.Match[str]) -> str:
         result = CliRunner().invoke(

@@ -1,9 +1,8 @@
-"""Draws docs/window.svg: the demo's picture at one moment of a real run (`make docs`)."""
+"""Draw docs/window.svg: the demo's picture at one moment of a real run (`make docs`)."""
 
 from __future__ import annotations
 
 import re
-import tempfile
 from io import StringIO
 from pathlib import Path
 
@@ -11,8 +10,9 @@ from rich.console import Console
 
 import windowsill
 from windowsill.cli.demo import CALLS, MODEL, WINDOW
-from windowsill.cli.demo.agent import Run, Workbench
+from windowsill.cli.demo.agent import Run, Workbench, conversation, recording
 from windowsill.cli.demo.picture import Picture
+from windowsill.replay.walk import ReplayOptions, Walk
 
 SHOWN = 0.6
 """The share of the run after which the picture is taken: several folds have been made by then."""
@@ -21,10 +21,10 @@ SHOWN = 0.6
 def draw() -> str:
     """Draw the picture as SVG, without the web fonts that the exporter would load."""
     console = Console(width=96, record=True, file=StringIO(), force_terminal=True, color_system="truecolor")
-    with windowsill.Session.open("demo", model=MODEL, budget=WINDOW, store=tempfile.mkdtemp()) as session:
-        run = Run(session, Workbench(Path(windowsill.__file__).parent), CALLS)
-        picture = Picture(console, run)
-        images = [picture.paint(moment) for moment in run.moments()]
+    messages = conversation(Workbench(Path(windowsill.__file__).parent), CALLS)
+    run = Run(Walk(recording("demo", MODEL, messages), ReplayOptions(window=WINDOW)), CALLS)
+    picture = Picture(console, run)
+    images = [picture.paint(call) for call in run.moments()]
     console.print(images[int(len(images) * SHOWN)])
     svg = console.export_svg(title="windowsill demo")
     return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)

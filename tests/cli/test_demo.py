@@ -13,10 +13,12 @@ from rich.console import Console
 
 import windowsill
 from windowsill.cli.demo import check, choose_place, demo, run_demo
-from windowsill.cli.demo.agent import Moment, Run, Turn, Workbench, script
+from windowsill.cli.demo.agent import Run, Turn, Workbench, conversation, recording, script
 from windowsill.cli.demo.picture import Picture, commands, describe
 from windowsill.compose.payload import FoldMade
 from windowsill.errors import InputError
+from windowsill.replay.report import Defect
+from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
 
 pytestmark = pytest.mark.integration
 
@@ -28,16 +30,19 @@ COMMAND = [sys.executable, "-c", "from windowsill.cli import main; main()", "dem
 def finished(tmp_path_factory):
     """A run of 40 calls that ended, the picture of each of its moments, and its session opened again."""
     place = tmp_path_factory.mktemp("store")
-    with windowsill.Session.open("demo", model="claude-sonnet-5", budget=8_000, store=place) as session:
-        run = Run(session, Workbench(SOURCE), 40)
-        consoles = [Console(width=80, height=24, file=io.StringIO(), force_terminal=False)]
-        consoles.append(Console(width=84, file=io.StringIO(), no_color=True))
-        moments = [(moment, *(painted(console, run, moment) for console in consoles)) for moment in run.moments()]
+    store = windowsill.open_store(place)
+    made = recording("demo", "claude-sonnet-5", conversation(Workbench(SOURCE), 40))
+    run = Run(Walk(made, ReplayOptions(window=8_000), store=store), 40)
+    consoles = [Console(width=80, height=24, file=io.StringIO(), force_terminal=False)]
+    consoles.append(Console(width=84, file=io.StringIO(), no_color=True))
+    moments = [(moment, *(painted(console, run, moment) for console in consoles)) for moment in run.moments()]
+    run.walk.session.close()
+    store.close()
     with windowsill.Session.open("demo", store=place) as again:
         yield run, moments, again
 
 
-def painted(console: Console, run: Run, moment: Moment) -> list[str]:
+def painted(console: Console, run: Run, moment: ModelCall) -> list[str]:
     """The lines of the picture at a moment."""
     with console.capture() as captured:
         console.print(Picture(console, run).paint(moment))
@@ -171,7 +176,7 @@ def test_agent_answers_from_what_the_tools_said(folder):
 def test_run_has_an_error_and_a_giant_result(finished):
     """A failed tool call and a result larger than the window are part of every demo."""
     run, _, _ = finished
-    assert any(b'"is_error":true' in raw for _, raw in run.added)
+    assert any(b'"is_error":true' in message.raw for message in run.walk.recording.request.messages)
     assert any(fold.before > 8_000 and "one message is larger" in fold.reason for fold in run.folds)
 
 
@@ -242,19 +247,20 @@ def test_tampered_messages_are_noticed(finished, monkeypatch):
 def test_each_check_can_fail(finished, monkeypatch):
     """A request too large, a refused one, a broken hash and a lost word are each noticed."""
     run, _, session = finished
-    peak = max(tokens for tokens, _ in run.fitted)
-    assert failures(run, session, peak - 1) == ["every request fits"]
-    with monkeypatch.context() as patched:
-        patched.setattr(run, "problems", ["request 1: messages[0]: two user messages in a row"])
-        patched.setattr(run, "asked", [*run.asked, "never said"])
-        patched.setattr(windowsill.Session, "verify", lambda _: ["entry 3 is not what was written"])
-        assert failures(run, session) == ["every request is valid", "the journal is whole", "the user's words stay"]
+    assert failures(run, session, run.tally.figures().peak_tokens - 1) == ["every request fits"]
+    monkeypatch.setattr(run.tally, "defects", [Defect(1, 100, ("messages[0]: two user messages in a row",))])
+    monkeypatch.setattr(run, "body", run.body.replace(b"Leave errors.py itself", b""))
+    monkeypatch.setattr(windowsill.Session, "verify", lambda _: ["entry 3 is not what was written"])
+    assert failures(run, session) == ["every request is valid", "the journal is whole", "the user's words stay"]
 
 
 def test_hidden_message_that_reads_differently_is_noticed(finished, monkeypatch):
     """The explained message must be the one that was added."""
     run, _, session = finished
-    monkeypatch.setattr(run, "added", [(id, b"{}") for id, _ in run.added])
+    request = run.walk.recording.request
+    others = tuple(msgspec.structs.replace(message, raw=b"{}") for message in request.messages)
+    changed = msgspec.structs.replace(request, messages=others)
+    monkeypatch.setattr(run.walk, "recording", msgspec.structs.replace(run.walk.recording, request=changed))
     assert "what is hidden is explained" in failures(run, session)
 
 
@@ -263,12 +269,10 @@ def test_hidden_message_that_reads_differently_is_noticed(finished, monkeypatch)
 
 def test_sending_everything_only_grows(finished):
     """Without Windowsill every request holds the one before; with it, the largest stays within the window."""
-    run, moments, _ = finished
-    assert [tokens for tokens, _ in run.fitted] == [moment.report.tokens for moment, *_ in moments]
-    everything = [tokens for tokens, _ in run.everything]
-    assert everything == sorted(everything)
-    assert max(everything) > 8_000 >= max(run.fitted)[0]
-    assert run.ratio < 1
+    run, _, _ = finished
+    assert run.everything == sorted(run.everything)
+    assert run.everything[-1] > 8_000 >= run.tally.figures().peak_tokens
+    assert run.tally.figures().cost_ratio < 1
 
 
 def test_fold_in_words():

@@ -166,14 +166,14 @@ def test_unreduced_session_costs_the_same_both_ways():
     simulation = CostSimulation(model("explicit"))
     before = 0
     for tokens in (2_000, 5_000, 9_000):
-        bill = simulation.cost(tokens=tokens, stable=before, everything=tokens, output=100, at=None)
+        bill = simulation.cost(model_call(tokens=tokens, stable=before, everything=tokens, output=100, at=None))
         assert bill.sent == pytest.approx(bill.everything)
         before = tokens
 
 
 def test_answer_is_paid_at_the_output_price():
     """100 tokens of an answer cost 500 input tokens here."""
-    bill = CostSimulation(model("none")).cost(tokens=2_000, stable=0, everything=2_000, output=100, at=None)
+    bill = CostSimulation(model("none")).cost(model_call(tokens=2_000, stable=0, everything=2_000, output=100, at=None))
     assert bill.sent == pytest.approx(2_500)
 
 
@@ -181,8 +181,8 @@ def test_answer_is_paid_at_the_output_price():
 def test_cache_left_alone_too_long_is_cold(pause, cost):
     """After its lifetime the whole request is written again."""
     simulation = CostSimulation(model("explicit"))
-    simulation.cost(tokens=5_000, stable=0, everything=5_000, output=0, at=1_000.0)
-    bill = simulation.cost(tokens=5_000, stable=5_000, everything=5_000, output=0, at=1_000.0 + pause)
+    simulation.cost(model_call(tokens=5_000, stable=0, everything=5_000, output=0, at=1_000.0))
+    bill = simulation.cost(model_call(tokens=5_000, stable=5_000, everything=5_000, output=0, at=1_000.0 + pause))
     assert bill.sent == pytest.approx(cost)
     assert bill.everything == pytest.approx(cost)
 
@@ -190,5 +190,7 @@ def test_cache_left_alone_too_long_is_cold(pause, cost):
 def test_without_times_the_cache_stays_warm():
     """A recording that has no times is taken as one without pauses."""
     simulation = CostSimulation(model("explicit"))
-    simulation.cost(tokens=5_000, stable=0, everything=5_000, output=0, at=None)
-    assert simulation.cost(tokens=5_000, stable=5_000, everything=5_000, output=0, at=None).sent == pytest.approx(500)
+    simulation.cost(model_call(tokens=5_000, stable=0, everything=5_000, output=0, at=None))
+    assert simulation.cost(
+        model_call(tokens=5_000, stable=5_000, everything=5_000, output=0, at=None)
+    ).sent == pytest.approx(500)

@@ -20,14 +20,14 @@ def walk(**fields):
 
 def test_unreduced_request_weighs_what_everything_weighs():
     """Where nothing was folded, the request is the unreduced one."""
-    assert all(turn.everything == turn.tokens for turn in walk().calls())
+    assert all(call.everything == call.report.tokens for call in walk().calls())
 
 
 def test_stable_part_is_the_request_before():
     """Without folds each request begins with the whole one before, up to framing."""
     turns = list(walk().calls())
-    assert turns[0].stable == 0
-    assert [turn.stable for turn in turns[1:]] == [turn.tokens for turn in turns[:-1]]
+    assert turns[0].report.stable == 0
+    assert [each.report.stable for each in turns[1:]] == [each.report.tokens for each in turns[:-1]]
 
 
 def test_request_is_sent_when_the_last_message_came():

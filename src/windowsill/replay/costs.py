@@ -59,18 +59,18 @@ class CostSimulation:
         self._last_at: float | None = None
         self._everything_before = 0
 
-    def cost(self, *, tokens: int, stable: int, everything: int, output: int, at: float | None) -> CallCost:
+    def cost(self, call: ModelCall) -> CallCost:
         """Return the cost of the next model call."""
+        at, report = call.at, call.report
         cold = at is not None and self._last_at is not None and at - self._last_at > self._model.cache_lifetime
         self._last_at = at if at is not None else self._last_at
-        before, self._everything_before = self._everything_before, everything
-        unit = self._prices.input or 1.0
-        answer = output * self._prices.output
-        return CallCost(
-            sent=(request_cost(self._prices, self._model, tokens, 0 if cold else stable) + answer) / unit,
-            everything=(request_cost(self._prices, self._model, everything, 0 if cold else before) + answer) / unit,
-            unit=unit if self._prices.known else None,
-        )
+        before, self._everything_before = self._everything_before, call.everything
+        price = self._prices
+        unit = price.input or 1.0
+        answer = call.output * price.output
+        sent = request_cost(price, self._model, report.tokens, 0 if cold else report.stable)
+        everything = request_cost(price, self._model, call.everything, 0 if cold else before)
+        return CallCost((sent + answer) / unit, (everything + answer) / unit, unit if price.known else None)
 
 
 def request_cost(price: Prices, model: Model, tokens: int, prefix: int) -> float:
@@ -188,8 +188,8 @@ class SessionCosts:
         if self._unrecorded is None:
             self._unrecorded = max(0, charge.usage.prompt - call.everything)
         if charge.message in self._new:
-            tokens = call.tokens + self._unrecorded
-            paid = self._paid(charge, tokens, call.stable + self._unrecorded)
+            tokens = call.report.tokens + self._unrecorded
+            paid = self._paid(charge, tokens, call.report.stable + self._unrecorded)
             compared = ComparedCall(charge=charge, tokens=tokens, dollars=paid, unrecorded=self._unrecorded)
             self.compared.append(compared)
 

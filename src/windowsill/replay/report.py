@@ -146,12 +146,13 @@ class Tally:
 
     def count(self, call: ModelCall, cost: CallCost, evidence: KeptEvidence) -> None:
         """Count one more model call."""
-        over = call.tokens > call.limit
+        report = call.report
+        over = report.tokens > report.limit
         result = CallResult(
-            tokens=call.tokens,
-            stable=call.stable,
+            tokens=report.tokens,
+            stable=report.stable,
             seconds=call.seconds,
-            folds=len(call.folds),
+            folds=len(report.folds),
             invalid=bool(call.problems),
             over=over,
             cost=cost,
@@ -160,9 +161,9 @@ class Tally:
         self.calls.append(result)
         if call.problems or over:
             problems = tuple(map(str, call.problems[:MOST_PROBLEMS]))
-            excess = (f"{call.tokens:,} tokens, and a request may have {call.limit:,}",) if over else ()
-            self.defects.append(Defect(call.turn, call.tokens, problems + excess))
-        for repair in call.repairs:
+            excess = (f"{report.tokens:,} tokens, and a request may have {report.limit:,}",) if over else ()
+            self.defects.append(Defect(call.turn, report.tokens, problems + excess))
+        for repair in report.repairs:
             # A repair is made again in each request that shows the place: it is counted once.
             key = (repair.kind, repair.id, repair.what)
             self.repairs[repair.kind] += key not in self._repaired
@@ -337,10 +338,7 @@ def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[ModelCall]:
         for message in request.messages[shown : call.turn]:
             evidence.show(message)
         shown = call.turn
-        cost = simulation.cost(
-            tokens=call.tokens, stable=call.stable, everything=call.everything, output=call.output, at=call.at
-        )
-        tally.count(call, cost, evidence.measure(call.answer, call.body, walk.reaches))
+        tally.count(call, simulation.cost(call), evidence.measure(call.answer, call.body, walk.reaches))
         costs.replayed(call)
         yield call
 

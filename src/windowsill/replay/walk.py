@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from windowsill import providers
 from windowsill.budget import Size
-from windowsill.compose.payload import Payload
+from windowsill.compose.payload import Report
 from windowsill.errors import InputError
-from windowsill.history.repair import Repair
 from windowsill.messages import Message
 from windowsill.models import Model
 from windowsill.providers import Problem
 from windowsill.replay.recordings import Recording
 from windowsill.session import Session
+from windowsill.store import Store
 from windowsill.store.memory import MemoryStore
 from windowsill.tokens import Weight
 
@@ -61,32 +61,39 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     output: int
     """and its tokens."""
     body: bytes
-    tokens: int
-    limit: int
-    stable: int
-    """Tokens at its start that equal the request before."""
+    report: Report
     everything: int
     """Tokens the request would have with nothing reduced."""
     at: float | None
     """When it was sent, where that was recorded."""
     seconds: float
     """Time spent on adding what came since the last call, and on composing."""
-    folds: tuple[str, ...]
-    repairs: tuple[Repair, ...]
     problems: tuple[Problem, ...]
 
     def dump_line(self) -> bytes:
         """Return the call as one line of JSON, with the request exactly as it would be sent."""
-        # A line break in JSON can only stand between values, where a space means the same.
-        request = msgspec.Raw(self.body.replace(b"\n", b" ").replace(b"\r", b" "))
-        fields = {"session": self.session, "turn": self.turn, "request": request}
-        return msgspec.json.encode({**fields, "tokens": self.tokens, "folds": self.folds}) + b"\n"
+        line = {
+            "session": self.session,
+            "turn": self.turn,
+            # A line break in JSON can only stand between values, where a space means the same.
+            "request": msgspec.Raw(self.body.replace(b"\n", b" ").replace(b"\r", b" ")),
+            "tokens": self.report.tokens,
+            "folds": [fold.id for fold in self.report.folds],
+        }
+        return msgspec.json.encode(line) + b"\n"
 
 
 class Walk:
-    """One recording, and the session that is built from it."""
+    """One recording, and the session that is built from it: in memory, unless a store is given."""
 
-    def __init__(self, recording: Recording, options: ReplayOptions) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        options: ReplayOptions,
+        *,
+        store: Store | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self.recording = recording
         request = recording.request
         model = options.model or request.model
@@ -103,8 +110,8 @@ class Walk:
             low=options.low,
             writer=options.writer,
             recall=options.recall,
-            store=MemoryStore(),
-            clock=lambda: float(next(ticks)),
+            store=store or MemoryStore(),
+            clock=clock or (lambda: float(next(ticks))),
             tokenizer=options.tokenizer,
             overhead=options.overhead or None,
             format=request.format,
@@ -131,14 +138,10 @@ class Walk:
             if messages[index].role != "assistant" or not index:
                 self._add(index)
                 index += 1
-                continue
-            payload, body, seconds = self._compose()
-            before = self._weight
-            end = self._end_of_answer(index)
-            for place in range(index, end):
-                self._add(place)
-            yield self._call(index, messages[index:end], payload, body, seconds, before)
-            index = end
+            else:
+                end = self._end_of_answer(index)
+                yield self._call(index, end)
+                index = end
 
     def lost(self) -> int:
         """Count the added messages that can no longer be read byte for byte."""
@@ -166,40 +169,34 @@ class Walk:
         self._seconds += time.perf_counter() - start
         self._weight = self._weight + self.session.view.items[-1].weight
 
-    def _compose(self) -> tuple[Payload, bytes, float]:
-        request = self.recording.request
+    def _call(self, index: int, end: int) -> ModelCall:
+        """Compose the request, then add the answer that was recorded for it."""
+        request, times, spec = self.recording.request, self.recording.times, self._format.spec
         params: dict[str, object] = dict(request.rest)
-        spec = self._format.spec
         if spec.default_limit:
             params.setdefault(spec.limit_field(), spec.default_limit)
         start = time.perf_counter()
         payload = self.session.compose_sync(
             system=request.system, tools=self._tools, params=params, max_output=providers.answer_limit(request.rest)
         )
-        self._sent = self.session.view.at
-        body = payload.body()
+        body, report = payload.body(), payload.report
         seconds, self._seconds = self._seconds + time.perf_counter() - start, 0.0
-        return payload, body, seconds
-
-    def _call(
-        self, index: int, answer: Sequence[Message], payload: Payload, body: bytes, seconds: float, before: Weight
-    ) -> ModelCall:
-        report, view, times = payload.report, self.session.view, self.recording.times
-        fixed = report.tokens - report.parts["messages"] - report.parts["summaries"]
+        self._sent = self.session.view.at
+        before = self._weight
+        for place in range(index, end):
+            self._add(place)
+        view, answer = self.session.view, request.messages[index:end]
         blocks = tuple(block for message in answer for block in message.blocks)
+        fixed = report.tokens - report.parts["messages"] - report.parts["summaries"]
         return ModelCall(
             session=self.recording.id,
             turn=index,
             answer=answer[0] if len(answer) == 1 else Message(role="assistant", blocks=blocks),
-            output=sum(view.tokens(item) for item in view.items[-len(answer) :]),
+            output=sum(view.tokens(item) for item in view.items[index - end :]),
             body=body,
-            tokens=report.tokens,
-            limit=report.limit,
-            stable=report.stable,
+            report=report,
             everything=fixed + view.tokens_of(before),
             at=times[index - 1] if index <= len(times) else None,
             seconds=seconds,
-            folds=tuple(fold.id for fold in report.folds),
-            repairs=report.repairs,
             problems=tuple(self._format.validate(msgspec.json.decode(body))),
         )

@@ -8,6 +8,7 @@ import itertools
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,21 +60,25 @@ def demo(context: click.Context, *, calls: int, window: int, store: str | None, 
 def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> tuple[dict[str, Any], Run]:
     """Run the agent, then close the session, open it again and check it; return the report, and the run."""
     import windowsill
-    from windowsill.cli.demo.agent import Run, Workbench
+    from windowsill.cli.demo.agent import Run, Workbench, conversation, recording
+    from windowsill.replay.walk import ReplayOptions, Walk
 
     started = time.monotonic()
     place = choose_place(store, Path.cwd())
+    messages = conversation(Workbench(Path(windowsill.__file__).parent), calls)
     opened = windowsill.open_store(place)
     names = ("demo" if number == 1 else f"demo-{number}" for number in itertools.count(1))
     # Taken in the same step as found free: two demos at once never share a session.
     name = next(name for name in names if opened.create(name, at=time.time()))
-    opened.close()
-    with windowsill.Session.open(name, model=MODEL, budget=window, store=place) as session:
-        run = Run(session, Workbench(Path(windowsill.__file__).parent), calls)
+    walk = Walk(recording(name, MODEL, messages), ReplayOptions(window=window), store=opened, clock=time.time)
+    run = Run(walk, calls)
+    with walk.session:
         _watch(run, picture=picture)
+    opened.close()
     with windowsill.Session.open(name, store=place) as again:
         checks = check(run, again, window)
-    return report(run, checks, place, window, time.monotonic() - started), run
+        hidden = sum(item.hides for item in again.items())
+    return report(run, checks, place, window, hidden, time.monotonic() - started), run
 
 
 def choose_place(stated: str | None, cwd: Path) -> str:
@@ -107,50 +112,41 @@ def _watch(run: Run, *, picture: bool) -> None:
         return
     painter = Picture(console, run)
     with Live(console=console, refresh_per_second=15, transient=True) as live:
-        for moment in run.moments():
-            live.update(painter.paint(moment))
-            painter.pause(moment)
+        for call in run.moments():
+            live.update(painter.paint(call))
+            painter.pause(call)
 
 
 def check(run: Run, session: Session, window: int) -> list[dict[str, Any]]:
     """Check every promise of a finished run; `session` is the same session, opened again."""
     import msgspec
 
-    peak = max(tokens for tokens, _ in run.fitted)
-    first = f"; {run.problems[0]}" if run.problems else ""
-    stored = [(message.id, message.raw) for message in session.messages()]
-    same = sum(one == other for one, other in zip(run.added, stored, strict=False))
-    other = f", {len(stored):,} found" if run.added != stored else ""
+    figures, defects = run.tally.figures(), run.tally.defects
+    first = f"; {defects[0].problems[0]}" if defects else ""
+    messages = run.walk.recording.request.messages
+    added, stored = [message.raw for message in messages], [message.raw for message in session.messages()]
+    same = sum(one == other for one, other in zip(added, stored, strict=False))
+    other = f", {len(stored):,} found" if added != stored else ""
     broken = session.verify()
-    body = run.last.body().decode() if run.last is not None else ""
-    quoted = sum(msgspec.json.encode(each).decode().strip('"') in body for each in run.asked)
+    asked = [message.text for message in messages if message.role == "user" and message.text]
+    quoted = sum(msgspec.json.encode(text).strip(b'"') in run.body for text in asked)
+    peak = figures.peak_tokens
     checks = [
         ("every request fits", peak <= window, f"the largest had {peak:,} of {window:,} tokens"),
-        (
-            "every request is valid",
-            not run.problems,
-            f"{len(run.fitted):,} checked, {len(run.problems)} problems{first}",
-        ),
-        (
-            "nothing is lost",
-            run.added == stored,
-            f"{len(run.added):,} messages written, {same:,} read back equal{other}",
-        ),
+        ("every request is valid", not defects, f"{figures.calls:,} checked, {len(defects)} problems{first}"),
+        ("nothing is lost", added == stored, f"{len(added):,} messages written, {same:,} read back equal{other}"),
         ("the journal is whole", not broken, broken[0] if broken else "every entry has the hash it was sealed with"),
-        (
-            "the user's words stay",
-            quoted == len(run.asked),
-            f"{quoted} of {len(run.asked)} are in the last request word for word",
-        ),
-        ("what is hidden is explained", *_explained(run, session)),
+        ("the user's words stay", quoted == len(asked), f"{quoted} of {len(asked)} are in the last request"),
+        ("what is hidden is explained", *_explained(added, session)),
     ]
     return [{"name": name, "ok": ok, "seen": seen} for name, ok, seen in checks]
 
 
-def _explained(run: Run, session: Session) -> tuple[bool, str]:
+def _explained(added: Sequence[bytes | None], session: Session) -> tuple[bool, str]:
     """Check one message that the window does not show: it can be read, and the session says why it is hidden."""
     shown = {item.id for item in session.items()}
-    hidden = [(id, raw) for id, raw in run.added if id not in shown]
+    ids = [message.id for message in session.messages()]
+    hidden = [(id, raw) for id, raw in zip(ids, added, strict=False) if id not in shown]
     if not hidden:
         return True, "nothing had to be hidden"
     id, raw = hidden[len(hidden) // 2]
@@ -158,34 +154,37 @@ def _explained(run: Run, session: Session) -> tuple[bool, str]:
     return session.message(id).raw == raw and not found.visible and bool(found.folds), f"{id} {found.why}"
 
 
-def report(run: Run, checks: list[dict[str, Any]], place: str, window: int, seconds: float) -> dict[str, Any]:
+def report(
+    run: Run, checks: list[dict[str, Any]], place: str, window: int, hidden: int, seconds: float
+) -> dict[str, Any]:
     """Return the report for a program."""
     import msgspec
 
-    sides = {}
-    for name, requests, costs in (
-        ("with_windowsill", run.fitted, [(cost.sent, cost.unit) for cost in run.costs]),
-        ("sending_everything", run.everything, [(cost.everything, cost.unit) for cost in run.costs]),
-    ):
-        sent = sum(tokens for tokens, _ in requests)
-        sides[name] = {
-            "peak_tokens": max(tokens for tokens, _ in requests),
-            "tokens_sent": sent,
-            "cache_hits": round(sum(cached for _, cached in requests) / sent, 4),
-            "cost_dollars": round(sum(amount * (unit or 0.0) for amount, unit in costs), 6),
-        }
+    figures, everything = run.tally.figures(), run.everything
+    messages = run.walk.recording.request.messages
     return {
-        "session": run.session.id,
+        "session": run.walk.recording.id,
         "store": place,
-        "model": run.session.settings.model,
+        "model": MODEL,
         "window": window,
-        "model_calls": len(run.fitted),
+        "model_calls": figures.calls,
         "tool_calls": run.tools,
-        **sides,
-        "cost_ratio": round(run.ratio, 4),
-        "messages": {"written": len(run.added), "hidden": run.last.report.hidden if run.last is not None else 0},
+        "with_windowsill": {
+            "peak_tokens": figures.peak_tokens,
+            "tokens_sent": figures.tokens_sent,
+            "cache_hits": figures.cache_hit_share,
+            "cost_dollars": figures.dollars,
+        },
+        "sending_everything": {
+            "peak_tokens": max(everything),
+            "tokens_sent": sum(everything),
+            "cache_hits": round(sum(everything[:-1]) / sum(everything), 4),
+            "cost_dollars": figures.dollars_everything,
+        },
+        "cost_ratio": figures.cost_ratio,
+        "messages": {"written": len(messages), "hidden": hidden},
         "folds": msgspec.to_builtins(run.folds),
-        "answer": run.answer,
+        "answer": messages[-1].text,
         "checks": checks,
         "ok": all(each["ok"] for each in checks),
         "seconds": round(seconds, 2),

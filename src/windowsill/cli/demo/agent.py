@@ -12,16 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from windowsill import providers
-from windowsill.budget import budget_for
-from windowsill.compose.payload import FoldMade, Payload, Report
-from windowsill.replay.costs import CallCost, CostSimulation
-from windowsill.session import Session
-from windowsill.tokens import Weight
-
-FORMAT = "anthropic"
+from windowsill.compose.payload import FoldMade
+from windowsill.replay.costs import CostSimulation
+from windowsill.replay.evidence import KeptEvidence
+from windowsill.replay.recordings import Recording
+from windowsill.replay.report import Tally
+from windowsill.replay.walk import ModelCall, Walk
 
 SYSTEM = """\
 You review a Python package with three tools: list_files, read_file and grep. The package is the source of Windowsill, \
@@ -154,11 +151,6 @@ class Call(NamedTuple):
     tool: str
     input: dict[str, Any]
 
-    def __str__(self) -> str:
-        """One short line for a person."""
-        lines = f":{self.input['first']}-{self.input['last']}" if "first" in self.input else ""
-        return f"{self.tool} {self.input.get('path') or self.input.get('pattern')}{lines}"
-
 
 class Turn(NamedTuple):
     """One answer of the agent: text and calls; without calls, `wish` is what the user says next."""
@@ -221,128 +213,59 @@ def _answer(raised: dict[str, list[str]]) -> str:
     return "\n".join([f"{worst} comes first: lines {', '.join(lines)}.", *listed, looked])
 
 
-class Moment(NamedTuple):
-    """What there is to see after a request."""
+def conversation(bench: Workbench, calls: int) -> list[dict[str, Any]]:
+    """Let the agent work with so many tool calls; return the messages in Anthropic's form."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]
+    ids = (f"toolu_demo_{number:05d}" for number in itertools.count(1))
+    turns = script(bench.files, calls)
+    turn = next(turns)
+    while True:
+        uses = [{"type": "tool_use", "id": next(ids), "name": call.tool, "input": call.input} for call in turn.calls]
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": turn.text}, *uses]})
+        outcomes = [bench.use(call.tool, call.input) for call in turn.calls]
+        if outcomes:
+            messages.append({"role": "user", "content": list(map(_result, uses, outcomes))})
+        elif turn.wish:
+            messages.append({"role": "user", "content": turn.wish})
+        else:
+            return messages
+        turn = turns.send(outcomes)
 
-    report: Report
-    turn: Turn
-    """What the agent answered to it."""
-    written: int
-    """Messages in the session so far."""
-    low: int
-    high: int
-    """The marks between which the window fills."""
+
+def _result(use: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    result = {"type": "tool_result", "tool_use_id": use["id"], "content": outcome.text}
+    return {**result, "is_error": True} if outcome.failed else result
+
+
+def recording(id: str, model: str, messages: list[dict[str, Any]]) -> Recording:
+    """Make a recording of the agent's work, to be walked through as it would have sent it."""
+    body = {"model": model, "max_tokens": MAX_TOKENS, "system": SYSTEM, "tools": TOOLS, "messages": messages}
+    return Recording(id=id, request=providers.read_request(body, format="anthropic"))
 
 
 class Run:
-    """One agent at work in one session; each turn composes a request, as a real agent would before it calls a model."""
+    """A walk through the agent's work, and what it adds up to so far."""
 
-    def __init__(self, session: Session, bench: Workbench, calls: int) -> None:
-        self.session = session
+    def __init__(self, walk: Walk, calls: int) -> None:
+        self.walk = walk
         self.calls = calls
+        """Tool calls in all,"""
         self.tools = 0
-        """Tool calls so far."""
-        self.added: list[tuple[str, bytes]] = []
-        """The id and the bytes of every message that was added, to compare with later."""
-        self.asked: list[str] = []
-        """Everything the user said."""
+        """and so far."""
+        self.tally = Tally()
         self.folds: list[FoldMade] = []
-        self.problems: list[str] = []
-        """What a provider would have refused."""
-        self.fitted: list[tuple[int, int]] = []
-        """The tokens of each request, and how many of them a prompt cache can serve;"""
-        self.everything: list[tuple[int, int]] = []
-        """the same for requests with everything in them,"""
-        self.costs: list[CallCost] = []
-        """and what both cost."""
-        self.last: Payload | None = None
-        self.answer = ""
-        self._bench = bench
-        self._simulation = CostSimulation(session.model)
-        self._weight = Weight()
+        self.everything: list[int] = []
+        """Tokens of each request with everything in it."""
+        self.body = b""
+        """The last request."""
+        self._simulation = CostSimulation(walk.model)
 
-    @property
-    def ratio(self) -> float:
-        """The cost against that of sending everything."""
-        return sum(cost.sent for cost in self.costs) / sum(cost.everything for cost in self.costs)
-
-    def moments(self) -> Iterator[Moment]:
-        """Work to the end; yield a moment after every request."""
-        self._hear(TASK)
-        turns = script(self._bench.files, self.calls)
-        turn = next(turns)
-        while True:
-            report, written, weight = self._compose(), len(self.added), self._weight
-            ids = [f"toolu_demo_{number:05d}" for number in range(self.tools + 1, self.tools + 1 + len(turn.calls))]
-            uses = [
-                {"type": "tool_use", "id": id, "name": call.tool, "input": call.input}
-                for id, call in zip(ids, turn.calls, strict=True)
-            ]
-            self._add({"role": "assistant", "content": [{"type": "text", "text": turn.text}, *uses]})
-            self._count(report, weight)
-            yield Moment(report, turn, written, *self._marks(report))
-            outcomes = [self._bench.use(call.tool, call.input) for call in turn.calls]
-            self.tools += len(outcomes)
-            if outcomes:
-                results = [
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": id,
-                        "content": text,
-                        **({"is_error": True} if failed else {}),
-                    }
-                    for id, (text, failed) in zip(ids, outcomes, strict=True)
-                ]
-                self._add({"role": "user", "content": results})
-            elif turn.wish:
-                self._hear(turn.wish)
-            else:
-                self.answer = turn.text
-                return
-            turn = turns.send(outcomes)
-
-    def _hear(self, text: str) -> None:
-        self.asked.append(text)
-        self._add({"role": "user", "content": text})
-
-    def _add(self, message: dict[str, Any]) -> None:
-        self.added.append((self.session.add(message), msgspec.json.encode(message)))
-        # The newest item is the message whole: the same scale then weighs both ways to work.
-        self._weight = self._weight + self.session.view.items[-1].weight
-
-    def _compose(self) -> Report:
-        self.last = self.session.compose_sync(system=SYSTEM, tools=TOOLS, params={"max_tokens": MAX_TOKENS})
-        self.folds += self.last.report.folds
-        found = providers.get(FORMAT).validate(msgspec.json.decode(self.last.body(FORMAT)))
-        self.problems += [f"request {len(self.fitted) + 1}: {problem}" for problem in found]
-        return self.last.report
-
-    def _count(self, report: Report, weight: Weight) -> None:
-        """Count the request, and the one with everything in it that would have been sent instead."""
-        view, least = self.session.view, self.session.model.cache_minimum
-        everything = _fixed(report) + view.tokens_of(weight)
-        before = self.everything[-1][0] if self.everything else 0
-        # A provider caches no prefix shorter than the least.
-        self.fitted.append((report.tokens, report.stable if report.stable >= least else 0))
-        self.everything.append((everything, before if before >= least else 0))
-        output = view.tokens(view.items[-1])
-        self.costs.append(
-            self._simulation.cost(
-                tokens=report.tokens, stable=report.stable, everything=everything, output=output, at=None
-            )
-        )
-
-    def _marks(self, report: Report) -> tuple[int, int]:
-        """Return the marks of this request; they leave room above what is never folded, the task included."""
-        settings, view = self.session.settings, self.session.view
-        task = view.task()
-        fixed = _fixed(report) + (view.tokens(view.items[task]) if task is not None else 0)
-        budget = budget_for(
-            self.session.model, budget=settings.budget, high=settings.high, low=settings.low, fixed=fixed
-        )
-        return budget.low, budget.high
-
-
-def _fixed(report: Report) -> int:
-    """Return the tokens that every request has: system prompt, tools, and the framing around them."""
-    return sum(report.parts[part] for part in ("system", "tools", "framing"))
+    def moments(self) -> Iterator[ModelCall]:
+        """Work to the end; yield each request with the agent's answer to it."""
+        for call in self.walk.calls():
+            self.tally.count(call, self._simulation.cost(call), KeptEvidence())
+            self.folds += call.report.folds
+            self.everything.append(call.everything)
+            self.body = call.body
+            yield call
+            self.tools += len(call.answer.calls)

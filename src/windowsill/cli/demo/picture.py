@@ -15,8 +15,11 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from windowsill.cli.demo.agent import Moment, Run
-from windowsill.compose.payload import FoldMade
+from windowsill.budget import budget_for
+from windowsill.cli.demo.agent import Run
+from windowsill.compose.payload import FoldMade, Report
+from windowsill.messages import ToolUse
+from windowsill.replay.walk import ModelCall
 
 WIDEST, MARGIN = 100, 1
 """Columns beyond which a bar is no easier to read, and those left free at each side."""
@@ -46,22 +49,23 @@ def describe(fold: FoldMade) -> str:
 
 
 class Picture:
-    """Paints the moments of a run."""
+    """Paints the requests of a run."""
 
     def __init__(self, console: Console, run: Run) -> None:
         self._console = console
         self._run = run
         self._blocks = console.encoding.startswith("utf") and not console.no_color
 
-    def pause(self, moment: Moment) -> None:
-        """Give the eye time for a moment."""
-        pause = min(LONGEST_PAUSE, SHOWTIME / self._run.calls) * (FOLD_PAUSE if moment.report.folds else 1)
-        time.sleep(pause * max(1, len(moment.turn.calls)))
+    def pause(self, call: ModelCall) -> None:
+        """Give the eye time for a request."""
+        pause = min(LONGEST_PAUSE, SHOWTIME / self._run.calls) * (FOLD_PAUSE if call.report.folds else 1)
+        time.sleep(pause * max(1, len(call.answer.calls)))
 
-    def paint(self, moment: Moment) -> Group:
-        """Paint a moment."""
+    def paint(self, call: ModelCall) -> Group:
+        """Paint the window at a request, what came before it, and what the agent answered to it."""
         width = min(WIDEST, self._console.width) - 2 * MARGIN
-        report, run = moment.report, self._run
+        report, run = call.report, self._run
+        sizes, ratio = [each.tokens for each in run.tally.calls], run.tally.figures().cost_ratio or 1.0
         shares = {"free": report.limit - report.tokens, **report.parts}
         # Framing is what the provider puts around the tools.
         shares["tools"] += shares.pop("framing", 0)
@@ -73,23 +77,40 @@ class Picture:
         lines = [
             _ends("windowsill demo", "a scripted agent reads Windowsill's own source", width),
             Text(),
-            _ends(f"the window: {report.tokens:,} of {report.limit:,} tokens", f"request {len(run.fitted):,}", width),
+            _ends(f"the window: {report.tokens:,} of {report.limit:,} tokens", f"request {len(sizes):,}", width),
             *[self._bar(shares, report.limit, width)] * 2,
-            _marks(moment.low, moment.high, report.limit, width),
+            _marks(*self._water_marks(report), report.limit, width),
             self._legend(shares),
             Text(),
-            _ends("size of each request", f"{run.ratio:.2f} of the cost of sending everything", width, style=""),
-            self._history([tokens for tokens, _ in run.fitted[-width:]], report.limit),
+            _ends("size of each request", f"{ratio:.2f} of the cost of sending everything", width, style=""),
+            self._history(sizes[-width:], report.limit),
             Text(),
-            _facts(moment, run),
+            _facts(
+                {
+                    "messages in the window": f"{call.turn - report.hidden:,}",
+                    "folded away": f"{report.hidden:,}",
+                    "tool calls": f"{run.tools:,} of {run.calls:,}",
+                }
+            ),
             Text(),
             Text("folded, and kept on disk", style="bold"),
             *_last(folds, FOLDS_SHOWN),
             Text(),
-            Text(moment.turn.text.splitlines()[0], style="italic"),
-            *_last([Text(f"  {call}", style="yellow") for call in moment.turn.calls], CALLS_SHOWN),
+            Text(call.answer.text.partition("\n")[0], style="italic"),
+            *_last([Text(f"  {_described(use)}", style="yellow") for use in call.answer.calls], CALLS_SHOWN),
         ]
         return Group(*[_fit(line, width) for line in lines])
+
+    def _water_marks(self, report: Report) -> tuple[int, int]:
+        """Return the marks of this request; they leave room above what is never folded, the task included."""
+        session = self._run.walk.session
+        settings, view = session.settings, session.view
+        task = view.task()
+        fixed = sum(report.parts[part] for part in ("system", "tools", "framing"))
+        fixed += view.tokens(view.items[task]) if task is not None else 0
+        high, low = settings.high, settings.low
+        budget = budget_for(session.model, budget=settings.budget, high=high, low=low, fixed=fixed)
+        return budget.low, budget.high
 
     def _ink(self, part: str) -> str:
         if not self._blocks:
@@ -130,16 +151,17 @@ def _marks(low: int, high: int, limit: int, width: int) -> Text:
     return Text(left + " " * max(1, upper - len(left)) + f"^ high {high:,}", style="dim")
 
 
-def _facts(moment: Moment, run: Run) -> Text:
-    hidden = moment.report.hidden
+def _facts(facts: dict[str, str]) -> Text:
     line = Text()
-    for name, value in (
-        ("messages in the window", f"{moment.written - hidden:,}"),
-        ("folded away", f"{hidden:,}"),
-        ("tool calls", f"{run.tools:,} of {run.calls:,}"),
-    ):
+    for name, value in facts.items():
         line.append(f"{name} ", style="dim").append(value, style="bold").append("    ")
     return line
+
+
+def _described(use: ToolUse) -> str:
+    input = use.input
+    lines = f":{input['first']}-{input['last']}" if "first" in input else ""
+    return f"{use.name} {input.get('path') or input.get('pattern')}{lines}"
 
 
 def _last(lines: Sequence[Text], count: int) -> list[Text]:
@@ -155,13 +177,13 @@ def _fit(line: Text, width: int) -> Text:
 
 def print_report(data: dict[str, Any], run: Run, console: Console) -> None:
     """Print the report for a person."""
-    folds = run.folds
-    hidden = f"{data['messages']['hidden']:,} of {len(run.added):,} messages are folded away and kept on disk"
+    folds, messages = run.folds, data["messages"]
+    hidden = f"{messages['hidden']:,} of {messages['written']:,} messages are folded away and kept on disk"
     most = max(folds, key=lambda fold: fold.before - fold.after, default=None)
-    told = [*([most] if most is not None and most not in folds[-3:] else []), *folds[-3:]]
+    some = [*([most] if most is not None and most not in folds[-3:] else []), *folds[-3:]]
     sections: dict[str, Sequence[Text | Table]] = {
-        "What the agent found": [Text(f"  {line}") for line in run.answer.splitlines()],
-        f"What was folded: {len(folds)} folds, {hidden}": [_rows(("", describe(fold), fold.reason) for fold in told)],
+        "What the agent found": [Text(f"  {line}") for line in data["answer"].splitlines()],
+        f"What was folded: {len(folds)} folds, {hidden}": [_rows(("", describe(fold), fold.reason) for fold in some)],
         f"What it cost: {run.tools:,} tool calls through {data['window']:,} tokens of {data['model']}": [_costs(data)],
         "What was checked, on the session read back from disk": [
             _rows(("  ok" if check["ok"] else "  FAILED", check["name"], check["seen"]) for check in data["checks"])
