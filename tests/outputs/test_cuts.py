@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.outputs.parts import Cutter, encoded
+from windowsill.outputs.parts import Cutter, encode_text
 
 pytestmark = pytest.mark.unit
 
@@ -30,19 +30,19 @@ def test_parts_are_the_content_whatever_the_pieces(content: bytes, sizes: list[i
     _, whole = cuts([content])
     _, split = cuts([*pieces, rest])
     assert whole == split
-    assert b"".join(cut.data for cut in whole) == content
+    assert b"".join(data for _, data in whole) == content
 
 
 @given(CONTENT)
 def test_a_part_knows_its_place(content: bytes):
     """Line, column and offset of a part are those of its first byte; a part holds whole lines or a piece of one."""
     cutter, made = cuts([content])
-    for cut in made:
-        before = content[: cut.offset]
-        assert cut.line == before.count(b"\n") + 1
-        assert (cut.column > 1) == (bool(before) and not before.endswith(b"\n"))
-        assert len(cut.data) <= 8
-        assert cut.data.endswith(b"\n") or b"\n" not in cut.data or cut is made[-1]
+    for part, data in made:
+        before = content[: part.offset]
+        assert part.line == before.count(b"\n") + 1
+        assert (part.column > 1) == (bool(before) and not before.endswith(b"\n"))
+        assert part.size == len(data) <= 8
+        assert data.endswith(b"\n") or b"\n" not in data or part is made[-1][0]
     assert cutter.lines == content.count(b"\n") + (not content.endswith(b"\n") if content else 0)
     assert cutter.size == len(content)
 
@@ -50,7 +50,7 @@ def test_a_part_knows_its_place(content: bytes):
 def test_a_line_longer_than_a_part_is_cut_between_characters():
     """Neither a character nor a line end is split, and the column counts characters."""
     _, made = cuts(["漢字漢字\r\nx".encode()])
-    assert [(cut.line, cut.column, cut.data.decode()) for cut in made] == [
+    assert [(part.line, part.column, data.decode()) for part, data in made] == [
         (1, 1, "漢字"),
         (1, 3, "漢字\r\n"),
         (2, 1, "x"),
@@ -60,9 +60,9 @@ def test_a_line_longer_than_a_part_is_cut_between_characters():
 def test_a_line_end_is_never_split():
     """A carriage return goes with its line feed."""
     _, made = cuts([b"1234567\r\nx"])
-    assert [cut.data for cut in made] == [b"1234567", b"\r\n", b"x"]
+    assert [data for _, data in made] == [b"1234567", b"\r\n", b"x"]
 
 
 def test_text_that_is_not_text_is_replaced():
     """Half a surrogate pair becomes a replacement character; two halves become what they mean."""
-    assert b"".join(encoded("a\ud800b\ud83d\ude00")).decode() == "a\ufffdb😀"
+    assert b"".join(encode_text("a\ud800b\ud83d\ude00")).decode() == "a\ufffdb😀"

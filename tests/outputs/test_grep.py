@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from windowsill.errors import InputError
 from windowsill.outputs.grep import Query, grep
-from windowsill.outputs.parts import Held
+from windowsill.outputs.parts import MessageOutput
 from windowsill.outputs.show import Limits
 
 pytestmark = pytest.mark.unit
@@ -21,7 +21,7 @@ def search(
 ):
     data = content.encode() if isinstance(content, str) else content
     limits = Limits(**{name: query.pop(name) for name in ("line", "bytes") if name in query})
-    output = Held("o1", [data], part_bytes=part_bytes)
+    output = MessageOutput("o1", [data], part_bytes=part_bytes)
     return grep(output, Query(pattern=pattern, **query), limits, timer, seconds)
 
 

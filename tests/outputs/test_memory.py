@@ -30,8 +30,7 @@ outputs.read(ref.id, max(1, ref.lines // 2))
 outputs.read(ref.id, 1, column=ref.bytes // ref.lines // 2)
 outputs.grep(ref.id, "nothing")
 outputs.grep(ref.id, "a[0-9]{{3}}b|xyz", context=2)
-outputs.shown(ref.id)
-outputs.middle(ref.id)
+outputs.preview(ref.id)
 print(peak() - before)
 """
 

@@ -37,7 +37,7 @@ def test_an_output_in_a_message_is_read_from_it(store: Store):
     """Its ref is its place; its text is what the message brought."""
     seq = say(store, (Text(text="one\ntwo"), Text(text="three")))
     output = outputs(store).open(f"o{seq}")
-    assert (whole(output), output.lines, output.bytes) == (b"one\ntwo\nthree", 3, 13)
+    assert (whole(output), output.lines, output.size) == (b"one\ntwo\nthree", 3, 13)
     assert outputs(store).read(f"o{seq}.1", 2, 1) == "     2\ttwo\n[lines 2-2 of 3; offset=3 reads on]"
 
 
@@ -149,7 +149,7 @@ def test_an_empty_output_is_an_output(store: Store):
     assert (ref.bytes, ref.lines) == (0, 0)
     assert kept.read(ref.id) == "[the output is empty]"
     assert kept.grep(ref.id, "x") == "[no line matches, of 0 lines]"
-    assert (kept.shown(ref.id), kept.middle(ref.id)) == ("", "")
+    assert kept.preview(ref.id) == ""
 
 
 def test_an_asynchronous_stream_is_kept(store: Store):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.errors import InputError
-from windowsill.outputs.parts import Held
+from windowsill.outputs.parts import MessageOutput
 from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits
 
@@ -18,7 +18,7 @@ ON = re.compile(r"offset=(\d+)(?:, column=(\d+))? reads on\]$")
 
 def show(content: bytes | str, offset: int = 1, limit: int = 2000, column: int = 1, *, part_bytes: int = 64, **limits):
     data = content.encode() if isinstance(content, str) else content
-    return read(Held("o1", [data], part_bytes=part_bytes), offset, limit, column, Limits(**limits))
+    return read(MessageOutput("o1", [data], part_bytes=part_bytes), offset, limit, column, Limits(**limits))
 
 
 def test_lines_have_their_numbers():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windowsill.outputs.parts import Place, is_kept, place_of, ref_at
+from windowsill.outputs.parts import Place, is_stored, place_of, ref_at
 
 pytestmark = pytest.mark.unit
 
@@ -31,5 +31,5 @@ def test_refs_are_short_where_they_can_be():
 
 def test_a_kept_output_is_named_by_its_hash():
     """`b` and at least 16 lower-case hexadecimal digits."""
-    assert is_kept("b0123456789abcdef")
-    assert not any(map(is_kept, ["b0123456789abcde", "b0123456789ABCDEF", "b0123456789abcdef/../x", "o12"]))
+    assert is_stored("b0123456789abcdef")
+    assert not any(map(is_stored, ["b0123456789abcde", "b0123456789ABCDEF", "b0123456789abcdef/../x", "o12"]))

@@ -176,7 +176,7 @@ def test_kept_outputs_come_along(keeping):
     import_session(target, lines)
     refs = kept_refs(target, "s", target.info("s").version)
     outputs = Outputs(target, "s")
-    assert sorted(outputs.open(ref).bytes for ref in refs) == [0, len(LARGE)]
+    assert sorted(outputs.open(ref).size for ref in refs) == [0, len(LARGE)]
     assert sorted(b"".join(data for _, data in chunks(outputs.open(ref))) for ref in refs) == [b"", LARGE]
     assert len(copies(target, "s")) == 2
     assert list(export_session(target, "s")) == lines

@@ -229,7 +229,7 @@ class CallRunner:
         if ref is None:
             return outcome.blocks, None
         others = (block for block in outcome.blocks if not isinstance(block, Text))
-        return (Text(text=outputs.shown(ref.id)), *others), ref
+        return (Text(text=outputs.preview(ref.id)), *others), ref
 
 
 def _with_calls(used: Resources, more: int) -> Resources:

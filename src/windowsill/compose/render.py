@@ -14,7 +14,7 @@ from windowsill.history.repair import Repair, repair
 from windowsill.history.view import Item, View
 from windowsill.messages import READ_TOOL, Block, Message, Reasoning, Text, Tool, ToolResult
 from windowsill.models import Demands
-from windowsill.outputs.show import unreferred
+from windowsill.outputs.show import without_ref
 from windowsill.providers import Format
 
 CHAT = "openai"
@@ -196,7 +196,7 @@ def _without_ref(block: Block) -> Block:
     if not isinstance(block, ToolResult) or block.ref is None:
         return block
     texts = {place: inner.text for place, inner in enumerate(block.content) if isinstance(inner, Text)}
-    told = {place: unreferred(text, block.ref.id) for place, text in texts.items()}
+    told = {place: without_ref(text, block.ref.id) for place, text in texts.items()}
     if told == texts:
         # What says nothing of refs is sent as it came.
         return block

@@ -13,19 +13,15 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.outputs.parts import (
-    Cursor,
     Line,
     Output,
-    is_binary,
-    last_piece,
     line_from,
     lines,
-    part_of,
     skip_lines,
     stretch,
 )
 from windowsill.outputs.read import check_from_one, check_offset, counted
-from windowsill.outputs.show import Limits, weight
+from windowsill.outputs.show import Limits, byte_size
 from windowsill.regex import Match, Pattern, PatternError, compile_lines, escape
 
 SECONDS = 10.0
@@ -216,9 +212,9 @@ class Search:
     def run(self) -> None:
         """Search from the query's offset until the end, until time is over, or until enough lines were counted."""
         parts = self.output.parts
-        number = part_of(self.output, self.query.offset)
+        number = self.output.part_of(self.query.offset)
         while number < len(parts) and self.late_at is None and self.count <= COUNTED:
-            final = last_piece(self.output, number)
+            final = self.output.last_piece(number)
             if final > number:
                 self._search_long_line(number, final)
             else:
@@ -336,13 +332,12 @@ def _rows(output: Output, hits: Sequence[Hit], query: Query, limits: Limits) -> 
     rows: list[str] = []
     room = limits.bytes - _NOTE_ROOM
     shown = 0
-    cursor = Cursor(output)
     for group in _groups(hits, query):
         if rows and (query.before or query.after):
             rows.append("--")
             room -= len("--\n")
-        for row, matches in _group_rows(output, group, query, limits, cursor):
-            room -= weight(row) + 1
+        for row, matches in _group_rows(output, group, query, limits):
+            room -= byte_size(row) + 1
             if room < 0:
                 return (rows, shown) if shown else ([_narrow_row(output, hits[0], limits)], 1)
             rows.append(row)
@@ -362,9 +357,7 @@ def _groups(hits: Sequence[Hit], query: Query) -> Iterator[list[Hit]]:
         yield group
 
 
-def _group_rows(
-    output: Output, group: Sequence[Hit], query: Query, limits: Limits, cursor: Cursor
-) -> Iterator[tuple[str, bool]]:
+def _group_rows(output: Output, group: Sequence[Hit], query: Query, limits: Limits) -> Iterator[tuple[str, bool]]:
     """Yield each line to show, and whether it matches."""
     hit = group[0]
     if hit.text is not None and not (query.before or query.after):
@@ -372,7 +365,7 @@ def _group_rows(
         return
     matching = {hit.line: hit for hit in group}
     first, last = max(1, group[0].line - query.before), min(output.lines, group[-1].line + query.after)
-    for line in lines(output, first, last, width=limits.line, cursor=cursor):
+    for line in lines(output, first, last, width=limits.line):
         if line.number in matching:
             yield _matching_row(output, matching[line.number], line, limits.line), True
         else:
@@ -418,7 +411,7 @@ def _notes(search: Search, shown: int) -> Iterator[str]:
     if search.late_at is not None:
         on = f"; offset={search.late_at} goes on" if search.late_at <= total else ""
         yield f"[time is over, not everything was searched{on}]"
-    if is_binary(search.output):
+    if search.output.is_binary:
         yield "[the output is binary: searched byte by byte, shown as far as it is text]"
     if search.unsure is not None:
         most = search.pattern.surely_found // 1024

@@ -19,21 +19,21 @@ from windowsill.messages import OutputRef, ToolResult
 from windowsill.outputs.grep import SECONDS, Query, grep
 from windowsill.outputs.parts import (
     PARTS,
-    Held,
-    Kept,
+    MessageOutput,
     Output,
     Place,
+    StoredOutput,
     alive_at,
     copies,
-    encoded,
-    find_kept,
-    is_kept,
+    encode_text,
+    find_stored,
+    is_stored,
     place_of,
     ref_at,
     token_of,
 )
 from windowsill.outputs.read import read
-from windowsill.outputs.show import Limits, middle_of, shown_of, text_of
+from windowsill.outputs.show import Limits, preview_output, text_of
 from windowsill.outputs.write import Writing, drop
 from windowsill.store import Store
 
@@ -143,8 +143,8 @@ class Outputs:
 
     def open(self, ref: str) -> Output:
         """The output with this ref; `NotFoundError` when this session has none."""
-        if is_kept(ref):
-            kept = find_kept(self._store, self._session, ref, self._checked)
+        if is_stored(ref):
+            kept = find_stored(self._store, self._session, ref, self._checked)
             if kept is not None:
                 return kept
         place = place_of(ref)
@@ -182,18 +182,14 @@ class Outputs:
         )
         return grep(self.open(ref), query, self.limits, self._timer, seconds)
 
-    def shown(self, ref: str, *, told: bool = True) -> str:
-        """The view of an output: its beginning, within the limits; `told` says whether the ref may be named."""
-        return shown_of(self.open(ref), self.limits, ref if told else None)
-
-    def middle(self, ref: str, head: int = 50, tail: int = 50, *, told: bool = True) -> str:
-        """The first and last lines of an output, and how many were omitted between them."""
-        return middle_of(self.open(ref), head, tail, self.limits, ref if told else None)
+    def preview(self, ref: str, *, with_ref: bool = True) -> str:
+        """Return the beginning of an output, within the limits; `with_ref` says whether its ref may be named."""
+        return preview_output(self.open(ref), self.limits, ref if with_ref else None)
 
     def verify(self, ref: str) -> None:
         """Read the whole of an output; `DamagedError` when it is not what was written."""
         output = self.open(ref)
-        if isinstance(output, Kept):
+        if isinstance(output, StoredOutput):
             output.verify()
 
     def collect(self, referenced: Container[str]) -> Collected:
@@ -217,8 +213,8 @@ class Outputs:
                 ref=ref,
             )
         result = results[number - 1]
-        kept = find_kept(self._store, self._session, result.ref.id, self._checked) if result.ref else None
-        return kept or Held(ref, encoded(text_of(result)), result.content)
+        kept = find_stored(self._store, self._session, result.ref.id, self._checked) if result.ref else None
+        return kept or MessageOutput(ref, encode_text(text_of(result)), result.content)
 
     def _results(self, entry: Entry, ref: str) -> tuple[ToolResult, ...]:
         try:

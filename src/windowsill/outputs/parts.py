@@ -1,4 +1,14 @@
-"""The lines of an output, one at a time and never more of a long one than is asked for."""
+"""A whole tool output: cut into parts at its line ends, kept in memory or as blobs of the store, read line by line.
+
+A stored output is its parts and one index that makes them an output:
+
+    output/part/TOKEN/0000000        a part; TOKEN names one writing
+    output/part/TOKEN/alive-TIME     the writing was still going on then
+    output/index/REF/TIME-TOKEN      what the parts of a finished writing are
+
+Each writing has blobs of its own, so that nobody ever removes a part that somebody else relies on. The same content
+written twice has two indexes for a moment; the newest one counts, and the others go.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +17,6 @@ import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -19,8 +28,14 @@ PART_BYTES = 2 * 1024 * 1024
 """How large a part may be: finding and opening it in the store weighs little against reading it, which takes 1 ms; it
 still fits a core's own cache while it is checked and searched."""
 
+BINARY_HEAD = 8 * 1024
+"""Where a NUL tells that an output is not text, as grep and git see it."""
+
 _SLICE = 256 * 1024
 """How much text is encoded at once."""
+
+_BLOCK = 16 * 1024
+"""How much is counted at once on the way to a line, rather than looked for line by line."""
 
 _CONTINUES = range(0x80, 0xC0)
 """The bytes of a UTF-8 sequence after its first."""
@@ -29,97 +44,8 @@ _LONGEST_TAIL = 3
 _RETURN = ord("\r")
 
 
-class Cut(msgspec.Struct, frozen=True):
-    """One part: whole lines, or a piece of one line that is longer than a part may be."""
-
-    line: int
-    """The number of its first line, from 1."""
-    column: int
-    """The character of that line it begins at, from 1; above 1 it continues the line of the part before."""
-    offset: int
-    data: bytes
-
-
-class Cutter:
-    """Takes bytes as they come and gives parts; the parts depend on the content alone, not on how it arrived."""
-
-    def __init__(self, size: int = PART_BYTES) -> None:
-        self._size = size
-        self._held = bytearray()
-        self._inside = False
-        self._line, self._column, self._offset = 1, 1, 0
-        self._ended = True
-
-    @property
-    def lines(self) -> int:
-        """The lines cut off so far; a last one without a line end counts."""
-        return self._line - (1 if self._ended else 0)
-
-    @property
-    def size(self) -> int:
-        """The bytes cut off so far."""
-        return self._offset
-
-    def take(self, piece: bytes) -> Iterator[Cut]:
-        """The parts that are complete with this piece."""
-        view = memoryview(piece)
-        for start in range(0, len(view), self._size):
-            self._held += view[start : start + self._size]
-            # More than a part, so that the byte after a cut is always known.
-            while len(self._held) > self._size:
-                yield self._cut(self._end())
-
-    def rest(self) -> Iterator[Cut]:
-        """What is left at the end of the stream."""
-        while self._held:
-            # An unfinished giant line ends here or at its line end; whole lines after it are a part of their own.
-            end = self._held.find(b"\n") + 1 if self._inside else 0
-            yield self._cut(end or len(self._held))
-
-    def _end(self) -> int:
-        """Where the next part ends, once there are enough bytes for one."""
-        find = self._held.find if self._inside else self._held.rfind
-        return find(b"\n", 0, self._size) + 1 or self._inner_end()
-
-    def _inner_end(self) -> int:
-        """Where to cut inside a line: not within a character, nor within its line end."""
-        end = self._size
-        for back in range(_LONGEST_TAIL + 1):
-            if self._held[end - back] not in _CONTINUES:
-                end -= back
-                break
-        return end - 1 if self._held[end - 1] == _RETURN else end
-
-    def _cut(self, end: int) -> Cut:
-        data = bytes(self._held[:end])
-        del self._held[:end]
-        made = Cut(self._line, self._column, self._offset, data)
-        self._offset += end
-        self._line += data.count(b"\n")
-        self._ended = data.endswith(b"\n")
-        self._inside = not self._ended
-        self._column = 1 if self._ended else self._column + len(data.decode(errors="replace"))
-        return made
-
-
-def encoded(text: str) -> Iterator[bytes]:
-    """Text as bytes, some at a time; half a surrogate pair, which UTF-8 cannot hold, is replaced."""
-    for start in range(0, len(text), _SLICE):
-        piece = text[start : start + _SLICE]
-        try:
-            yield piece.encode()
-        except UnicodeEncodeError:
-            yield piece.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
-Data: TypeAlias = bytes
-
-BINARY_HEAD = 8 * 1024
-"""Where a NUL tells that an output is not text, as grep and git see it."""
-
-
 class Part(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of an output: whole lines, or a piece of one very long line."""
+    """A stretch of an output: whole lines, or a piece of one line that is longer than a part may be."""
 
     line: int
     """The number of its first line, from 1."""
@@ -133,39 +59,104 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     """Whether it holds a carriage return, so that a search need not ask."""
 
 
-def part_from(cut: Cut) -> Part:
-    """What is known of a part once it is cut."""
-    return Part(cut.line, cut.column, cut.offset, len(cut.data), zlib.crc32(cut.data), b"\r" in cut.data)
+class Cutter:
+    """Takes bytes as they come and gives parts; the parts depend on the content alone, not on how it arrived."""
 
-
-class Output(Protocol):
-    """One tool output, whole. Parts are read one at a time, so that none has to fit in memory with the others."""
-
-    @property
-    def id(self) -> str:
-        """Its ref."""
-
-    @property
-    def bytes(self) -> int:
-        """Its size."""
+    def __init__(self, size: int = PART_BYTES) -> None:
+        self.size = 0
+        """The bytes cut off so far."""
+        self._part_size = size
+        self._held = bytearray()
+        self._line = self._column = 1
+        self._inside = False
+        """Whether the last part ended inside a line."""
 
     @property
     def lines(self) -> int:
-        """Its lines; a last one without a line end counts."""
+        """The lines cut off so far; a last one without a line end counts."""
+        return self._line - (not self._inside)
+
+    def take(self, piece: bytes) -> Iterator[tuple[Part, bytes]]:
+        """Yield the parts that are complete with this piece."""
+        view = memoryview(piece)
+        for start in range(0, len(view), self._part_size):
+            self._held += view[start : start + self._part_size]
+            # More than a part, so that the byte after a cut is always known.
+            while len(self._held) > self._part_size:
+                find = self._held.find if self._inside else self._held.rfind
+                yield self._cut(find(b"\n", 0, self._part_size) + 1 or self._inner_end())
+
+    def rest(self) -> Iterator[tuple[Part, bytes]]:
+        """Yield what is left at the end of the stream."""
+        while self._held:
+            # An unfinished giant line ends here or at its line end; whole lines after it are a part of their own.
+            end = self._held.find(b"\n") + 1 if self._inside else 0
+            yield self._cut(end or len(self._held))
+
+    def _inner_end(self) -> int:
+        """Return where to cut inside a line: not within a character, nor within its line end."""
+        end = self._part_size
+        for back in range(_LONGEST_TAIL + 1):
+            if self._held[end - back] not in _CONTINUES:
+                end -= back
+                break
+        return end - 1 if self._held[end - 1] == _RETURN else end
+
+    def _cut(self, end: int) -> tuple[Part, bytes]:
+        data = bytes(self._held[:end])
+        del self._held[:end]
+        part = Part(self._line, self._column, self.size, len(data), zlib.crc32(data), b"\r" in data)
+        self.size += end
+        self._line += data.count(b"\n")
+        self._inside = not data.endswith(b"\n")
+        self._column = self._column + len(data.decode(errors="replace")) if self._inside else 1
+        return part, data
+
+
+def encode_text(text: str) -> Iterator[bytes]:
+    """Yield text as bytes, some at a time; half a surrogate pair, which UTF-8 cannot hold, is replaced."""
+    for start in range(0, len(text), _SLICE):
+        piece = text[start : start + _SLICE]
+        try:
+            yield piece.encode()
+        except UnicodeEncodeError:
+            yield piece.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+class Output:
+    """One tool output, whole. Parts are read one at a time, so that none has to fit in memory with the others."""
+
+    id: str
+    """Its ref."""
+    size: int
+    """Its bytes."""
+    lines: int
+    """Its lines; a last one without a line end counts."""
+    parts: Sequence[Part]
+    blocks: tuple[Block, ...] = ()
+    """What it consists of when it came inside a message, images and documents whole."""
+
+    def data(self, number: int) -> bytes:
+        """Return the bytes of a part; `DamagedError` when they are not what was written."""
+        raise NotImplementedError
+
+    def part_of(self, line: int, column: int = 1) -> int:
+        """Return the number of the part that holds a character of a line; one past the end reads as the last."""
+        place = bisect_left(self.parts, (line, column + 1), key=lambda part: (part.line, part.column))
+        return max(0, place - 1)
+
+    def last_piece(self, number: int) -> int:
+        """Return the last part of the very long line that a part begins; the part itself when it has whole lines."""
+        line = self.parts[number].line
+        return max(number, bisect_left(self.parts, line + 1, key=lambda part: part.line) - 1)
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        """What it consists of when it came inside a message, images and documents whole."""
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """Its parts, in order."""
-
-    def data(self, number: int) -> Data:
-        """The bytes of a part; `DamagedError` when they are not what was written."""
+    def is_binary(self) -> bool:
+        """Whether it does not look like text."""
+        return bool(self.parts) and b"\0" in self.data(0)[:BINARY_HEAD]
 
 
-class Held:
+class MessageOutput(Output):
     """An output that is in memory anyway, as the message it came in was read."""
 
     def __init__(
@@ -175,44 +166,21 @@ class Held:
         cuts = [cut for piece in pieces for cut in cutter.take(piece)]
         cuts += cutter.rest()
         self.id = id
-        self.bytes = cutter.size
+        self.size = cutter.size
         self.lines = cutter.lines
         self.blocks = blocks
-        self.parts = tuple(part_from(cut) for cut in cuts)
-        self._data = [cut.data for cut in cuts]
+        self.parts = tuple(part for part, _ in cuts)
+        self._data = [data for _, data in cuts]
 
     def data(self, number: int) -> bytes:
-        """The bytes of a part."""
+        """Return the bytes of a part."""
         return self._data[number]
 
 
 def chunks(output: Output, from_line: int = 1) -> Iterator[tuple[int, bytes]]:
-    """The output from the part that holds a line, as `(number of the first line, bytes)`."""
-    for number in range(part_of(output, from_line), len(output.parts)):
+    """Yield the output from the part that holds a line, as `(number of the first line, bytes)`."""
+    for number in range(output.part_of(from_line), len(output.parts)):
         yield output.parts[number].line, output.data(number)
-
-
-def part_of(output: Output, line: int, column: int = 1) -> int:
-    """The number of the part that holds a character of a line; one past the end reads as the last."""
-    parts = output.parts
-    place = bisect_left(parts, (line, column + 1), key=lambda part: (part.line, part.column))
-    return max(0, place - 1)
-
-
-def last_piece(output: Output, number: int) -> int:
-    """The last part of the very long line that a part begins; the part itself when it holds whole lines."""
-    parts = output.parts
-    line = parts[number].line
-    return max(number, bisect_left(parts, line + 1, key=lambda part: part.line) - 1)
-
-
-def is_binary(output: Output) -> bool:
-    """Whether the output does not look like text."""
-    return bool(output.parts) and b"\0" in output.data(0)[:BINARY_HEAD]
-
-
-_BLOCK = 16 * 1024
-"""How much is counted at once on the way to a line, rather than looked for line by line."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -231,59 +199,45 @@ class Line(msgspec.Struct, frozen=True):
         return max(0, self.length - (self.column - 1) - len(self.text))
 
 
-class Cursor:
-    """Finds lines of an output; forwards inside a part it goes on from where it is."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._number = -1
-        self._data = b""
-        self._passed = self._place = 0
-
-    def rows(self, number: int, skip: int, count: int) -> list[bytes]:
-        """`count` lines of a part after the first `skip`, as far as it has them, without their line feeds."""
-        if number != self._number:
-            self._data, self._number = self._output.data(number), number
-            self._passed = self._place = 0
-        if skip < self._passed:
-            self._passed = self._place = 0
-        self._place = skip_lines(self._data, self._place, skip - self._passed)
-        self._passed = skip
-        found = self._data[self._place : skip_lines(self._data, self._place, count)]
-        return found.removesuffix(b"\n").split(b"\n") if found else []
-
-
-def lines(output: Output, first: int, last: int, *, width: int, cursor: Cursor | None = None) -> Iterator[Line]:
-    """Lines `first` to `last`, each at most `width` characters from its beginning."""
-    cursor = cursor or Cursor(output)
-    number = part_of(output, first)
+def lines(output: Output, first: int, last: int, *, width: int) -> Iterator[Line]:
+    """Yield lines `first` to `last`, each at most `width` characters from its beginning."""
+    number = output.part_of(first)
     while number < len(output.parts) and output.parts[number].line <= last:
         part = output.parts[number]
-        final = last_piece(output, number)
+        final = output.last_piece(number)
         if final > number:
             yield stretch(output, part.line, 1, width)
         else:
             skip = max(0, first - part.line)
-            for place, row in enumerate(cursor.rows(number, skip, last - part.line - skip + 1), part.line + skip):
+            for place, row in enumerate(
+                _rows(output.data(number), skip, last - part.line - skip + 1), part.line + skip
+            ):
                 yield line_from(place, row, 1, width)
         number = final + 1
 
 
 def stretch(output: Output, number: int, column: int, width: int) -> Line:
-    """One line from a column on, at most `width` characters of it."""
-    begin = part_of(output, number)
-    part = output.parts[begin]
-    final = last_piece(output, begin)
+    """Return one line from a column on, at most `width` characters of it."""
+    begin = output.part_of(number)
+    final = output.last_piece(begin)
     if final == begin:
-        return line_from(number, Cursor(output).rows(begin, number - part.line, 1)[0], column, width)
-    text, place = "", part_of(output, number, column)
+        return line_from(number, _rows(output.data(begin), number - output.parts[begin].line, 1)[0], column, width)
+    text, place = "", output.part_of(number, column)
     start = output.parts[place].column
     while place <= final and start + len(text) < column + width:
-        text += _shown(output.data(place).removesuffix(b"\n"))
+        text += _decode(output.data(place).removesuffix(b"\n"))
         place += 1
-    length = output.parts[final].column - 1 + len(_shown(_without_end(output.data(final))))
+    end = output.data(final).removesuffix(b"\n").removesuffix(b"\r")
+    length = output.parts[final].column - 1 + len(_decode(end))
     skipped = column - start
     return Line(number, text[skipped : skipped + width][: max(0, length - column + 1)], column, length)
+
+
+def _rows(data: bytes, skip: int, count: int) -> list[bytes]:
+    """Return `count` lines after the first `skip`, as far as there are, without their line feeds."""
+    place = skip_lines(data, 0, skip)
+    found = data[place : skip_lines(data, place, count)]
+    return found.removesuffix(b"\n").split(b"\n") if found else []
 
 
 def skip_lines(data: bytes, place: int, count: int) -> int:
@@ -300,17 +254,13 @@ def skip_lines(data: bytes, place: int, count: int) -> int:
 
 
 def line_from(number: int, data: bytes, column: int, width: int) -> Line:
-    """A line from a column on, given its bytes."""
-    text = _shown(data.removesuffix(b"\r"))
+    """Return a line from a column on, given its bytes."""
+    text = _decode(data.removesuffix(b"\r"))
     return Line(number, text[column - 1 : column - 1 + width], column, len(text))
 
 
-def _without_end(data: bytes) -> bytes:
-    return data.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _shown(data: bytes) -> str:
-    """Bytes as text; what is not text is shown as replacement characters, one for each NUL."""
+def _decode(data: bytes) -> str:
+    """Return bytes as text; what is not text becomes replacement characters, one for each NUL."""
     return data.decode(errors="replace").replace("\0", "\ufffd")
 
 
@@ -341,33 +291,33 @@ class Copy(msgspec.Struct, frozen=True, order=True):
 
 
 def index_id(ref: str, at: int, token: str) -> str:
-    """The id of an index blob."""
+    """Return the id of an index blob."""
     return f"{INDEXES}{ref}/{at:015d}-{token}"
 
 
 def part_id(token: str, number: int) -> str:
-    """The id of a part's blob."""
+    """Return the id of a part's blob."""
     return f"{PARTS}{token}/{number:07d}"
 
 
 def alive_id(token: str, at: int) -> str:
-    """The id of the blob that says a writing was still going on."""
+    """Return the id of the blob that says a writing was still going on."""
     return f"{PARTS}{token}/{_ALIVE}{at:015d}"
 
 
 def token_of(blob: str) -> str:
-    """The writing that a blob under `PARTS` belongs to."""
+    """Return the writing that a blob under `PARTS` belongs to."""
     return blob.removeprefix(PARTS).partition("/")[0]
 
 
 def alive_at(blob: str) -> int | None:
-    """The time that an alive blob tells, in milliseconds."""
+    """Return the time in the id of an alive blob, in milliseconds."""
     name = blob.rpartition("/")[2]
     return int(name.removeprefix(_ALIVE)) if name.startswith(_ALIVE) else None
 
 
 def copies(store: Store, session: str, ref: str = "") -> list[Copy]:
-    """The finished writings of an output, or of all, the one that counts last."""
+    """Return the finished writings of an output, or of all, the one that counts last."""
     found = []
     for blob in store.blob_ids(session, f"{INDEXES}{ref}/" if ref else INDEXES):
         name, _, written = blob.removeprefix(INDEXES).partition("/")
@@ -376,14 +326,14 @@ def copies(store: Store, session: str, ref: str = "") -> list[Copy]:
     return sorted(found)
 
 
-def packed(index: Index) -> bytes:
-    """An index as it is stored, with its own hash before it."""
+def pack_index(index: Index) -> bytes:
+    """Return an index as it is stored, with its own hash before it."""
     data = msgspec.msgpack.encode(index)
     return hashlib.sha256(data).digest() + data
 
 
-def unpacked(stored: bytes, ref: str) -> Index:
-    """The index that was stored; `DamagedError` when it is not what was written."""
+def unpack_index(stored: bytes, ref: str) -> Index:
+    """Return the index that was stored; `DamagedError` when it is not what was written."""
     data = stored[_DIGEST:]
     if hashlib.sha256(data).digest() != stored[:_DIGEST]:
         raise DamagedError(
@@ -394,14 +344,12 @@ def unpacked(stored: bytes, ref: str) -> Index:
     return msgspec.msgpack.decode(data, type=Index)
 
 
-class Kept:
+class StoredOutput(Output):
     """An output whose parts are blobs. Several threads may read it."""
-
-    blocks: tuple[Block, ...] = ()
 
     def __init__(self, store: Store, session: str, copy: Copy, index: Index, checked: set[str] | None = None) -> None:
         self.id = copy.ref
-        self.bytes = index.size
+        self.size = index.size
         self.lines = index.lines
         self.parts = index.parts
         self.digest = index.digest
@@ -409,16 +357,19 @@ class Kept:
         self._session = session
         self._token = copy.token
         self._checked = set() if checked is None else checked
+        self._last: tuple[int, bytes] = (-1, b"")
 
     def data(self, number: int) -> bytes:
-        """The bytes of a part; `DamagedError` when they are not what was written."""
-        return self._data(number)
+        """Return the bytes of a part, checked when it is read for the first time; the last one is kept at hand."""
+        if self._last[0] != number:
+            self._last = (number, self._read(number))
+        return self._last[1]
 
     def verify(self) -> None:
         """Read everything; `DamagedError` when it is not, byte for byte, what was written."""
         whole = hashlib.sha256()
         for number in range(len(self.parts)):
-            whole.update(self._data(number, again=True))
+            whole.update(self._read(number, again=True))
         if whole.digest() != self.digest:
             raise DamagedError(
                 f"tool output {self.id!r} is damaged: its content is not what was written",
@@ -426,8 +377,7 @@ class Kept:
                 ref=self.id,
             )
 
-    def _data(self, number: int, *, again: bool = False) -> bytes:
-        """The bytes of a part, checked when it is read for the first time, or `again`."""
+    def _read(self, number: int, *, again: bool = False) -> bytes:
         blob = part_id(self._token, number)
         data = self._store.blob(self._session, blob)
         if data is None:
@@ -446,7 +396,7 @@ class Kept:
         return data
 
     def _elsewhere(self, number: int) -> bytes | None:
-        """The part from a newer copy: the same content was kept again since this one was opened."""
+        """Return the part from a newer copy: the same content was kept again since this one was opened."""
         for copy in reversed(copies(self._store, self._session, self.id)):
             if copy.token != self._token:
                 self._token = copy.token
@@ -455,9 +405,8 @@ class Kept:
 
     def _damage(self, number: int, how: str) -> DamagedError:
         part = self.parts[number]
-        places = [(part.line, part.column) for part in self.parts[number + 1 : number + 2]]
-        following, column = places[0] if places else (self.lines + 1, 1)
-        last = following - (column == 1)
+        following = next(iter(self.parts[number + 1 : number + 2]), None)
+        last = self.lines if following is None else following.line - (following.column == 1)
         return DamagedError(
             f"tool output {self.id!r} is damaged: what holds lines {part.line:,}-{last:,} {how}",
             remedy="the other lines can still be read; run the tool again for these",
@@ -467,13 +416,13 @@ class Kept:
         )
 
 
-def find_kept(store: Store, session: str, ref: str, checked: set[str] | None = None) -> Kept | None:
-    """The kept output with this ref, or `None` when the session has none; `checked` remembers parts found whole."""
+def find_stored(store: Store, session: str, ref: str, checked: set[str] | None = None) -> StoredOutput | None:
+    """Return the stored output with this ref, or `None`; `checked` remembers the parts that were found whole."""
     for copy in reversed(copies(store, session, ref)):
         stored = store.blob(session, copy.blob)
         # It is gone when the same content was kept again between the two calls: then the next one is not.
         if stored is not None:
-            return Kept(store, session, copy, unpacked(stored, ref), checked)
+            return StoredOutput(store, session, copy, unpack_index(stored, ref), checked)
     return None
 
 
@@ -489,18 +438,18 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def ref_at(seq: int, number: int = 1, *, of: int = 1) -> str:
-    """The ref of the `number`-th of `of` results in the message of entry `seq`."""
+    """Return the ref of the `number`-th of `of` results in the message of entry `seq`."""
     return f"o{seq}" if of == 1 else f"o{seq}.{number}"
 
 
 def place_of(ref: str) -> Place | None:
-    """The place a ref names; `None` when it names none."""
+    """Return the place a ref names, or `None`."""
     found = _PLACE.fullmatch(ref)
     if found is None:
         return None
     return Place(int(found[1]), int(found[2]) if found[2] else None)
 
 
-def is_kept(ref: str) -> bool:
-    """Whether a ref is spelled like that of a kept output."""
+def is_stored(ref: str) -> bool:
+    """Tell whether a ref is spelled like that of a stored output."""
     return _KEPT.fullmatch(ref) is not None

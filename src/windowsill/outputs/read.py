@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowsill.errors import InputError
-from windowsill.outputs.parts import Line, Output, is_binary, lines, stretch
+from windowsill.outputs.parts import Line, Output, lines, stretch
 from windowsill.outputs.show import Limits
 
 EMPTY = "[the output is empty]"
@@ -25,7 +25,7 @@ def read(output: Output, offset: int, limit: int, column: int, limits: Limits) -
     if not output.lines:
         return EMPTY
     check_offset(output, offset)
-    head = f"[binary output of {output.bytes:,} bytes, shown as far as it is text]\n" if is_binary(output) else ""
+    head = f"[binary output of {output.size:,} bytes, shown as far as it is text]\n" if output.is_binary else ""
     body = _one(output, offset, column, limits) if column > 1 else _many(output, offset, limit, limits)
     return head + body
 

@@ -1,4 +1,4 @@
-"""What of an output is shown in the context: cut lines, a beginning, or head and tail. Pure text in, pure text out.
+"""Show an output in the context: its beginning with long lines cut, or its head and tail.
 
 A view is never longer than what it shows, and a view of a view is the view itself.
 """
@@ -19,61 +19,61 @@ TRIMMED = "[tool output trimmed"
 """How a line begins that stands for an output."""
 
 
-def trimmed(ref: str | None = None, size: str = "") -> str:
-    """What stands for an output that is no longer shown; the ref is told only where its tool is offered."""
+def trimmed_note(ref: str | None = None, size: str = "") -> str:
+    """Return the line for an output that is no longer shown; it has a ref only where its tool is offered."""
     return "; ".join(filter(None, (TRIMMED, f"ref={ref}" if ref else "", size))) + "]"
 
 
 def cut_line(left: int) -> str:
-    """The end of a line that was cut."""
+    """Return the end of a line that was cut."""
     return f"... [+{left:,} characters]"
 
 
-def read_on(ref: str | None, line: int, last: int) -> str:
-    """The last line of a view that ends before its output does."""
+def rest_note(ref: str | None, line: int, last: int) -> str:
+    """Return the last line of a view that ends before its output does."""
     what = f"lines {line:,}-{last:,} are not shown" if line < last else f"line {line:,} is not shown"
-    return _pointing(what, ref, f"offset={line}", "reads on")
+    return _note(what, ref, f"offset={line}", "reads on")
 
 
-def read_cut(ref: str | None, lines: int, line: int, column: int) -> str:
-    """The last line of a view that shows every line, some of them cut."""
+def cut_note(ref: str | None, lines: int, line: int, column: int) -> str:
+    """Return the last line of a view that shows every line, some of them cut."""
     what = f"{lines:,} lines are cut" if lines > 1 else "1 line is cut"
-    return _pointing(what, ref, f"offset={line}, column={column}", "reads on")
+    return _note(what, ref, f"offset={line}, column={column}", "reads on")
 
 
-def omitted(ref: str | None, first: int, last: int) -> str:
-    """What stands between the head and the tail of a reduced output."""
-    return _pointing(f"reduced: {last - first + 1:,} lines omitted", ref, f"offset={first}", "reads them")
+def omitted_note(ref: str | None, first: int, last: int) -> str:
+    """Return the note between the head and the tail of a reduced output."""
+    return _note(f"reduced: {last - first + 1:,} lines omitted", ref, f"offset={first}", "reads them")
 
 
-def _pointing(what: str, ref: str | None, place: str, verb: str) -> str:
+def _note(what: str, ref: str | None, place: str, verb: str) -> str:
     return f'[{what}; {READ_TOOL}(ref_id="{ref}", {place}) {verb}]' if ref else f"[{what}]"
 
 
-def unreferred(text: str, ref: str) -> str:
-    """A text in which notes about an output no longer say how to read it on, and pointers not where to look."""
+def without_ref(text: str, ref: str) -> str:
+    """Return a text in which notes about an output no longer say how to read on, and pointers not where to look."""
     name = re.escape(ref)
     told = re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
     return _POINTER.sub(r"\1 were shown before]", told)
 
 
 _POINTER = re.compile(r"^(\[lines \d+-\d+) as in o[\d.]+ lines \d+-\d+\]$", re.MULTILINE)
-"""What `outputs.repeats` puts in the place of lines that were shown before."""
+"""What `repeated_lines` puts in the place of lines that were shown before."""
 
 
 def text_of(result: ToolResult) -> str:
-    """The texts of a result joined by line ends; images and documents are listed in their place."""
-    return "\n".join(line for block in result.content if (line := _words(block)) is not None)
+    """Return the texts of a result joined by line ends; images and documents are listed in their place."""
+    return "\n".join(line for block in result.content if (line := _text(block)) is not None)
 
 
-def _words(block: Block) -> str | None:
+def _text(block: Block) -> str | None:
     match block:
         case Text():
             return block.text
         case Image():
-            return _label("image", block.media_type, _weight(block.data), block.url)
+            return _label("image", block.media_type, _data_size(block.data), block.url)
         case Document():
-            label = _label("document", block.title, block.media_type, _weight(block.data), block.url)
+            label = _label("document", block.title, block.media_type, _data_size(block.data), block.url)
             # A document of plain text is text like any other: it is read and searched with the rest.
             return label if block.text is None else f"{label}\n{block.text}"
         case _:
@@ -85,8 +85,8 @@ def _label(kind: str, *facts: str | None) -> str:
     return f"[{kind} {known}]" if known else f"[{kind}]"
 
 
-def _weight(data: str | None) -> str | None:
-    """The size of base64 text once decoded."""
+def _data_size(data: str | None) -> str | None:
+    """Return the size of base64 text once decoded."""
     if data is None:
         return None
     return f"{len(data) * 3 // 4 - data[-2:].count('='):,} bytes"
@@ -122,7 +122,7 @@ _LEAST_OMITTED = 2
 """One omitted line would be replaced by one note: nothing is gained, and the view of a view would lose a line."""
 
 
-class Shown(msgspec.Struct, frozen=True):
+class Preview(msgspec.Struct, frozen=True):
     """A view: its text, how many lines of the output it shows, and how many of these are cut."""
 
     text: str
@@ -138,61 +138,62 @@ class Row(msgspec.Struct, frozen=True):
     end: str = "\n"
 
 
-def shown(text: str, limits: Limits, *, ref: str | None = None) -> Shown | None:
-    """The beginning of an output, long lines cut, or `None` when it can be shown as it is."""
-    size = weight(text)
+def preview(text: str, limits: Limits, *, ref: str | None = None) -> Preview | None:
+    """Return the beginning of an output, long lines cut, or `None` when it can be shown as it is."""
+    size = byte_size(text)
     if size <= limits.bytes and all(len(row.text) <= limits.line for row in rows_of(text)):
         return None
     for notes in (True, False):
-        view = beginning(rows_of(text), count_lines(text), limits, ref=ref, notes=notes)
+        view = preview_rows(rows_of(text), count_lines(text), limits, ref=ref, notes=notes)
         # A note that makes up for what was cut is left out; each cut line still says so itself.
-        if weight(view.text) < size:
+        if byte_size(view.text) < size:
             return view
     return None
 
 
-def middle(text: str, head: int = 50, tail: int = 50, *, ref: str | None = None) -> Shown | None:
-    """The first and last lines of an output with a note between them, or `None` when that saves nothing."""
-    check_head_and_tail(head, tail)
+def head_and_tail(text: str, head: int = 50, tail: int = 50, *, ref: str | None = None) -> Preview | None:
+    """Return the first and last lines of an output with a note between them, or `None` when that saves nothing."""
+    if head < 0 or tail < 0:
+        raise InputError(f"head is {head} and tail is {tail}", remedy="give 0 or more lines")
     rows = [row.text + row.end for row in rows_of(text)]
     left = len(rows) - head - tail
     if left < _LEAST_OMITTED:
         return None
     first, last = rows[:head], rows[len(rows) - tail :]
     end = "\r\n" if first and first[-1].endswith("\r\n") else "\n"
-    note = omitted(ref, head + 1, head + left) + (end if last else "")
+    note = omitted_note(ref, head + 1, head + left) + (end if last else "")
     reduced = "".join((*first, note, *last))
-    return Shown(reduced, head + tail) if weight(reduced) < weight(text) else None
+    return Preview(reduced, head + tail) if byte_size(reduced) < byte_size(text) else None
 
 
-def beginning(rows: Iterable[Row], total: int, limits: Limits, *, ref: str | None, notes: bool = True) -> Shown:
-    """As many lines as the limits allow, each cut to its length, and a last line that says how to read on."""
+def preview_rows(rows: Iterable[Row], total: int, limits: Limits, *, ref: str | None, notes: bool = True) -> Preview:
+    """Return as many lines as the limits allow, each cut to its length, and a last line that says how to read on."""
     # The longest note there could be: the view has to fit whichever it ends with.
-    room = limits.bytes - max(len(read_on(ref, total, total + 1)), len(read_cut(ref, total, total, limits.line))) - 2
+    room = limits.bytes - max(len(rest_note(ref, total, total + 1)), len(cut_note(ref, total, total, limits.line))) - 2
     pieces: list[str] = []
     cuts: list[tuple[int, int]] = []
     for number, row in enumerate(rows, 1):
-        keep = _kept(row, limits.line)
-        if weight(_cut(row, keep)) > room and not pieces:
-            keep = _kept(row, fitting(row.text, room - len(row.end)))
+        keep = _keep(row, limits.line)
+        if byte_size(_cut(row, keep)) > room and not pieces:
+            keep = _keep(row, characters_within(row.text, room - len(row.end)))
         piece = _cut(row, keep) + row.end
-        if weight(piece) > room:
+        if byte_size(piece) > room:
             break
         if keep < row.length:
             cuts.append((number, keep + 1))
         pieces.append(piece)
-        room -= weight(pieces[-1])
+        room -= byte_size(pieces[-1])
     note = ""
     if len(pieces) < total:
-        note = read_on(ref, len(pieces) + 1, total)
+        note = rest_note(ref, len(pieces) + 1, total)
     elif cuts and notes:
-        note = read_cut(ref, len(cuts), *cuts[0])
+        note = cut_note(ref, len(cuts), *cuts[0])
     joint = "\n" if note and pieces and not pieces[-1].endswith("\n") else ""
-    return Shown("".join((*pieces, joint, note)), len(pieces), len(cuts))
+    return Preview("".join((*pieces, joint, note)), len(pieces), len(cuts))
 
 
 def rows_of(text: str) -> Iterator[Row]:
-    """The lines of a text; only a line feed, with or without a carriage return before it, ends one."""
+    """Yield the lines of a text; only a line feed, with or without a carriage return before it, ends one."""
     start = 0
     while start < len(text):
         stop = text.find("\n", start)
@@ -203,28 +204,22 @@ def rows_of(text: str) -> Iterator[Row]:
 
 
 def count_lines(text: str) -> int:
-    """How many lines a text has; a last one without a line end counts."""
+    """Return how many lines a text has; a last one without a line end counts."""
     return text.count("\n") + (not text.endswith("\n") if text else 0)
 
 
-def weight(text: str) -> int:
-    """The bytes of a text."""
+def byte_size(text: str) -> int:
+    """Return the bytes of a text."""
     return len(text.encode(errors="surrogatepass"))
 
 
-def fitting(text: str, room: int) -> int:
-    """How many characters of a text fit into so many bytes."""
+def characters_within(text: str, room: int) -> int:
+    """Return how many characters of a text fit into so many bytes."""
     return len(text.encode(errors="surrogatepass")[: max(0, room)].decode(errors="ignore"))
 
 
-def check_head_and_tail(head: int, tail: int) -> None:
-    """Refuse a negative number of lines."""
-    if head < 0 or tail < 0:
-        raise InputError(f"head is {head} and tail is {tail}", remedy="give 0 or more lines")
-
-
-def _kept(row: Row, width: int) -> int:
-    """How much of a line fits a width together with the note that it was cut; no cut inside a composed character."""
+def _keep(row: Row, width: int) -> int:
+    """Return how much of a line fits a width with the note that it was cut; no cut inside a composed character."""
     if row.length <= width:
         return row.length
     keep = max(0, width - len(cut_line(row.length)))
@@ -239,56 +234,24 @@ def _cut(row: Row, keep: int) -> str:
 
 
 def _joins(character: str) -> bool:
-    """Whether a character belongs to the one before it."""
+    """Tell whether a character belongs to the one before it."""
     return unicodedata.combining(character) != 0 or character in _JOINERS or ord(character) in _LOW_SURROGATES
 
 
-def shown_of(output: Output, limits: Limits, ref: str | None) -> str:
-    """The beginning of an output within the limits; all of it when it fits."""
-    rows = list(_within(_rows(output, 1, output.lines, limits), limits.bytes))
+def preview_output(output: Output, limits: Limits, ref: str | None) -> str:
+    """Return the beginning of an output within the limits, of which only that is read; all of it when it fits."""
+    found = (Row(line.text, line.length) for line in lines(output, 1, output.lines, width=limits.line))
+    rows = list(_within(found, limits.bytes))
     whole = len(rows) == output.lines and all(row.length <= limits.line for row in rows)
-    if whole and sum(weight(row.text) + 1 for row in rows) <= limits.bytes:
+    if whole and sum(byte_size(row.text) + 1 for row in rows) <= limits.bytes:
         return "\n".join(row.text for row in rows)
-    return beginning(rows, output.lines, limits, ref=ref).text
-
-
-def middle_of(output: Output, head: int, tail: int, limits: Limits, ref: str | None) -> str:
-    """Head and tail of an output, each within half the limits, with a note between them; all of it when it fits."""
-    check_head_and_tail(head, tail)
-    total = output.lines
-    if total <= head + tail + 1:
-        whole = list(_fitting(_rows(output, 1, total, limits), limits.bytes, limits.line))
-        if len(whole) == total:
-            return "\n".join(whole)
-    head = min(head, total)
-    tail = min(tail, total - head)
-    room = (limits.bytes - len(omitted(ref, 1, total)) - 2) // 2
-    first = list(_fitting(_rows(output, 1, head, limits), room, limits.line))
-    last = list(_fitting(reversed(list(_rows(output, total - tail + 1, total, limits))), room, limits.line))[::-1]
-    left = total - len(first) - len(last)
-    note = [omitted(ref, len(first) + 1, len(first) + left)] if left else []
-    return "\n".join((*first, *note, *last))
-
-
-def _rows(output: Output, first: int, last: int, limits: Limits) -> Iterator[Row]:
-    for line in lines(output, first, last, width=limits.line):
-        yield Row(line.text, line.length)
+    return preview_rows(rows, output.lines, limits, ref=ref).text
 
 
 def _within(rows: Iterable[Row], room: int) -> Iterator[Row]:
-    """Rows until they fill the room; one more, so that a reader sees there is more."""
+    """Yield rows until they fill the room; one more, so that a reader sees there is more."""
     for row in rows:
         yield row
-        room -= weight(row.text) + 1
+        room -= byte_size(row.text) + 1
         if room < 0:
             return
-
-
-def _fitting(rows: Iterable[Row], room: int, width: int) -> Iterator[str]:
-    """The texts of rows, long ones cut, as long as they fit."""
-    for row in rows:
-        text = row.text if row.length <= width else row.text + cut_line(row.length - len(row.text))
-        room -= weight(text) + 1
-        if room < 0:
-            return
-        yield text

@@ -1,10 +1,9 @@
-"""Keep an output that arrives in pieces: in bounded memory, in small transactions, visible only when whole."""
+"""Write an output that arrives in pieces: in bounded memory, in small transactions, visible only when whole."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from windowsill.errors import DamagedError, InputError, StoreError
@@ -12,19 +11,17 @@ from windowsill.messages import OutputRef
 from windowsill.outputs.parts import (
     PART_BYTES,
     PARTS,
-    Cut,
     Cutter,
     Index,
     Part,
     alive_at,
     alive_id,
     copies,
-    encoded,
+    encode_text,
     index_id,
-    packed,
-    part_from,
+    pack_index,
     part_id,
-    unpacked,
+    unpack_index,
 )
 from windowsill.store import Store
 
@@ -74,10 +71,10 @@ class Writing:
     def take(self, piece: bytes | str) -> Iterator[None]:
         """Add a piece; stops whenever there is something to `put` before it goes on."""
         self._check_open()
-        for data in encoded(piece) if isinstance(piece, str) else (piece,):
+        for data in encode_text(piece) if isinstance(piece, str) else (piece,):
             self._digest.update(data)
-            for cut in self._cutter.take(data):
-                self._add(cut)
+            for part, cut in self._cutter.take(data):
+                self._add(part, cut)
                 if len(self._ready) >= BATCH:
                     yield
         if self._signs and self._clock() - self._signed >= HEARTBEAT:
@@ -98,13 +95,13 @@ class Writing:
         """Make it an output of the session; content that the session already has is not kept twice."""
         self._check_open()
         self._check_whole()
-        for cut in self._cutter.rest():
-            self._add(cut)
+        for part, data in self._cutter.rest():
+            self._add(part, data)
         digest = self._digest.digest()
         index = Index(digest, self._cutter.size, self._cutter.lines, tuple(self._parts))
         ref = self._free_ref(digest)
         mine = index_id(ref, int(self._clock() * 1000), self.token)
-        self._store.put_blobs(self._session, [*self._ready, (mine, packed(index))])
+        self._store.put_blobs(self._session, [*self._ready, (mine, pack_index(index))])
         self._done = True
         self._ready.clear()
         drop(self._store, self._session, self._signs)
@@ -121,22 +118,20 @@ class Writing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """What was not finished inside the block is abandoned."""
+    def __exit__(self, *_: object) -> None:
+        """Abandon what was not finished inside the block."""
         self.abandon()
 
-    def _add(self, cut: Cut) -> None:
-        self._ready.append((part_id(self.token, len(self._parts)), cut.data))
-        self._parts.append(part_from(cut))
+    def _add(self, part: Part, data: bytes) -> None:
+        self._ready.append((part_id(self.token, len(self._parts)), data))
+        self._parts.append(part)
 
     def _check_open(self) -> None:
         if self._done:
             raise InputError("this output is already finished or abandoned", remedy="start another one")
 
     def _check_whole(self) -> None:
-        """A writing that was silent for long may have been taken for an abandoned one."""
+        """Refuse to finish a writing that was silent for long and taken for an abandoned one."""
         if not self._signs:
             return
         found = self._store.blob_ids(self._session, f"{PARTS}{self.token}/")
@@ -148,7 +143,7 @@ class Writing:
             )
 
     def _free_ref(self, digest: bytes) -> str:
-        """The shortest ref that no other content of this session has."""
+        """Return the shortest ref that no other content of this session has."""
         refs = [f"b{digest.hex()[:digits]}" for digits in ID_DIGITS]
         return next((ref for ref in refs if self._digest_of(ref) in (None, digest)), refs[-1])
 
@@ -156,7 +151,7 @@ class Writing:
         found = copies(self._store, self._session, ref)
         stored = self._store.blob(self._session, found[-1].blob) if found else None
         try:
-            return unpacked(stored, ref).digest if stored else None
+            return unpack_index(stored, ref).digest if stored else None
         except DamagedError:
             # Keeping the content again is the remedy for a damaged one.
             return None

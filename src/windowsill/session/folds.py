@@ -13,7 +13,7 @@ from windowsill.history.marker import gather, hide, marker, replace_block
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Origin, OutputRef, Text, ToolResult, text_message
 from windowsill.outputs.parts import ref_at
-from windowsill.outputs.show import trimmed
+from windowsill.outputs.show import trimmed_note
 
 BY_HAND = "by hand"
 
@@ -47,7 +47,9 @@ def mask_results(journal: JournalWriter, message_ids: Sequence[str], text: str |
             raise FoldError(f"message {id!r} holds no tool output", remedy="name messages with tool results")
         for number, (place, block) in enumerate(found, 1):
             ref = OutputRef(id=ref_at(item.seq, number, of=len(found)))
-            shorter = msgspec.structs.replace(block, raw=None, content=(Text(text=text or trimmed(ref.id)),), ref=ref)
+            shorter = msgspec.structs.replace(
+                block, raw=None, content=(Text(text=text or trimmed_note(ref.id)),), ref=ref
+            )
             part = replace_block(view, item, place, block, shorter)
             if view.tokens_of(view.after([part])) < view.tokens():
                 spans.append(part)

@@ -26,9 +26,9 @@ from windowsill.messages import (
     ToolUse,
 )
 from windowsill.outputs.grep import Query, grep
-from windowsill.outputs.parts import Held, encoded
+from windowsill.outputs.parts import MessageOutput, encode_text
 from windowsill.outputs.read import read
-from windowsill.outputs.show import Limits, fitting, weight
+from windowsill.outputs.show import Limits, byte_size, characters_within
 from windowsill.providers.convert import message_text
 from windowsill.secrets import redact
 from windowsill.session.audit import open_calls
@@ -308,12 +308,12 @@ class Toolbox:
         """Those that an answer has room for, the first first; if none has, as much of the best as there is room for."""
         left = most = self._most * BYTES_PER_TOKEN
         for text in texts:
-            size = weight(text)
+            size = byte_size(text)
             if size <= left:
                 left -= size
                 yield text
         if texts and left == most:
-            yield f"{texts[0][: fitting(texts[0], most)]}..."
+            yield f"{texts[0][: characters_within(texts[0], most)]}..."
 
     def _read_message(self, wanted: ReadHistory) -> str:
         try:
@@ -328,7 +328,7 @@ class Toolbox:
             # Lines are counted as a search counts them, from the first of the output itself.
             title, _, text = text.partition("\n")
             head = f"{head} {title}"
-        whole = Held(message.id, encoded(text))
+        whole = MessageOutput(message.id, encode_text(text))
         return f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
 
     def _status(self, wanted: ContextStatus) -> str:

@@ -13,7 +13,7 @@ from windowsill.history.marker import replace_block
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, text_length
 from windowsill.outputs.parts import ref_at
-from windowsill.outputs.show import TRIMMED, trimmed
+from windowsill.outputs.show import TRIMMED, trimmed_note
 from windowsill.tokens import Weight
 
 EXEMPT = ("*plan*", "*todo*", "*skill*", "ask*", "*question*")
@@ -149,7 +149,7 @@ def placeholder(original: Block, shown: ToolResult, ref: str) -> ToolResult:
     images = sum(isinstance(block, Image) for block in media)
     sizes = {"line": lines, "image": images, "document": len(media) - images}
     size = ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in sizes.items() if count)
-    line = Text(text=trimmed(ref, size))
+    line = Text(text=trimmed_note(ref, size))
     return msgspec.structs.replace(shown, raw=None, content=(line,), ref=OutputRef(id=ref, lines=lines))
 
 

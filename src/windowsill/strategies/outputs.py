@@ -21,7 +21,7 @@ from windowsill.history.view import Item, View
 from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.repeated_lines import Seen
-from windowsill.outputs.show import Limits, Shown, count_lines, middle, shown, text_of
+from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, text_of
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masking import EXEMPT, Masker, is_exempt, mask_outputs
 from windowsill.strategies.scoring import key_of
@@ -187,14 +187,14 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         about = OutputRef(id=ref, bytes=len(whole.encode(errors="replace")), lines=count_lines(whole))
         return msgspec.structs.replace(block, raw=None, content=(Text(text=text), *rest), ref=about)
 
-    def _shown(self, text: str, ref: str) -> Shown | None:
+    def _shown(self, text: str, ref: str) -> Preview | None:
         limits = Limits(line=self.line, bytes=self.bytes)
-        start = shown(text, limits, ref=ref)
+        start = preview(text, limits, ref=ref)
         if start is None or self.view == "start":
             return start
-        ends = middle(text, self.head, self.tail, ref=ref)
+        ends = head_and_tail(text, self.head, self.tail, ref=ref)
         # Lines may be so long that even the ends of an output are above the limits.
-        return start if ends is None else shown(ends.text, limits, ref=ref) or ends
+        return start if ends is None else preview(ends.text, limits, ref=ref) or ends
 
 
 class _Memo:
