@@ -1,4 +1,4 @@
-"""A model that disturbs another one, the same way for the same seed: what a loop has to live through."""
+"""Models without a network for tests of agents: one that plays a script, and one that disturbs another."""
 
 from __future__ import annotations
 
@@ -22,34 +22,30 @@ CHARACTERS = 4
 """Of a token, give or take: the usage of an answer that nobody counted."""
 
 
-def message_of(item: Any, mark: str) -> Message:
-    """What an item of a script says; calls without an id get one that begins with `mark`."""
-    parts = item if isinstance(item, list) else [item]
-    return Message(role="assistant", blocks=tuple(_blocks(parts, mark)))
+def _answer(
+    item: Any, asked: Asked, model: Model, request: dict[str, Any], number: int, *, whole: bool = True
+) -> Answer:
+    """Make the answer that says an item of a script, with the usage that such a call would report.
+
+    Calls without an id get one that is the same for the same request, and for no other.
+    """
+    prefix = f"call_{hashlib.blake2b(encode([number, request]), digest_size=6).hexdigest()}"
+    message = Message(role="assistant", blocks=tuple(_blocks(item if isinstance(item, list) else [item], prefix)))
+    usage = Usage(input=asked.payload.tokens, output=max(1, text_length(message.blocks) // CHARACTERS))
+    body = render_reply(message, model.format, model=model.name, usage=usage, whole=whole)
+    return Answer(body=body, partial=not whole)
 
 
-def mark_of(request: dict[str, Any], number: int) -> str:
-    """The beginning of ids for the calls of one answer: the same for the same request, and for no other."""
-    return f"call_{hashlib.blake2b(encode([number, request]), digest_size=6).hexdigest()}"
-
-
-def answer_of(message: Message, asked: Asked, format: str, *, name: str = "", partial: bool = False) -> Answer:
-    """The answer with this message, and with the usage that such a call would report."""
-    output = max(1, text_length(message.blocks) // CHARACTERS)
-    usage = Usage(input=asked.payload.tokens, output=output)
-    return Answer(body=render_reply(message, format, model=name, usage=usage, whole=not partial), partial=partial)
-
-
-def told(answer: Answer, format: str, listen: Callable[[Delta], None]) -> Answer:
-    """The same answer, after a listener heard it."""
+def _play(answer: Answer, format: str, listen: Callable[[Delta], None]) -> Answer:
+    """Let a listener hear an answer."""
     for delta in deltas(read_answer(answer.body, format, hide_keys)):
         listen(delta)
     return answer
 
 
-def _blocks(parts: Iterable[Any], mark: str) -> Iterator[Block]:
+def _blocks(parts: Iterable[Any], prefix: str) -> Iterator[Block]:
     for place, part in enumerate(parts):
-        id = f"{mark}_{place}"
+        id = f"{prefix}_{place}"
         match part:
             case str():
                 yield Text(text=part)
@@ -86,19 +82,18 @@ class Scripted(Model):
 
     @property
     def left(self) -> int:
-        """How many answers have not been given."""
+        """The number of answers that have not been given."""
         return max(0, len(self._answers) - len(self.requests))
 
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
-        """The next answer."""
+        """Give the next answer."""
         await checkpoint()
         request = decoded_request(asked, self.format, self.name)
         self.requests.append(request)
         item = self._item(request)
-        if isinstance(item, Answer):
-            return told(item, self.format, listen)
-        message = message_of(item, mark_of(request, len(self.requests)))
-        return told(answer_of(message, asked, self.format, name=self.name), self.format, listen)
+        if not isinstance(item, Answer):
+            item = _answer(item, asked, self, request, len(self.requests))
+        return _play(item, self.format, listen)
 
     def _item(self, request: dict[str, Any]) -> Any:
         number = len(self.requests)
@@ -132,7 +127,7 @@ KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "ok")
 """All disturbances."""
 
 TORN = '{"path": "src/'
-"""Arguments that are no JSON; formats that take nothing but objects have them as text inside of one."""
+"""Arguments that are not JSON; formats that take nothing but objects have them as text inside of one."""
 
 UNKNOWN = "no_such_tool"
 
@@ -174,23 +169,27 @@ class Chaos(Model):
         self._chance = None if seed is None else random.Random(seed)  # noqa: S311 the same for the same seed
         self._window = window
         self._last: list[tuple[str, str]] = []
+        """The last calls of the inner model, to be repeated."""
 
     def __repr__(self) -> str:
         return f"<model chaos around {self._inner!r}>"
 
     async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
-        """The answer of the inner model, or a disturbance."""
+        """Give the answer of the inner model, or a disturbance."""
         kind = self._next()
         self.did.append(kind)
         if kind == "ok":
-            return self._seen(await self._inner.ask(asked, listen))
+            answer = await self._inner.ask(asked, listen)
+            messages = read_answer(answer.body, self.format, hide_keys)
+            self._last = [(call.name, call.arguments) for each in messages for call in each.calls] or self._last
+            return answer
         await checkpoint()
         if kind in {"overflow", "server", "rate-limited"}:
             raise self._error(kind, asked)
         request = decoded_request(asked, self.format, self.name)
-        message = message_of(self._item(kind, request), mark_of(request, len(self.did)))
-        partial = kind == "partial"
-        return told(answer_of(message, asked, self.format, name=self.name, partial=partial), self.format, listen)
+        item = self._item(kind, request)
+        answer = _answer(item, asked, self, request, len(self.did), whole=kind != "partial")
+        return _play(answer, self.format, listen)
 
     def _next(self) -> Kind:
         number = len(self.did)
@@ -200,13 +199,6 @@ class Chaos(Model):
             return self._then
         disturbed = self._chance.random() < self._share
         return self._chance.choice(self._kinds) if disturbed and self._kinds else "ok"
-
-    def _seen(self, answer: Answer) -> Answer:
-        """The answer, after its calls were noted: they are what is repeated."""
-        messages = read_answer(answer.body, self.format, hide_keys)
-        calls = [(call.name, call.arguments) for message in messages for call in message.calls]
-        self._last = calls or self._last
-        return answer
 
     def _error(self, kind: Kind, asked: Asked) -> ModelError:
         match kind:
@@ -224,7 +216,7 @@ class Chaos(Model):
                 return ModelError("server", "500: something broke", said="something broke")
 
     def _item(self, kind: Kind, request: dict[str, Any]) -> Any:
-        """What is said in the place of an answer."""
+        """Return what is said in the place of an answer."""
         tools = [tool.name for tool in providers.read_request(encode(request), format=self.format).tools]
         calls = self._last or [(name, "{}") for name in tools[:1]]
         name = calls[0][0] if calls else UNKNOWN

@@ -1,4 +1,4 @@
-"""What providers do to a conversation themselves: forget what a compaction closed, clear old results, compact."""
+"""What providers do with a conversation: forget, clear and compact it, sign reasoning, count and cache."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Managed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def blocks(request: Request, start: Place = (0, 0)) -> Iterator[tuple[Place, Role, Block]]:
-    """The blocks of a request's messages, from a place on."""
+    """Yield the blocks of a request's messages, from a place on."""
     for index, message in enumerate(request.messages):
         for number, block in enumerate(message.blocks):
             if (index, number) >= start:
@@ -68,12 +68,12 @@ def blocks(request: Request, start: Place = (0, 0)) -> Iterator[tuple[Place, Rol
 
 
 def opening(request: Request, closes: Callable[[Block], bool]) -> Place:
-    """Where the part begins that still counts: at the last block that closes what stands before it."""
+    """Find where the part begins that still counts: at the last block that closes what stands before it."""
     return max((place for place, _, block in blocks(request) if closes(block)), default=(0, 0))
 
 
 def since(request: Request, start: Place) -> Request:
-    """The request without what stands before a place."""
+    """Return the request without what stands before a place."""
     index, number = start
     messages = request.messages[index:]
     if messages and number:
@@ -82,7 +82,7 @@ def since(request: Request, start: Place) -> Request:
 
 
 def manage(request: Request, edits: tuple[Edit, ...], count: Callable[[Request], int]) -> Managed:
-    """Do what was wished for, in order; a compaction ends it, as nothing is left to clear then."""
+    """Do what the request asks for, in order; a compaction ends it, as nothing is left to clear then."""
     original = tokens = count(request)
     cleared: list[tuple[int, int]] = []
     for edit in edits:
@@ -102,7 +102,7 @@ def manage(request: Request, edits: tuple[Edit, ...], count: Callable[[Request],
 
 
 def _clearable(request: Request, edit: Clearing, tokens: int) -> frozenset[str]:
-    """The ids of the calls whose results go."""
+    """Return the ids of the calls whose results go."""
     calls = [call for message in request.messages for call in message.calls]
     above = (edit.tokens is not None and tokens > edit.tokens) or (edit.uses is not None and len(calls) > edit.uses)
     if not above:
@@ -144,12 +144,12 @@ class Signer:
         self._key = key
 
     def sign(self, provider: str, text: str, past: bytes) -> str:
-        """The signature of reasoning that was written after `past`."""
+        """Sign reasoning that was written after `past`."""
         signed = self._digest(provider, text.encode()) + self._digest(provider, past if self.binds else START)
         return base64.b64encode(signed + self._digest(provider, signed)).decode()
 
     def check(self, provider: str, signature: str, text: str | None, past: bytes) -> Verdict:
-        """Whether a signature is ours and belongs to the text, where that came with it, and to the past."""
+        """Check that a signature is ours and belongs to the text, where that came with it, and to the past."""
         found = _decoded(signature)
         signed, proof = found[: 2 * SIZE], found[2 * SIZE :]
         if not hmac.compare_digest(proof, self._digest(provider, signed)):
@@ -161,11 +161,11 @@ class Signer:
         return "good"
 
     def wrap(self, provider: str, text: str) -> str:
-        """Text that only the provider is meant to read."""
+        """Encode text that only the provider is meant to read."""
         return base64.b64encode(self._digest(provider, text.encode()) + text.encode()).decode()
 
     def wrapped(self, provider: str, content: str) -> bool:
-        """Whether this came out of `wrap`."""
+        """Tell whether this came out of `wrap`."""
         found = _decoded(content)
         return hmac.compare_digest(found[:SIZE], self._digest(provider, found[SIZE:]))
 
@@ -175,7 +175,7 @@ class Signer:
 
 
 def _decoded(text: str) -> bytes:
-    """The bytes behind either spelling of base64: some clients send the other one back."""
+    """Decode either spelling of base64: some clients send the other one back."""
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError):
@@ -183,7 +183,7 @@ def _decoded(text: str) -> bytes:
 
 
 def instructions(request: Request) -> bytes:
-    """What stands before the conversation: the system prompt and the tools."""
+    """Digest what stands before the conversation: the system prompt and the tools."""
     systems = [request.system] if request.system is not None else []
     systems += [message for message in request.messages if message.role == "system"]
     digest = START
@@ -209,11 +209,11 @@ class Past:
 
     @property
     def coming(self) -> bytes:
-        """What stands before an answer that is given now."""
+        """The digest of what stands before an answer that is given now."""
         return self.before if self._role == "assistant" else self._digest
 
     def take(self, role: Role, block: Block) -> None:
-        """One more block."""
+        """Follow one more block."""
         if role == "system":
             return
         if role == "assistant" and self._role != "assistant":
@@ -240,11 +240,11 @@ class Accounting:
         self._lock = Lock()
 
     def count(self, request: Request) -> int:
-        """The tokens of a request."""
+        """Count the tokens of a request."""
         return sum(weight for weight, _ in self._steps(request))
 
     def bill(self, request: Request, output: int) -> Usage:
-        """The usage of a request; its prefixes are in the cache from now on."""
+        """Return the usage of a request; its prefixes are in the cache from now on."""
         total, cached, digest = 0, 0, START
         with self._lock:
             for weight, content in self._steps(request):
@@ -258,11 +258,11 @@ class Accounting:
         return Usage(input=0, cache_write=fresh, cache_read=cached, output=output)
 
     def words(self, text: str) -> int:
-        """The tokens of a text."""
+        """Count the tokens of a text."""
         return self._scale.tokens(self._scale.weigh_text(text))
 
     def _steps(self, request: Request) -> list[tuple[int, Message]]:
-        """The request block by block, as caches see it: what each weighs, and what it says."""
+        """Return the request block by block, as caches see it: what each weighs, and what it says."""
         scale = self._scale
         definitions = b"\n".join(tool.raw or msgspec.json.encode(tool) for tool in request.tools).decode()
         tools = Message(role="system", blocks=(Text(text=definitions),))

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -17,8 +17,8 @@ from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.messages import Message, Request, Unknown, Usage
 from windowsill.providers import Problem
-from windowsill.testing.protocols import BAD_REQUEST, Dialect, RefusedError, Route, Told, dialects
-from windowsill.testing.protocols.base import Answer, numbered
+from windowsill.testing.protocols import all_protocols
+from windowsill.testing.protocols.base import BAD_REQUEST, Answer, Outcome, Protocol, RefusedError, Route
 from windowsill.testing.provider_rules import (
     Accounting,
     Managed,
@@ -31,6 +31,13 @@ from windowsill.testing.provider_rules import (
     opening,
     since,
 )
+
+NOT_FOUND = 404
+CACHE_MINIMUM = 1_024
+LARGEST_BODY = 64 * 1024 * 1024
+
+KEY = b"windowsill"
+"""Signs reasoning where a test gives no key: the same words are signed alike in every run."""
 
 SECRETS = ("auth", "key", "token", "secret", "cookie")
 """A header whose name holds one of these words may say who asks: it is never kept."""
@@ -58,12 +65,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def public(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be kept."""
+    """Return the headers that may be kept."""
     named = {name.lower(): value for name, value in headers.items()}
     return {name: value for name, value in named.items() if not any(word in name for word in SECRETS)}
 
-
-LARGEST_BODY = 64 * 1024 * 1024
 
 Spoken: TypeAlias = dict[str, Any] | Iterator[bytes]
 """A body, or the events of a stream."""
@@ -77,21 +82,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
 
 
-class Answers(Protocol):
-    """Whoever answers what comes in."""
-
-    break_off_after: int | None
-
-    def answer(self, asked: Asked) -> tuple[int, Spoken]:
-        """The status, and a body or a stream of events."""
-
-
 class Listener(ThreadingHTTPServer):
     """Listens on loopback, a thread for each connection."""
 
     daemon_threads = True
 
-    def __init__(self, owner: Answers) -> None:
+    def __init__(self, owner: Server) -> None:
         super().__init__(("127.0.0.1", 0), type("Handler", (_Handler,), {"owner": owner}))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -101,7 +97,7 @@ class Listener(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    owner: ClassVar[Answers]
+    owner: ClassVar[Server]
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     """Headers and body are written one after the other: without this every answer waits for the client's receipt."""
@@ -140,19 +136,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: tests read `seen`."""
 
 
-NOT_FOUND = 404
-CACHE_MINIMUM = 1_024
-KEY = b"windowsill"
-"""Signs reasoning where a test gives no key: the same words are signed alike in every run."""
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """An error that the next request gets."""
-
-    status: int
-    message: str
-
-
 class Server:
     """A strict provider on loopback. Use it as a context manager and point a client at `url`.
 
@@ -183,8 +166,8 @@ class Server:
         """Breaks a streamed answer off after so many events."""
         self.accounting = Accounting(cache_minimum)
         self.signer = Signer(key, binds=binds_reasoning)
-        self._dialects = dialects(self.signer)
-        self._failures: list[Failure] = []
+        self._protocols = all_protocols(self.signer)
+        self._failures: list[tuple[int, str]] = []
         self._numbers = count(1)
         self._lock = Lock()
         self._http: Listener | None = None
@@ -204,7 +187,7 @@ class Server:
     def fail(self, status: int = 500, message: str = "something broke", *, times: int = 1) -> None:
         """Let the next requests fail."""
         with self._lock:
-            self._failures += [Failure(status, message)] * times
+            self._failures += [(status, message)] * times
 
     def __enter__(self) -> Server:
         self._http = Listener(self)
@@ -220,107 +203,106 @@ class Server:
             self._http = None
 
     def answer(self, asked: Asked) -> tuple[int, Spoken]:
-        """Look at a request as its provider would: the status, and a body or a stream of events."""
+        """Look at a request as its provider would: return the status, and a body or a stream of events."""
         time.sleep(self.delay)
-        for dialect in self._dialects:
-            route = dialect.route(asked.path)
-            if route is not None:
-                return self._look(dialect, route, asked)
+        for protocol in self._protocols:
+            if (route := protocol.route(asked.path)) is not None:
+                return self._look(protocol, route, asked)
         words = f"there is nothing at {asked.path}"
         return NOT_FOUND, {"error": {"message": words, "type": "not_found_error"}}
 
-    def _look(self, dialect: Dialect, route: Route, asked: Asked) -> tuple[int, Spoken]:
+    def _look(self, protocol: Protocol, route: Route, asked: Asked) -> tuple[int, Spoken]:
         with self._lock:
             failure = self._failures.pop(0) if self._failures else None
-        notes: dict[str, Any] = {"format": dialect.name, "body": {}}
+        notes: dict[str, Any] = {"format": protocol.name, "body": {}}
         status = 200
-        problems: tuple[providers.Problem, ...] = ()
+        problems: tuple[Problem, ...] = ()
         try:
-            spoken = self._serve(dialect, route, asked, failure, notes)
+            spoken = self._serve(protocol, route, asked, failure, notes)
         except RefusedError as refused:
             status, problems = refused.status, refused.problems
-            spoken = dialect.error(refused)
+            spoken = protocol.error(refused)
         seen = Seen(raw=asked.raw, path=asked.path, headers=asked.headers, status=status, problems=problems, **notes)
         with self._lock:
             self.seen.append(seen)
         return status, spoken
 
     def _serve(
-        self, dialect: Dialect, route: Route, asked: Asked, failure: Failure | None, notes: dict[str, Any]
+        self, protocol: Protocol, route: Route, asked: Asked, failure: tuple[int, str] | None, notes: dict[str, Any]
     ) -> Spoken:
-        """What to say to a request that is sound; `notes` are filled as far as it gets."""
+        """Answer a request that is sound; `notes` are filled as far as it gets."""
         try:
             body: dict[str, Any] = msgspec.json.decode(asked.raw, type=dict[str, Any])
             model = route.model or str(body.get("model", "unknown"))
-            format = dialect.format(model)
+            format = protocol.format(model)
             notes.update(body=body, model=model, format=format)
-            whole = dialect.whole(body)
+            whole = protocol.complete(body)
             request = providers.read_request(whole, format=format)
         except RefusedError:
             raise
         except (msgspec.DecodeError, WindowsillError) as error:
             raise RefusedError(str(error)) from None
         if failure is not None:
-            raise RefusedError(failure.message, status=failure.status)
+            raise RefusedError(failure[1], status=failure[0])
         # Only an answer has a length to be limited.
-        limit = {"max_tokens": 1} if route.task == "count" else {}
+        limit = {protocol.spec.limit_field(): 1} if route.task == "count" and protocol.spec.default_limit else {}
         problems = tuple(providers.validate({**limit, **whole, "model": model}, format))
         if problems:
             raise RefusedError(f"{problems[0].where}: {problems[0].what}", problems=problems)
-        dialect.demand(whole, asked.headers)
-        start = opening(request, dialect.closes)
-        past = self._follow(dialect, request, start)
-        managed = manage(since(request, start), dialect.edits(whole), self.accounting.count)
+        protocol.check(whole, asked.headers)
+        start = opening(request, protocol.closes)
+        past = self._follow(protocol, request, start)
+        managed = manage(since(request, start), protocol.edits(whole), self.accounting.count)
         notes.update(tokens=managed.tokens, cleared=sum(uses for uses, _ in managed.cleared))
         if route.task == "count":
-            return dialect.counted(managed)
+            return protocol.count_reply(managed)
         if managed.tokens > self.window:
-            raise dialect.overflow(managed.tokens, self.window)
-        told = self._tell(dialect, route, model, body, managed, past)
-        notes.update(cached=told.usage.cache_read, compacted=told.compaction is not None)
+            raise protocol.overflow(managed.tokens, self.window)
+        outcome = self._respond(protocol, route, model, body, managed, past)
+        notes.update(cached=outcome.usage.cache_read, compacted=outcome.compaction is not None)
         if route.task == "compact":
-            return dialect.compacted(told)
+            return protocol.compact_reply(outcome)
         streamed = route.task == "stream" or bool(body.get("stream"))
-        return dialect.stream(told) if streamed else dialect.reply(told)
+        return protocol.stream(outcome) if streamed else protocol.reply(outcome)
 
-    def _follow(self, dialect: Dialect, request: Request, start: Place) -> bytes:
-        """What stands before the answer; refuses reasoning on the way that is not as it was."""
+    def _follow(self, protocol: Protocol, request: Request, start: Place) -> bytes:
+        """Digest what stands before the answer; refuse reasoning on the way that is not as it was."""
         past = Past(instructions(request))
         for place, role, block in blocks(request, start):
             past.take(role, block)
-            proof = dialect.proof(block, past.thoughts) if role == "assistant" else None
+            proof = protocol.proof(block, past.thoughts) if role == "assistant" else None
             if proof is not None:
-                verdict = self.signer.check(dialect.name, proof.signature, proof.text, past.before)
+                verdict = self.signer.check(protocol.name, proof.signature, proof.text, past.before)
                 if verdict != "good":
-                    raise dialect.unproven(place, block, verdict)
+                    raise protocol.bad_proof(place, block, verdict)
         return past.coming
 
-    def _tell(
-        self, dialect: Dialect, route: Route, model: str, body: dict[str, Any], managed: Managed, past: bytes
-    ) -> Told:
-        """The model's answer, behind a compaction where one is due."""
+    def _respond(
+        self, protocol: Protocol, route: Route, model: str, body: dict[str, Any], managed: Managed, past: bytes
+    ) -> Outcome:
+        """Ask the model, behind a compaction where one is due."""
         number = next(self._numbers)
         compaction, read, request = None, Usage(), managed.request
         if managed.compacting is not None or route.task == "compact":
             summary = self.summarise(body)
-            compaction = dialect.compaction(summary, number)
+            compaction = protocol.compaction(summary, number)
             read = self.accounting.bill(request, self.accounting.words(summary))
             block = Unknown(type="compaction", raw=msgspec.json.encode(compaction))
             request = msgspec.structs.replace(request, messages=(Message(role="assistant", blocks=(block,)),))
             past = instructions(managed.request)
         silent = route.task == "compact" or (managed.compacting is not None and managed.compacting.pause)
-        answer = Answer() if silent else numbered(self.respond(body), number)
+        answer = Answer() if silent else self.respond(body).with_ids(number)
         thoughts = self.accounting.words(answer.reasoning)
         said = answer.text + "".join(str(call.input) for call in answer.calls)
         output = thoughts + self.accounting.words(said)
-        return Told(
+        return Outcome(
             answer=answer,
             usage=Usage() if silent else self.accounting.bill(request, output),
             model=model,
             number=number,
             body=body,
             managed=managed,
-            signature=self.signer.sign(dialect.name, answer.reasoning, past) if answer.reasoning else "",
+            signature=self.signer.sign(protocol.name, answer.reasoning, past) if answer.reasoning else "",
             reasoning_tokens=thoughts,
             compaction=compaction,
             compaction_usage=read,

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from windowsill.testing.protocols.anthropic import AnthropicMessages
-from windowsill.testing.protocols.base import BAD_REQUEST, Dialect, Proof, RefusedError, Route, Task, Told
+from windowsill.testing.protocols.base import Protocol
 from windowsill.testing.protocols.gemini import Gemini
 from windowsill.testing.protocols.openai_chat import OpenAIChat
 from windowsill.testing.protocols.openai_responses import OpenAIResponses
 from windowsill.testing.provider_rules import Signer
 
-__all__ = [
-    "BAD_REQUEST",
-    "AnthropicMessages",
-    "Dialect",
-    "Gemini",
-    "OpenAIChat",
-    "OpenAIResponses",
-    "Proof",
-    "RefusedError",
-    "Route",
-    "Task",
-    "Told",
-    "dialects",
-]
 
-
-def dialects(signer: Signer) -> tuple[Dialect, ...]:
-    """Every dialect, for one server: some of them remember what they answered."""
+def all_protocols(signer: Signer) -> tuple[Protocol, ...]:
+    """Make every protocol, for one server: some of them remember what they answered."""
     return AnthropicMessages(), OpenAIChat(), OpenAIResponses(signer), Gemini()

@@ -1,42 +1,25 @@
-"""The seam between the local server and a provider: what a dialect can do."""
+"""The seam between the local server and a provider: a protocol, and the values it is given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
+from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.messages import Block, Usage
-from windowsill.providers import Problem
+from windowsill.providers import Problem, ProviderSpec
 from windowsill.testing.provider_rules import Edit, Managed, Place, Verdict
+
+BAD_REQUEST = 400
 
 PIECE = 12
 """Characters of a streamed piece: short enough that everything comes in several."""
 
-
-def pieces(text: str) -> list[str]:
-    """A text as it is streamed."""
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
-
-
-def event(name: str, value: dict[str, Any]) -> bytes:
-    """An event with its name."""
-    return b"event: " + name.encode() + b"\n" + data(value)
-
-
-def data(value: dict[str, Any]) -> bytes:
-    """An event without a name."""
-    return b"data: " + msgspec.json.encode(value) + b"\n\n"
-
-
-def is_kind(raw: bytes | None, kind: str) -> bool:
-    """Whether a block that came as these bytes is of this type."""
-    if raw is None or kind.encode() not in raw:
-        return False
-    value = msgspec.json.decode(raw)
-    return isinstance(value, dict) and value.get("type") == kind
+Task: TypeAlias = Literal["answer", "stream", "count", "compact"]
+"""What a request asks for; `answer` streams where the body says so."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -56,20 +39,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     usage: bool = True
     """Whether the answer says what it used."""
 
-
-def numbered(answer: Answer, number: int) -> Answer:
-    """The answer with an id for every call: the same for the same conversation."""
-    calls = tuple(
-        call if call.id else msgspec.structs.replace(call, id=f"call_{number}_{place}")
-        for place, call in enumerate(answer.calls)
-    )
-    return msgspec.structs.replace(answer, calls=calls)
-
-
-BAD_REQUEST = 400
-
-Task: TypeAlias = Literal["answer", "stream", "count", "compact"]
-"""What a request asks for; `answer` streams where the body says so."""
+    def with_ids(self, number: int) -> Answer:
+        """Return the answer with an id for every call: the same for the same conversation."""
+        calls = tuple(
+            call if call.id else msgspec.structs.replace(call, id=f"call_{number}_{place}")
+            for place, call in enumerate(self.calls)
+        )
+        return msgspec.structs.replace(self, calls=calls)
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -86,7 +62,7 @@ class Proof(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, with everything around it that a provider says."""
 
     answer: Answer
@@ -122,66 +98,111 @@ class RefusedError(WindowsillError):
         super().__init__(message)
 
 
-class Dialect(Protocol):
-    """One provider's way to be asked and to answer. Methods with a body say what most providers do."""
+class Protocol:
+    """One provider's way to be asked and to answer: a base with what most providers do."""
 
-    name: str
+    name: ClassVar[str]
+    """The name of its format."""
+    paths: ClassVar[Mapping[str, Task]] = {}
+    error_types: ClassVar[Mapping[int, str]] = {}
+    """Status -> the provider's word for the error."""
+
+    @property
+    def spec(self) -> ProviderSpec:
+        """The facts about the provider."""
+        return providers.get(self.name).spec
 
     def route(self, path: str) -> Route | None:
-        """What a path asks for; `None` when it is another provider's."""
+        """Return what a path asks for; `None` when it is another provider's."""
+        task = self.paths.get(path)
+        return None if task is None else Route(task)
 
     def format(self, model: str) -> str:
-        """The format of requests to this model."""
+        """Return the format of requests to this model."""
+        del model
+        return self.name
 
-    def whole(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The body with what the provider remembers put in front."""
+    def complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body with what the provider remembers put in front."""
         return body
 
-    def demand(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
+    def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
         """Refuse what breaks a rule that is not about the conversation alone."""
         del body, headers
 
     def edits(self, body: dict[str, Any]) -> tuple[Edit, ...]:
-        """What the provider is to do to the conversation itself."""
+        """Return what the provider is to do to the conversation itself."""
         del body
         return ()
 
     def closes(self, block: Block) -> bool:
-        """Whether the provider forgets what stands before this block."""
+        """Tell whether the provider forgets what stands before this block."""
         del block
         return False
 
     def proof(self, block: Block, thoughts: str) -> Proof | None:
-        """The signature a block carries; `thoughts` are the words of reasoning of its answer up to here."""
+        """Return the signature a block carries; `thoughts` is the reasoning of its answer up to here."""
         del block, thoughts
         return None
 
-    def unproven(self, place: Place, block: Block, verdict: Verdict) -> RefusedError:
-        """What the provider says to reasoning that is not as it was."""
+    def bad_proof(self, place: Place, block: Block, verdict: Verdict) -> RefusedError:
+        """Return what the provider says to reasoning that is not as it was."""
         del block, verdict
         return RefusedError(f"messages[{place[0]}]: reasoning that is not as it was")
 
     def compaction(self, summary: str, number: int) -> dict[str, Any]:
-        """A compaction, as it is answered and sent back."""
+        """Return a compaction, as it is answered and sent back."""
         del number
         return {"type": "compaction", "content": summary}
 
-    def compacted(self, told: Told) -> dict[str, Any]:
-        """The body of the response to a request that asks for nothing but a compaction."""
-        return self.reply(told)
+    def compact_reply(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the response to a request that asks for nothing but a compaction."""
+        return self.reply(outcome)
 
-    def reply(self, told: Told) -> dict[str, Any]:
-        """The body of a response."""
+    def reply(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the body of a response."""
+        raise NotImplementedError
 
-    def stream(self, told: Told) -> Iterator[bytes]:
-        """The events of a streamed response."""
+    def stream(self, outcome: Outcome) -> Iterator[bytes]:
+        """Return the events of a streamed response."""
+        raise NotImplementedError
 
-    def counted(self, managed: Managed) -> dict[str, Any]:
-        """The body of a response that only counts."""
+    def count_reply(self, managed: Managed) -> dict[str, Any]:
+        """Return the body of a response that only counts."""
         return {"input_tokens": managed.tokens}
 
+    def usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
+        """Return a usage in the words of the provider."""
+        return providers.get(self.name).render_usage(usage, reasoning)
+
     def error(self, refused: RefusedError) -> dict[str, Any]:
-        """The body of an error."""
+        """Return the body of an error, as OpenAI's interfaces word it."""
+        kind = self.error_types.get(refused.status, "server_error")
+        return {"error": {"message": refused.what, "type": kind, "param": refused.param, "code": refused.code}}
 
     def overflow(self, tokens: int, window: int) -> RefusedError:
-        """What the provider says to a request that is too long."""
+        """Return what the provider says to a request that is too long."""
+        raise NotImplementedError
+
+
+def pieces(text: str) -> list[str]:
+    """Cut a text as it is streamed."""
+    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+
+
+def event(name: str, value: dict[str, Any]) -> bytes:
+    """Return an event with its name."""
+    return b"event: " + name.encode() + b"\n" + data(value)
+
+
+def data(value: dict[str, Any]) -> bytes:
+    """Return an event without a name."""
+    return b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+
+def is_kind(raw: bytes | None, kind: str) -> bool:
+    """Tell whether a block that came as these bytes is of this type."""
+    if raw is None or kind.encode() not in raw:
+        return False
+    value = msgspec.json.decode(raw)
+    return isinstance(value, dict) and value.get("type") == kind

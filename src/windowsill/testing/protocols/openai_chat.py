@@ -7,86 +7,58 @@ from typing import Any
 
 import msgspec
 
-from windowsill import providers
-from windowsill.messages import Usage
-from windowsill.testing.protocols.base import Answer, Dialect, RefusedError, Route, Told, data, pieces
-
-PATH = "/v1/chat/completions"
+from windowsill.testing.protocols.base import Answer, Outcome, Protocol, RefusedError, Task, data, pieces
 
 REASONING_MODELS = ("deepseek", "kimi")
 """How the names of models begin that tell their reasoning as `reasoning_content`."""
 
-REASONING_FORMAT = "deepseek"
-
-KINDS = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
-
-
-def openai_error(refused: RefusedError) -> dict[str, Any]:
-    """An error as OpenAI's interfaces word it."""
-    kind = KINDS.get(refused.status, "server_error")
-    return {"error": {"message": refused.what, "type": kind, "param": refused.param, "code": refused.code}}
+PATHS: dict[str, Task] = {"/v1/chat/completions": "answer"}
+ERROR_TYPES = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
-class OpenAIChat(Dialect):
+class OpenAIChat(Protocol):
     """`POST /v1/chat/completions`."""
 
     name = "openai"
-
-    def route(self, path: str) -> Route | None:
-        """One path; the body says whether to stream."""
-        return Route("answer") if path == PATH else None
+    paths = PATHS
+    error_types = ERROR_TYPES
 
     def format(self, model: str) -> str:
-        """The format with reasoning for the models that have it."""
-        return REASONING_FORMAT if _reasons(model) and REASONING_FORMAT in providers.names() else "openai"
+        """Return the format with reasoning for the models that have it."""
+        return "deepseek" if model.startswith(REASONING_MODELS) else self.name
 
-    def reply(self, told: Told) -> dict[str, Any]:
-        """A completion with one choice."""
-        answer = told.answer
+    def reply(self, outcome: Outcome) -> dict[str, Any]:
+        """Return a completion with one choice."""
+        answer = outcome.answer
         message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
-        if answer.reasoning and _reasons(told.model):
+        if answer.reasoning and outcome.model.startswith(REASONING_MODELS):
             message["reasoning_content"] = answer.reasoning
         if answer.calls:
             message["tool_calls"] = _tool_calls(answer)
-        return {
-            "id": f"chatcmpl-{told.number}",
-            "object": "chat.completion",
-            "created": told.number,
-            "model": told.model,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": _reason(answer)}],
-            **({"usage": _usage(told.usage, told.reasoning_tokens)} if answer.usage else {}),
-        }
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason(answer)}
+        used = {"usage": self.usage(outcome.usage, outcome.reasoning_tokens)} if answer.usage else {}
+        return {**_head(outcome, "chat.completion"), "choices": [choice], **used}
 
-    def stream(self, told: Told) -> Iterator[bytes]:
-        """The same completion in chunks, the usage in the last if it was asked for."""
-        answer = told.answer
-        asked = told.body.get("stream_options") or {}
-        counts = bool(asked.get("include_usage")) and answer.usage
-        head = {
-            "id": f"chatcmpl-{told.number}",
-            "object": "chat.completion.chunk",
-            "created": told.number,
-            "model": told.model,
-        }
+    def stream(self, outcome: Outcome) -> Iterator[bytes]:
+        """Return the same completion in chunks, the usage in the last if it was asked for."""
+        answer = outcome.answer
+        counts = bool((outcome.body.get("stream_options") or {}).get("include_usage")) and answer.usage
+        head = _head(outcome, "chat.completion.chunk")
         tail = {"usage": None} if counts else {}
 
         def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
             return data({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **tail})
 
         yield chunk({"role": "assistant", "content": ""})
-        for delta in _deltas(answer, reasons=_reasons(told.model)):
+        for delta in _deltas(answer, reasons=outcome.model.startswith(REASONING_MODELS)):
             yield chunk(delta)
-        yield chunk({}, _reason(answer))
+        yield chunk({}, self._reason(answer))
         if counts:
-            yield data({**head, "choices": [], "usage": _usage(told.usage, told.reasoning_tokens)})
+            yield data({**head, "choices": [], "usage": self.usage(outcome.usage, outcome.reasoning_tokens)})
         yield b"data: [DONE]\n\n"
 
-    def error(self, refused: RefusedError) -> dict[str, Any]:
-        """An error with its code."""
-        return openai_error(refused)
-
     def overflow(self, tokens: int, window: int) -> RefusedError:
-        """As OpenAI words it."""
+        """Return OpenAI's words for it."""
         return RefusedError(
             f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} "
             "tokens. Please reduce the length of the messages.",
@@ -94,9 +66,13 @@ class OpenAIChat(Dialect):
             param="messages",
         )
 
+    def _reason(self, answer: Answer) -> str:
+        return self.spec.stops.calls if answer.calls else self.spec.stops.done
 
-def _reasons(model: str) -> bool:
-    return model.startswith(REASONING_MODELS)
+
+def _head(outcome: Outcome, kind: str) -> dict[str, Any]:
+    number = outcome.number
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": number, "model": outcome.model}
 
 
 def _deltas(answer: Answer, *, reasons: bool) -> Iterator[dict[str, Any]]:
@@ -112,10 +88,6 @@ def _deltas(answer: Answer, *, reasons: bool) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _reason(answer: Answer) -> str:
-    return "tool_calls" if answer.calls else "stop"
-
-
 def _tool_calls(answer: Answer) -> list[dict[str, Any]]:
     return [
         {
@@ -125,13 +97,3 @@ def _tool_calls(answer: Answer) -> list[dict[str, Any]]:
         }
         for call in answer.calls
     ]
-
-
-def _usage(usage: Usage, reasoning: int) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.total,
-        "prompt_tokens_details": {"cached_tokens": usage.cache_read, "audio_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": reasoning},
-    }
