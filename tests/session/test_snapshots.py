@@ -260,7 +260,7 @@ def test_one_that_cannot_be_begun_leaves_nothing_behind(session, tmp_path):
     with pytest.raises(UnknownModelError):
         begun(session.write_snapshot(), store=store, model="no-such-model", budget=0.5)
     shot = msgspec.structs.replace(session._snapshot(), state=msgspec.Raw(b'{"no": 1}'))
-    with pytest.raises(InputError, match="this is no state"):
+    with pytest.raises(InputError, match="not a state"):
         begun(save_snapshot(tmp_path / "x", shot), store=store)
     shot = msgspec.structs.replace(session._snapshot(), settings=msgspec.Raw(b'{"no": 1}'))
     with pytest.raises(DamagedError, match="settings of session 's' are damaged"):

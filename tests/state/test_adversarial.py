@@ -36,7 +36,7 @@ def test_a_number_that_json_cannot_say_is_refused(number):
         Put("memory.semantic.facts", {"content": "x", "source": "y", "at": number}),
         Set("runtime.resources", {"cost": abs(number)}),
     ):
-        with pytest.raises(InputError, match="is no number that JSON has"):
+        with pytest.raises(InputError, match="is not a number that JSON has"):
             state.patch(change)
     assert State.from_json(state.value.to_json()) == state.value == State()
 

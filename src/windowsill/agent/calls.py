@@ -27,7 +27,7 @@ from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set
 from windowsill.state.layers import Resources, State, System, ToolRun
 from windowsill.state.policies import Guard
-from windowsill.state.verbs import failed
+from windowsill.state.verbs import count_failure
 
 HUGE = 1_000_000
 """Characters of an output that no window has room for: to count its tokens alone would take a while."""
@@ -219,7 +219,9 @@ class CallRunner:
             changes.append(Put(RUNS, _tool_run(key, outcome)))
         state = self._session.state.value
         errors = [(each.call.name, each.text[:MAX_NOTE_CHARACTERS]) for _, each in ended if each.is_error]
-        changes += [Put("runtime.failures", failed(state, *each, times)) for each, times in Counter(errors).items()]
+        changes += [
+            Put("runtime.failures", count_failure(state, *each, times)) for each, times in Counter(errors).items()
+        ]
         self._session.add(Message(role="user", blocks=tuple(results)), state=changes, outputs=refs)
 
     def _content(self, outcome: Outcome) -> tuple[tuple[Block, ...], OutputRef | None]:

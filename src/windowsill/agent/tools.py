@@ -11,7 +11,7 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.messages import Tool
-from windowsill.state.layers import Environment, Permission, listed
+from windowsill.state.layers import Environment, Permission, check_list
 from windowsill.state.tools import ToolOffer
 from windowsill.state.tools.projection import PRIORITY
 
@@ -134,9 +134,9 @@ def tool(  # noqa: PLR0913 - settings are read by name, and most are left alone
             permissions=tuple(permissions),
             environments=None if environments is None else tuple(environments),
             priority=priority,
-            paths=listed(paths, f"tool {tool_name!r}, paths"),
-            urls=listed(urls, f"tool {tool_name!r}, urls"),
-            commands=listed(commands, f"tool {tool_name!r}, commands"),
+            paths=check_list(paths, f"tool {tool_name!r}, paths"),
+            urls=check_list(urls, f"tool {tool_name!r}, urls"),
+            commands=check_list(commands, f"tool {tool_name!r}, commands"),
             parallel=parallel,
             repeatable=repeatable,
             seconds=seconds,

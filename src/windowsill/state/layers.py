@@ -1,30 +1,39 @@
-"""L3: what is remembered, by kind."""
+"""The state of an agent in six layers: everything that it knows besides its conversation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
-from windowsill.errors import InputError
+from windowsill.errors import InputError, NotFoundError
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 """A number from 0 to 1."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Element(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing in a list of the state. Its `id` is given by the session when empty; `at` is when it came."""
 
+    required: ClassVar[dict[str, str]] = {}
+    """Texts that may not be blank, each with what to do about it."""
+
     id: str = ""
     at: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, remedy in self.required.items():
+            if not getattr(self, name).strip():
+                raise InputError(f"the {type(self).__name__.lower()} {self.id!r} has no {name}", remedy=remedy)
+
     @property
     def key(self) -> str:
-        """What tells it apart from the others of its list."""
+        """The name by which a list tells it apart from its others."""
         return self.id
 
 
@@ -32,19 +41,148 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A part of the state that holds values, lists of elements and further parts."""
 
 
-def demand(holds: bool, what: str, remedy: str) -> None:  # noqa: FBT001 - a condition, read as an assertion
-    """`InputError` when something that must hold does not."""
-    if not holds:
-        raise InputError(what, remedy=remedy)
+# L0: who the agent is, and what it must never do; it does not change while a session lasts
 
+Category: TypeAlias = Literal["safety", "privacy", "compliance", "ethics"]
+
+Enforcement: TypeAlias = Literal["hard", "soft"]
+
+
+class Role(Part, frozen=True, kw_only=True):
+    """What the agent is."""
+
+    name: str = "AI Coding Assistant"
+    description: str = "Helps with software development tasks"
+    capabilities: tuple[str, ...] = ("Code generation", "Code review", "Debugging", "Documentation")
+    limitations: tuple[str, ...] = (
+        "Cannot access external APIs without permission",
+        "Cannot modify system files",
+        "Cannot execute privileged commands",
+    )
+
+
+class Policy(Element, frozen=True, kw_only=True):
+    """A rule. A hard one is enforced where code can do that, a soft one is reported."""
+
+    required = {"rule": "say in one sentence what it demands"}
+
+    rule: str
+    category: Category = "safety"
+    priority: int = 50
+    enforcement: Enforcement = "hard"
+
+
+POLICIES = (
+    Policy(id="pol-001", category="safety", rule="Never expose sensitive credentials or secrets", priority=100),
+    Policy(id="pol-002", category="safety", rule="Always validate user input before execution", priority=90),
+    Policy(id="pol-003", category="ethics", rule="Respect user privacy and data protection laws", priority=95),
+    Policy(
+        id="pol-004",
+        category="compliance",
+        rule="Maintain audit logs for all critical operations",
+        priority=80,
+        enforcement="soft",
+    ),
+)
+
+
+class Constraints(Part, frozen=True, kw_only=True):
+    """Limits on everything the agent does; `None` is no limit."""
+
+    max_seconds: Seconds | None = 3_600.0
+    max_tool_calls: Count | None = 100
+    max_file_bytes: Count | None = 10 * 1024 * 1024
+    max_cost: Seconds | None = None
+    """Dollars."""
+    allowed_domains: tuple[str, ...] | None = None
+    """The only hosts a tool may reach; `None` is any."""
+    forbidden_paths: tuple[str, ...] = ("/etc", "/sys", "/proc", "~/.ssh")
+
+
+class Audit(Part, frozen=True, kw_only=True):
+    """What somebody has to allow first. What is written down, and for how long, is the store's matter."""
+
+    require_approval: tuple[str, ...] = ("delete", "deploy")
+    """Categories or names of tools that are run only after somebody said yes."""
+
+
+class System(Part, frozen=True, kw_only=True):
+    """L0."""
+
+    role: Role = Role()
+    policies: tuple[Policy, ...] = POLICIES
+    constraints: Constraints = Constraints()
+    audit: Audit = Audit()
+
+
+# L1: what is to be done, and how to tell that it is
+
+Output: TypeAlias = Literal["json", "markdown", "code", "mixed"]
+
+Urgency: TypeAlias = Literal["low", "medium", "high", "critical"]
+
+
+class Criterion(Element, frozen=True, kw_only=True):
+    """A condition of success. Who runs the task may give a function that checks it, by its id."""
+
+    required = {"description": "describe what has to hold"}
+
+    description: str
+    measurable: bool = False
+
+
+class OutputFormat(Part, frozen=True, kw_only=True):
+    """What the result has to look like."""
+
+    type: Output = "mixed"
+    schema: dict[str, Any] | None = None
+    """JSON Schema of the result."""
+    examples: tuple[str, ...] = ()
+
+
+class TaskLimits(Part, frozen=True, kw_only=True):
+    """Limits of this task; `None` is no limit."""
+
+    max_seconds: Seconds | None = None
+    max_cost: Seconds | None = None
+    """Dollars."""
+    min_quality: Share | None = None
+
+
+class About(Part, frozen=True, kw_only=True):
+    """Where the task comes from and how pressing it is."""
+
+    created_at: float = 0.0
+    created_by: str = "user"
+    priority: Urgency = "medium"
+    tags: tuple[str, ...] = ()
+
+
+class Task(Part, frozen=True, kw_only=True):
+    """L1."""
+
+    goal: str = ""
+    success_criteria: tuple[Criterion, ...] = ()
+    output_format: OutputFormat = OutputFormat()
+    limits: TaskLimits = TaskLimits()
+    about: About = About()
+
+
+# L2: where the work stands
 
 Phase: TypeAlias = Literal["initializing", "planning", "executing", "reflecting", "verifying", "completed", "failed"]
+
 Permission: TypeAlias = Literal["read", "write", "execute", "delete", "admin", "deploy"]
+
 Environment: TypeAlias = Literal["dev", "staging", "prod", "production"]
 """`prod` and `production` are one; a state says `prod`."""
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
+
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
+
+ENVIRONMENTS: tuple[Environment, ...] = ("dev", "staging", "prod")
+"""`production` is accepted and becomes `prod`."""
 
 NEXT: dict[Phase, frozenset[Phase]] = {
     "initializing": frozenset({"planning", "executing", "failed"}),
@@ -67,6 +205,40 @@ def check_jump(before: Phase, after: Phase) -> None:
         )
 
 
+def known_phase(given: str, where: str) -> Phase:
+    """Return a phase that exists; `InputError` names `where` another was given."""
+    return cast("Phase", _known(given, PHASES, "phase", where))
+
+
+def known_environment(given: str, where: str) -> Environment:
+    """Return an environment that exists, `production` as `prod`."""
+    return cast("Environment", _known("prod" if given == "production" else given, ENVIRONMENTS, "environment", where))
+
+
+def known_environments(given: Iterable[str], where: str) -> tuple[Environment, ...]:
+    """Return environments that exist, each once."""
+    return tuple(dict.fromkeys(known_environment(each, where) for each in check_list(given, where)))
+
+
+def known_permissions(given: Iterable[str], where: str) -> tuple[Permission, ...]:
+    """Return permissions that exist, as they were given."""
+    found = (_known(each, PERMISSIONS, "permission", where) for each in check_list(given, where))
+    return cast("tuple[Permission, ...]", tuple(found))
+
+
+def check_list(given: Iterable[str], where: str) -> tuple[str, ...]:
+    """Return several words; one bare word is a mistake that would be read letter by letter."""
+    if isinstance(given, str):
+        raise InputError(f"{where} is the text {given!r}", remedy=f"give a list: ({given!r},)")
+    return tuple(given)
+
+
+def _known(given: str, known: tuple[str, ...], kind: str, where: str) -> str:
+    if given not in known:
+        raise InputError(f"{where}: there is no {kind} {given!r}", remedy=f"use {', '.join(known)}")
+    return given
+
+
 class ToolRun(Element, frozen=True, kw_only=True):
     """A call of a tool: begun, and how it ended. The whole output is in the history."""
 
@@ -81,14 +253,13 @@ class ToolRun(Element, frozen=True, kw_only=True):
 class Decision(Element, frozen=True, kw_only=True):
     """What was decided, why, and instead of what."""
 
+    required = {"description": "describe what was decided"}
+
     description: str
     rationale: str = ""
     alternatives: tuple[str, ...] = ()
     relevance: Share | None = None
     """To the task; found out where it is not stated."""
-
-    def __post_init__(self) -> None:
-        demand(bool(self.description.strip()), f"decision {self.id!r} says nothing", "describe what was decided")
 
 
 class Trouble(Element, frozen=True, kw_only=True):
@@ -142,268 +313,7 @@ class Runtime(Part, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "environment", "prod")
 
 
-ENVIRONMENTS: tuple[Environment, ...] = ("dev", "staging", "prod")
-"""`production` is accepted and becomes `prod`."""
-
-
-def known_phase(given: str, where: str) -> Phase:
-    """Return a phase that exists; `InputError` names `where` another was given."""
-    return cast("Phase", _known(given, PHASES, "phase", where))
-
-
-def known_environment(given: str, where: str) -> Environment:
-    """Return an environment that exists, `production` as `prod`."""
-    return cast("Environment", _known("prod" if given == "production" else given, ENVIRONMENTS, "environment", where))
-
-
-def known_environments(given: Iterable[str], where: str) -> tuple[Environment, ...]:
-    """Return environments that exist, each once."""
-    return tuple(dict.fromkeys(known_environment(each, where) for each in listed(given, where)))
-
-
-def known_permissions(given: Iterable[str], where: str) -> tuple[Permission, ...]:
-    """Return permissions that exist, as they were given."""
-    found = (_known(each, PERMISSIONS, "permission", where) for each in listed(given, where))
-    return cast("tuple[Permission, ...]", tuple(found))
-
-
-def listed(given: Iterable[str], where: str) -> tuple[str, ...]:
-    """Return several words; one bare word is a mistake that would be read letter by letter."""
-    if isinstance(given, str):
-        raise InputError(f"{where} is the text {given!r}", remedy=f"give a list: ({given!r},)")
-    return tuple(given)
-
-
-def _known(given: str, known: tuple[str, ...], kind: str, where: str) -> str:
-    if given not in known:
-        raise InputError(f"{where}: there is no {kind} {given!r}", remedy=f"use {', '.join(known)}")
-    return given
-
-
-Status: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
-ChangeKind: TypeAlias = Literal["create", "modify", "delete"]
-Verdict: TypeAlias = Literal["confirmed", "rejected", "inconclusive"]
-
-
-class Step(Element, frozen=True, kw_only=True):
-    """One step of the plan; `dependencies` are the ids of steps that come first."""
-
-    description: str
-    status: Status = "pending"
-    dependencies: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    estimated_seconds: Seconds | None = None
-    actual_seconds: Seconds | None = None
-    result: Any = None
-    error: str = ""
-
-    def __post_init__(self) -> None:
-        demand(bool(self.description.strip()), f"step {self.id!r} says nothing", "describe what is to be done")
-
-
-class Plan(Part, frozen=True, kw_only=True):
-    """The steps to the goal, and the id of the one that is worked on."""
-
-    steps: tuple[Step, ...] = ()
-    current: str = ""
-    estimated_completion: float | None = None
-
-
-class FileChange(Element, frozen=True, kw_only=True):
-    """A change to a file or another target."""
-
-    target: str
-    type: ChangeKind = "modify"
-    before: str | None = None
-    after: str | None = None
-    rationale: str = ""
-    applied: bool = False
-
-
-class Hypothesis(Element, frozen=True, kw_only=True):
-    """A guess, what speaks for it, and what became of it."""
-
-    description: str
-    confidence: Share = 0.5
-    evidence: tuple[str, ...] = ()
-    tested: bool = False
-    result: Verdict | None = None
-
-    @property
-    def open(self) -> bool:
-        """Whether nobody knows yet if it holds."""
-        return not self.tested or self.result in (None, "inconclusive")
-
-
-class Draft(Element, frozen=True, kw_only=True):
-    """A text in the making."""
-
-    content: str
-    type: str = "text"
-    version: Count = 1
-
-
-class Work(Part, frozen=True, kw_only=True):
-    """L5."""
-
-    plan: Plan = Plan()
-    changes: tuple[FileChange, ...] = ()
-    hypotheses: tuple[Hypothesis, ...] = ()
-    drafts: tuple[Draft, ...] = ()
-    scratchpad: str = ""
-
-
-def check_steps(steps: Sequence[Step]) -> None:
-    """`InputError` when a step waits for one that does not exist, or steps wait for each other in a circle."""
-    after = {step.id: step.dependencies for step in steps}
-    for step in steps:
-        missing = [id for id in step.dependencies if id not in after]
-        demand(
-            not missing,
-            f"step {step.id!r} depends on {', '.join(map(repr, missing))}, which the plan does not have",
-            f"the plan has {', '.join(after)}",
-        )
-    state: dict[str, bool] = {}
-    for start in after:
-        trail = [start]
-        while trail:
-            here = trail[-1]
-            state.setdefault(here, False)
-            following = next((id for id in after[here] if state.get(id) is not True), None)
-            if following is None:
-                state[here] = True
-                trail.pop()
-            elif state.get(following) is False:
-                circle = [*trail[trail.index(following) :], following]
-                raise InputError(
-                    f"steps wait for each other: {' > '.join(circle)}", remedy="take one of these dependencies out"
-                )
-            else:
-                trail.append(following)
-
-
-Category: TypeAlias = Literal["safety", "privacy", "compliance", "ethics"]
-Enforcement: TypeAlias = Literal["hard", "soft"]
-
-
-class Role(Part, frozen=True, kw_only=True):
-    """What the agent is."""
-
-    name: str = "AI Coding Assistant"
-    description: str = "Helps with software development tasks"
-    capabilities: tuple[str, ...] = ("Code generation", "Code review", "Debugging", "Documentation")
-    limitations: tuple[str, ...] = (
-        "Cannot access external APIs without permission",
-        "Cannot modify system files",
-        "Cannot execute privileged commands",
-    )
-
-
-class Policy(Element, frozen=True, kw_only=True):
-    """A rule. A hard one is enforced where code can do that, a soft one is reported."""
-
-    rule: str
-    category: Category = "safety"
-    priority: int = 50
-    enforcement: Enforcement = "hard"
-
-    def __post_init__(self) -> None:
-        demand(bool(self.rule.strip()), f"policy {self.id!r} has no rule", "say in one sentence what it demands")
-
-
-POLICIES = (
-    Policy(id="pol-001", category="safety", rule="Never expose sensitive credentials or secrets", priority=100),
-    Policy(id="pol-002", category="safety", rule="Always validate user input before execution", priority=90),
-    Policy(id="pol-003", category="ethics", rule="Respect user privacy and data protection laws", priority=95),
-    Policy(
-        id="pol-004",
-        category="compliance",
-        rule="Maintain audit logs for all critical operations",
-        priority=80,
-        enforcement="soft",
-    ),
-)
-
-
-class Constraints(Part, frozen=True, kw_only=True):
-    """Limits on everything the agent does; `None` is no limit."""
-
-    max_seconds: Seconds | None = 3_600.0
-    max_tool_calls: Count | None = 100
-    max_file_bytes: Count | None = 10 * 1024 * 1024
-    max_cost: Seconds | None = None
-    """Dollars."""
-    allowed_domains: tuple[str, ...] | None = None
-    """The only hosts a tool may reach; `None` is any."""
-    forbidden_paths: tuple[str, ...] = ("/etc", "/sys", "/proc", "~/.ssh")
-
-
-class Audit(Part, frozen=True, kw_only=True):
-    """What somebody has to allow first. What is written down, and for how long, is the store's matter."""
-
-    require_approval: tuple[str, ...] = ("delete", "deploy")
-    """Categories or names of tools that are run only after somebody said yes."""
-
-
-class System(Part, frozen=True, kw_only=True):
-    """L0."""
-
-    role: Role = Role()
-    policies: tuple[Policy, ...] = POLICIES
-    constraints: Constraints = Constraints()
-    audit: Audit = Audit()
-
-
-Output: TypeAlias = Literal["json", "markdown", "code", "mixed"]
-Urgency: TypeAlias = Literal["low", "medium", "high", "critical"]
-
-
-class Criterion(Element, frozen=True, kw_only=True):
-    """A condition of success. Who runs the task may give a function that checks it, by its id."""
-
-    description: str
-    measurable: bool = False
-
-    def __post_init__(self) -> None:
-        demand(bool(self.description.strip()), f"criterion {self.id!r} says nothing", "describe what has to hold")
-
-
-class OutputFormat(Part, frozen=True, kw_only=True):
-    """What the result has to look like."""
-
-    type: Output = "mixed"
-    schema: dict[str, Any] | None = None
-    """JSON Schema of the result."""
-    examples: tuple[str, ...] = ()
-
-
-class TaskLimits(Part, frozen=True, kw_only=True):
-    """Limits of this task; `None` is no limit."""
-
-    max_seconds: Seconds | None = None
-    max_cost: Seconds | None = None
-    """Dollars."""
-    min_quality: Share | None = None
-
-
-class About(Part, frozen=True, kw_only=True):
-    """Where the task comes from and how pressing it is."""
-
-    created_at: float = 0.0
-    created_by: str = "user"
-    priority: Urgency = "medium"
-    tags: tuple[str, ...] = ()
-
-
-class Task(Part, frozen=True, kw_only=True):
-    """L1."""
-
-    goal: str = ""
-    success_criteria: tuple[Criterion, ...] = ()
-    output_format: OutputFormat = OutputFormat()
-    limits: TaskLimits = TaskLimits()
-    about: About = About()
-
+# L4: what was seen, found and measured
 
 Source: TypeAlias = Literal["tool", "user", "system"]
 
@@ -466,6 +376,8 @@ class Evidence(Part, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
 
 
+# L3: what is remembered, by kind
+
 Significance: TypeAlias = Literal["low", "medium", "high"]
 
 SHORT_TERM_SECONDS = 300.0
@@ -507,24 +419,22 @@ class ShortTerm(Part, frozen=True, kw_only=True):
 class Summary(Element, frozen=True, kw_only=True):
     """What a stretch of the past came to; `condensed_from` are the messages it stands for."""
 
+    required = {"text": "say what happened"}
+
     text: str
     condensed_from: tuple[str, ...] = ()
     tokens: Count = 0
     relevance: Share | None = None
     """To the task; found out where it is not stated."""
 
-    def __post_init__(self) -> None:
-        demand(bool(self.text.strip()), f"summary {self.id!r} is empty", "say what happened")
-
 
 class Milestone(Element, frozen=True, kw_only=True):
     """Something that was reached."""
 
+    required = {"event": "say what was reached"}
+
     event: str
     significance: Significance = "medium"
-
-    def __post_init__(self) -> None:
-        demand(bool(self.event.strip()), f"milestone {self.id!r} says nothing", "say what was reached")
 
 
 class Episodic(Part, frozen=True, kw_only=True):
@@ -540,20 +450,14 @@ class Episodic(Part, frozen=True, kw_only=True):
 class Fact(Element, frozen=True, kw_only=True):
     """Something known, and from where."""
 
+    required = {"content": "give its content", "source": "say where it comes from: a message, a file, a person"}
+
     content: str
     source: str
     confidence: Share = 1.0
     verified: bool = True
     relevance: Share | None = None
     """To the task; found out where it is not stated."""
-
-    def __post_init__(self) -> None:
-        demand(bool(self.content.strip()), f"fact {self.id!r} says nothing", "give its content")
-        demand(
-            bool(self.source.strip()),
-            f"the fact {self.content[:60]!r} has no source",
-            "say where it comes from: a message, a file, a person",
-        )
 
 
 class Definition(Element, frozen=True, kw_only=True):
@@ -676,6 +580,116 @@ class Memory(Part, frozen=True, kw_only=True):
     procedural: Procedural = Procedural()
 
 
+# L5: what is being made
+
+Status: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+
+ChangeKind: TypeAlias = Literal["create", "modify", "delete"]
+
+Verdict: TypeAlias = Literal["confirmed", "rejected", "inconclusive"]
+
+
+class Step(Element, frozen=True, kw_only=True):
+    """One step of the plan; `dependencies` are the ids of steps that come first."""
+
+    required = {"description": "describe what is to be done"}
+
+    description: str
+    status: Status = "pending"
+    dependencies: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    estimated_seconds: Seconds | None = None
+    actual_seconds: Seconds | None = None
+    result: Any = None
+    error: str = ""
+
+
+class Plan(Part, frozen=True, kw_only=True):
+    """The steps to the goal, and the id of the one that is worked on."""
+
+    steps: tuple[Step, ...] = ()
+    current: str = ""
+    estimated_completion: float | None = None
+
+
+class FileChange(Element, frozen=True, kw_only=True):
+    """A change to a file or another target."""
+
+    target: str
+    type: ChangeKind = "modify"
+    before: str | None = None
+    after: str | None = None
+    rationale: str = ""
+    applied: bool = False
+
+
+class Hypothesis(Element, frozen=True, kw_only=True):
+    """A guess, what speaks for it, and what became of it."""
+
+    description: str
+    confidence: Share = 0.5
+    evidence: tuple[str, ...] = ()
+    tested: bool = False
+    result: Verdict | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody knows yet if it holds."""
+        return not self.tested or self.result in (None, "inconclusive")
+
+
+class Draft(Element, frozen=True, kw_only=True):
+    """A text in the making."""
+
+    content: str
+    type: str = "text"
+    version: Count = 1
+
+
+class Work(Part, frozen=True, kw_only=True):
+    """L5."""
+
+    plan: Plan = Plan()
+    changes: tuple[FileChange, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    scratchpad: str = ""
+
+
+def check_steps(steps: Sequence[Step], current: str = "") -> None:
+    """`InputError` when a step waits for one that does not exist, or steps wait for each other in a circle.
+
+    `NotFoundError` when the step that is worked on is not among them.
+    """
+    after = {step.id: step.dependencies for step in steps}
+    for step in steps:
+        missing = [id for id in step.dependencies if id not in after]
+        if missing:
+            raise InputError(
+                f"step {step.id!r} depends on {', '.join(map(repr, missing))}, which the plan does not have",
+                remedy=f"the plan has {', '.join(after)}",
+            )
+    state: dict[str, bool] = {}
+    for start in after:
+        trail = [start]
+        while trail:
+            here = trail[-1]
+            state.setdefault(here, False)
+            following = next((id for id in after[here] if state.get(id) is not True), None)
+            if following is None:
+                state[here] = True
+                trail.pop()
+            elif state.get(following) is False:
+                circle = [*trail[trail.index(following) :], following]
+                raise InputError(
+                    f"steps wait for each other: {' > '.join(circle)}", remedy="take one of these dependencies out"
+                )
+            else:
+                trail.append(following)
+    if current and current not in after:
+        raise NotFoundError(f"the plan has no step {current!r}", remedy=f"it has {', '.join(after) or 'none'}")
+
+
 LAYERS = ("system", "task", "runtime", "memory", "evidence", "work")
 """L0 to L5, the most lasting first."""
 
@@ -700,9 +714,9 @@ class State(Part, frozen=True, kw_only=True):
         try:
             state = msgspec.json.decode(data, type=State)
         except msgspec.ValidationError as error:
-            raise InputError(f"this is no state: {error}", remedy="`State.schema()` says what it may hold") from None
+            raise InputError(f"not a state: {error}", remedy="`State.schema()` says what it may hold") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"this is no JSON: {error}", remedy="give a JSON object") from None
+            raise InputError(f"not JSON: {error}", remedy="give a JSON object") from None
         check_steps(state.work.plan.steps)
         return state
 

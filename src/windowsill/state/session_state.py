@@ -11,7 +11,7 @@ from windowsill.errors import InputError
 from windowsill.history.entries import Entry, Range, reader, within
 from windowsill.history.head import Draft
 from windowsill.journal.writer import JournalWriter
-from windowsill.state.changes import Change, StateDocument, whole
+from windowsill.state.changes import Change, StateDocument, with_ids
 from windowsill.state.layers import State
 from windowsill.state.verbs import Verbs
 
@@ -70,7 +70,7 @@ class StateAt:
 
     def __init__(self) -> None:
         self.at = 0
-        self.book = StateDocument()
+        self.document = StateDocument()
         self.told: StateShown | None = None
         self._since_whole = 0
         self._bytes_since_whole = 0
@@ -85,11 +85,11 @@ class StateAt:
         """Go on by one entry of the path."""
         meta = _state_meta(entry.meta)
         if meta.form != "changes":
-            self.book = StateDocument(_whole(entry.body or b""))
+            self.document = StateDocument(_whole(entry.body or b""))
             self._since_whole = self._bytes_since_whole = 0
             self._whole_bytes = len(entry.body or b"")
         elif entry.body:
-            self.book.apply(_changes(entry.body))
+            self.document.apply(_changes(entry.body))
             self._since_whole += 1
             self._bytes_since_whole += len(entry.body)
         if meta.told is not None:
@@ -110,12 +110,12 @@ class SessionState(Verbs):
     def value(self) -> State:
         """The state as it is now, on this branch."""
         with self._journal.lock:
-            return self._reading().book.state
+            return self._reading().document.state
 
     def at(self, id: str) -> State:
         """The state as it was at any entry: a message, a fold, a checkpoint, a change."""
         with self._journal.lock:
-            return self._read(self._journal.seq_of(id)).book.state
+            return self._read(self._journal.seq_of(id)).document.state
 
     @property
     def history(self) -> list[StateEvent]:
@@ -133,7 +133,7 @@ class SessionState(Verbs):
         """Make changes that follow from the state as it is when they are written, whoever else changes it meanwhile."""
 
         def drafted(draft: Draft) -> Entry:
-            changes = tuple(make(self._reading().book.state))
+            changes = tuple(make(self._reading().document.state))
             if not changes:
                 raise InputError("there is nothing to change", remedy="give at least one change")
             return self.draft(draft, changes, reason)
@@ -146,14 +146,14 @@ class SessionState(Verbs):
         """Make changes as part of a draft, so that they are written together with what it holds already."""
         reading = self._reading()
         if reading.wants_copy:
-            draft.record("state", StateMeta("copy", told=reading.told), _pack(reading.book.state))
-        made = reading.book.checked(changes, at=draft.at, number=draft.next)
+            draft.record("state", StateMeta("copy", told=reading.told), _pack(reading.document.state))
+        made = reading.document.check(changes, at=draft.at, number=draft.next)
         return draft.record("state", StateMeta(reason=reason), _pack(made))
 
     def check(self, changes: Sequence[Change]) -> None:
         """`InputError` for changes that could not be made now."""
         with self._journal.lock:
-            self._reading().book.checked(changes, at=0.0, number=0)
+            self._reading().document.check(changes, at=0.0, number=0)
 
     def load(self, state: State, *, reason: str = "") -> str:
         """Replace the whole state, as one entry."""
@@ -163,7 +163,7 @@ class SessionState(Verbs):
             told = self._reading().told
 
             def drafted(draft: Draft) -> Entry:
-                return draft.record("state", StateMeta("whole", reason, told), _pack(whole(checked, draft.next)))
+                return draft.record("state", StateMeta("whole", reason, told), _pack(with_ids(checked, draft.next)))
 
             return self._journal.append(drafted).id
 

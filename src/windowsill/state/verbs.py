@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,6 +34,7 @@ from windowsill.state.layers import (
     Summary,
     Trouble,
     Variable,
+    known_permissions,
 )
 
 T = TypeVar("T")
@@ -74,7 +76,7 @@ class Verbs(ABC):
             raise InputError("the goal is empty", remedy="say in a sentence what is to be done")
         new = [
             Put("task.success_criteria", each if isinstance(each, Criterion) else Criterion(description=each))
-            for each in _listed(criteria)
+            for each in _as_list(criteria)
         ]
 
         def make(state: State) -> Iterator[Change]:
@@ -93,46 +95,28 @@ class Verbs(ABC):
 
     def grant(self, *permissions: Permission) -> str:
         """Allow more."""
-        return self._permit(permissions, lambda known: known.union(permissions))
+        more = known_permissions(permissions, "grant")
+        return self.change(lambda state: [_permissions({*state.runtime.permissions, *more})])
 
     def revoke(self, *permissions: Permission) -> str:
         """Allow less."""
-        return self._permit(permissions, lambda known: known.difference(permissions))
-
-    def _permit(
-        self, given: Iterable[Permission], make: Callable[[frozenset[Permission]], frozenset[Permission]]
-    ) -> str:
-        unknown = sorted(str(each) for each in given if each not in PERMISSIONS)
-        if unknown:
-            raise InputError(
-                f"there is no permission {', '.join(map(repr, unknown))}",
-                remedy=f"use one of {', '.join(PERMISSIONS)}",
-            )
-
-        def changes(state: State) -> list[Change]:
-            held = make(frozenset(state.runtime.permissions))
-            return [Set("runtime.permissions", [each for each in PERMISSIONS if each in held])]
-
-        return self.change(changes)
+        less = known_permissions(permissions, "revoke")
+        return self.change(lambda state: [_permissions({*state.runtime.permissions}.difference(less))])
 
     def set_environment(self, environment: Environment) -> str:
         """Say where the work takes effect."""
         return self.patch(Set("runtime.environment", environment))
 
     def record_failure(self, tool: str, error: str) -> str:
-        """A tool failed; the same failure again counts as a retry."""
-
-        def make(state: State) -> list[Change]:
-            return [Put("runtime.failures", failed(state, tool, error))]
-
-        return self.change(make)
+        """Record that a tool failed; the same failure again counts as a retry."""
+        return self.change(lambda state: [Put("runtime.failures", count_failure(state, tool, error))])
 
     def record_error(self, message: str) -> str:
-        """Something went wrong that no tool reported."""
+        """Record what went wrong and no tool reported."""
         return self.patch(Put("runtime.execution.errors", Trouble(message=message)))
 
     def record_warning(self, message: str) -> str:
-        """Something is worth a warning."""
+        """Record what is worth a warning."""
         return self.patch(Put("runtime.execution.warnings", Trouble(message=message)))
 
     # What is remembered
@@ -191,7 +175,7 @@ class Verbs(ABC):
     def set_plan(self, steps: Iterable[str | Step]) -> str:
         """Replace the plan. Texts become steps, each after the one before."""
         made: list[Step] = []
-        for number, each in enumerate(_listed(steps), start=1):
+        for number, each in enumerate(_as_list(steps), start=1):
             if isinstance(each, Step):
                 made.append(each if each.id else msgspec.structs.replace(each, id=str(number)))
             else:
@@ -234,8 +218,12 @@ class Verbs(ABC):
         return self.patch(Set("work.scratchpad", text))
 
 
-def failed(state: State, tool: str, error: str, times: int = 1) -> Failure:
-    """A failure as the state has it after so many more: the same one again counts as a retry."""
+def _permissions(held: Collection[Permission]) -> Change:
+    return Set("runtime.permissions", [each for each in PERMISSIONS if each in held])
+
+
+def count_failure(state: State, tool: str, error: str, times: int = 1) -> Failure:
+    """Return a failure as the state has it after so many more: the same one again counts as a retry."""
     same = [each for each in state.runtime.failures if (each.tool, each.error) == (tool, error)]
     if not same:
         return Failure(tool=tool, error=error, retries=times - 1)
@@ -243,17 +231,14 @@ def failed(state: State, tool: str, error: str, times: int = 1) -> Failure:
 
 
 def _set(state: State, path: str, value: Any) -> Change:
-    """What sets a value, or a field of one whose other fields stay."""
+    """Set a value, or a field of one whose other fields stay."""
     outer, _, field = path.rpartition(".")
     if path in places() or outer not in places() or places()[outer].is_list:
         return Set(path, value)
-    whole: Any = state
-    for name in outer.split("."):
-        whole = getattr(whole, name)
-    known = msgspec.to_builtins(whole)
+    known = msgspec.to_builtins(attrgetter(outer)(state))
     return Set(outer, {**known, field: value}) if isinstance(known, Mapping) and field in known else Set(path, value)
 
 
-def _listed(given: Iterable[str | T]) -> Iterable[str | T]:
-    """What was given, as a list: a text alone is one of it, not its letters."""
+def _as_list(given: Iterable[str | T]) -> Iterable[str | T]:
+    """Return what was given as a list: a text alone is one entry, not its letters."""
     return (given,) if isinstance(given, str) else given

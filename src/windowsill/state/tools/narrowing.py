@@ -14,7 +14,7 @@ import msgspec
 from windowsill.errors import InputError
 from windowsill.messages import Tool
 from windowsill.providers import with_schema
-from windowsill.state.layers import Environment, known_environments, listed
+from windowsill.state.layers import Environment, check_list, known_environments
 from windowsill.state.tools.arguments import (
     DEEPEST,
     ArgumentChecker,
@@ -55,9 +55,9 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
         where = f"the rule for {self.tool!r}"
         force = msgspec.structs.force_setattr
         force(self, "environments", known_environments(self.environments, f"{where}, environments"))
-        force(self, "remove", listed(self.remove, f"{where}, remove"))
+        force(self, "remove", check_list(self.remove, f"{where}, remove"))
         if self.allow is not None:
-            force(self, "allow", listed(self.allow, f"{where}, allow"))
+            force(self, "allow", check_list(self.allow, f"{where}, allow"))
             if not self.allow:
                 raise InputError(f"{where} allows no value", remedy="keep the tool out by permission or environment")
         if bool(self.parameter) != (self.allow is not None):

@@ -22,11 +22,11 @@ from windowsill.state.layers import (
     Permission,
     Phase,
     State,
+    check_list,
     known_environment,
     known_environments,
     known_permissions,
     known_phase,
-    listed,
 )
 from windowsill.state.tools.arguments import Refusal, list_names
 from windowsill.state.tools.narrowing import Narrow, NarrowedTool
@@ -108,7 +108,7 @@ class ToolOffer(msgspec.Struct, frozen=True):
             force(self, "environments", known_environments(self.environments, f"{where}, environments"))
         known = self.tool.schema.get("properties")
         for kind in ("paths", "urls", "commands"):
-            declared = listed(getattr(self, kind), f"{where}, {kind}")
+            declared = check_list(getattr(self, kind), f"{where}, {kind}")
             force(self, kind, declared)
             if unknown := [name for name in declared if isinstance(known, dict) and name not in known]:
                 raise InputError(
@@ -437,7 +437,7 @@ class Projection:
 def _categories_by_phase(phases: Mapping[str, Iterable[str]]) -> dict[Phase, frozenset[str]]:
     """Return what each phase shows: `phases` for those it names, the default for the others."""
     stated = {
-        known_phase(name, "setting 'phases'"): listed(categories, f"setting 'phases', {name}")
+        known_phase(name, "setting 'phases'"): check_list(categories, f"setting 'phases', {name}")
         for name, categories in phases.items()
     }
     return {phase: frozenset((*stated.get(phase, SHOWN[phase]), GENERAL)) for phase in PHASES}
