@@ -170,10 +170,17 @@ class XmlFormatter(Formatter):
         return f"</{tag.name}>\n" if tag.depth else f"</{tag.name}>"
 
     def check(self, text: str, parts: Sequence[Part]) -> None:
-        """Compare every element, attribute and text with what a parser reads."""
-        for meant, found in zip_longest(_meant(parts), _parsed(text)):
-            if meant != found:
-                raise _fault(f"the context reads as {found!r} where {meant!r} was meant")
+        """Compare every tag with its attributes, and every text between them, with what was meant."""
+        meant = [""]
+        for piece, is_tag in _pieces(parts):
+            if is_tag:
+                meant += [piece, ""]
+            else:
+                meant[-1] += piece
+        # Texts and tags take turns.
+        for place, (found, wanted) in enumerate(zip_longest(_TAG.split(text), meant, fillvalue="")):
+            if (found if place % 2 else _unescaped(found)) != wanted:
+                raise _fault(f"the context reads as {found!r} where {wanted!r} was meant")
 
 
 class MarkdownFormatter(Formatter):
@@ -204,62 +211,48 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def _unescaped(text: str) -> str:
+    return text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+
+
 def _attribute(text: str) -> str:
     # A parser turns white space in an attribute into spaces unless it is spelled out.
     return _escaped(text).replace('"', "&quot;").replace("'", "&apos;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
-def _element(node: Node) -> str:
+_TAG = re.compile(r"(<[^<>]*>)")
+
+
+def _tag(node: Node) -> str:
     attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in node.attributes)
-    if not node.text and not node.children:
-        return f"<{node.tag}{attributes}/>"
-    return f"<{node.tag}{attributes}>{_escaped(node.text)}{''.join(map(_element, node.children))}</{node.tag}>"
+    return f"<{node.tag}{attributes}>" if node.text or node.children else f"<{node.tag}{attributes}/>"
 
 
-_Event: TypeAlias = tuple[str, str, dict[str, str]]
-"""`start`, `text` or `end`; the tag or the text; the attributes."""
+def _element(node: Node) -> str:
+    tag = _tag(node)
+    if tag.endswith("/>"):
+        return tag
+    return f"{tag}{_escaped(node.text)}{''.join(map(_element, node.children))}</{node.tag}>"
 
 
-def _meant(parts: Sequence[Part]) -> Iterator[_Event]:
+def _pieces(parts: Sequence[Part]) -> Iterator[tuple[str, bool]]:
+    """Yield tags, and texts before they are escaped."""
     for part in parts:
         if isinstance(part, Rendered):
-            yield from _events(part.node)
+            yield from _pieces_of_node(part.node)
         else:
-            yield "end" if part.closes else "start", part.name, {}
+            yield f"<{'/' if part.closes else ''}{part.name}>", True
         if isinstance(part, Rendered) or part.depth or not part.closes:
-            yield "text", "\n", {}
+            yield "\n", False
 
 
-def _events(node: Node) -> Iterator[_Event]:
-    yield "start", node.tag, dict(node.attributes)
-    if node.text:
-        yield "text", node.text, {}
-    for child in node.children:
-        yield from _events(child)
-    yield "end", node.tag, {}
-
-
-def _parsed(text: str) -> list[_Event]:
-    """Read a text as XML, line breaks between the elements included."""
-    from xml.parsers import expat  # noqa: PLC0415 - only who builds a context needs a parser
-
-    def refuse(data: str) -> None:
-        raise _fault(f"the context holds {data!r}, which is not text")
-
-    events: list[_Event] = []
-    encoded = text.encode()
-    parser = expat.ParserCreate()
-    parser.buffer_text, parser.buffer_size = True, len(encoded) + 1  # so that a text is one event
-    parser.StartElementHandler = lambda tag, attributes: events.append(("start", tag, attributes))
-    parser.EndElementHandler = lambda tag: events.append(("end", tag, {}))
-    parser.CharacterDataHandler = lambda data: events.append(("text", data, {}))
-    # Comments, instructions and document types: none is ever written, and a document type could declare entities.
-    parser.DefaultHandler = refuse
-    try:
-        parser.Parse(encoded, True)  # noqa: FBT003 - the parser takes no keywords
-    except expat.ExpatError as error:
-        raise _fault(f"the context is not XML: {error}") from error
-    return events
+def _pieces_of_node(node: Node) -> Iterator[tuple[str, bool]]:
+    yield _tag(node), True
+    if node.text or node.children:
+        yield node.text, False
+        for child in node.children:
+            yield from _pieces_of_node(child)
+        yield f"</{node.tag}>", True
 
 
 def _lines(node: Node, indent: str) -> Iterator[str]:
