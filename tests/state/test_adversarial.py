@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.sessions import opened
 from windowsill import Session
 from windowsill.errors import InputError, NotFoundError, StoreError
-from windowsill.session import state as stating
-from windowsill.state import State
+from windowsill.state import State, session_state
 from windowsill.state.changes import MOST_NESTED, Drop, Put, Set
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
@@ -248,14 +247,14 @@ def test_a_store_that_fails_leaves_the_state_as_it_was():
 @pytest.mark.parametrize(("words", "whole"), [(1, 12), (20_000, 1)])
 def test_a_large_state_is_written_whole_only_after_as_many_bytes_of_changes(monkeypatch, words, whole):
     """A small one after so many changes; opened again, both are the same."""
-    monkeypatch.setattr(stating, "WHOLE_AFTER", 10)
+    monkeypatch.setattr(session_state, "WHOLE_AFTER", 10)
     store = MemoryStore()
     session = opened(store)
     session.state.set_scratchpad("word " * words)
     for number in range(120):
         session.state.set_variable("n", f"{number} " + "digits " * 100)
     entries = store.read("s", 1, store.info("s").version, kinds=("state",))
-    assert sum(stating._state_meta(entry.meta).form == "copy" for entry in entries) == whole
+    assert sum(session_state._state_meta(entry.meta).form == "copy" for entry in entries) == whole
     assert opened(store).state.value == session.state.value
 
 
