@@ -19,7 +19,7 @@ from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
 from windowsill.agent.criteria import check_output_schema, check_validators, unmet
 from windowsill.agent.limits import STUCK_AFTER, WARN_AFTER, RepeatDetector, UsageMeter, max_seconds, reached_limit
 from windowsill.agent.models import Answer, Asked, Delta, ModelError
-from windowsill.agent.models.bodies import request_fields
+from windowsill.agent.models.base import request_fields
 from windowsill.agent.models.http import RETRY
 from windowsill.agent.phases import (
     NextPhase,

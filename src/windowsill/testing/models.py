@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from anyio.lowlevel import checkpoint
 
 from windowsill import providers
-from windowsill.agent.models.base import Answer, Asked, Delta, Model
-from windowsill.agent.models.bodies import decoded_request, deltas, read_answer, render_reply
+from windowsill.agent.models.base import Answer, Asked, Delta, Model, decoded_request, deltas, read_answer, render_reply
 from windowsill.errors import InputError, SettingError
 from windowsill.messages import Block, Message, Text, ToolUse, Usage, text_length
 from windowsill.providers.faults import ModelError, from_exception, hide_keys

@@ -1,15 +1,25 @@
-"""The seam between the loop and a model: the question, the answer, and the fault."""
+"""The seam between the loop and a model: the question, the answer, and what all models need for both."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from windowsill import providers
 from windowsill.compose import Payload
+from windowsill.errors import FormatError
+from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
+from windowsill.providers.body import complete_body, limit_field
+from windowsill.providers.faults import ModelError, reported_error
+from windowsill.providers.streaming import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
+from windowsill.providers.wire import any_decoder, decode
+
+NO_NAME = "unknown"
+"""The model of an answer where nobody says one: the providers' own clients want some name."""
 
 DeltaKind: TypeAlias = Literal["text", "reasoning", "tool_call"]
 
@@ -60,3 +70,88 @@ class Model(ABC):
     def opened(self) -> AbstractAsyncContextManager[None]:
         """Keep what the questions of one run share, such as a connection, until the run ends."""
         return nullcontext()
+
+
+def request_fields(model: Model, max_output: int) -> dict[str, Any]:
+    """Return the fields of a body that limit the answer and ask for a stream."""
+    spec = providers.get(model.format).spec
+    if spec.config_field:
+        return {spec.config_field: {spec.limit_field(): max_output}} if max_output else {}
+    fields: dict[str, Any] = {}
+    if most := max_output or spec.default_limit:
+        fields[model.limit_field or limit_field(model.format, model.name)] = most
+    if model.stream:
+        fields["stream"] = True
+        if spec.stream_usage_option:
+            fields["stream_options"] = {"include_usage": True}
+    return fields
+
+
+def decoded_request(asked: Asked, format: str, name: str) -> dict[str, Any]:
+    """Return the decoded request, complete but for streaming, for models without an address."""
+    known = name or (asked.payload.model.name if asked.payload.model is not None else "")
+    body = complete_body(
+        asked.payload.body(format),
+        format,
+        model=name,
+        max_output=asked.max_output,
+        limit_field=limit_field(format, known),
+        stream=False,
+    )
+    request: dict[str, Any] = decode(any_decoder, body)
+    return request
+
+
+def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> list[Message]:
+    """Read the messages of a whole answer as a session will; raise `ModelError` when it is not one."""
+    try:
+        providers.get(format).read_reply(body)
+        messages = providers.read_added(body, format=format).messages
+    except FormatError as error:
+        what = f"the answer is not in its format: {hide_keys(error.what)}"
+        unread = ModelError("malformed", what, remedy="check the address and the format")
+        raise reported_error(body, hide_keys) or unread from None
+    if not messages or any(message.role != "assistant" for message in messages):
+        what = "the answer holds no message of the assistant"
+        raise ModelError("malformed", what, remedy="check the address and the format")
+    return messages
+
+
+def has_content(messages: list[Message]) -> bool:
+    """Tell whether an answer has text or a call; reasoning alone, without its end, is of no use to anybody."""
+    return any(message.text.strip() or any(call.name for call in message.calls) for message in messages)
+
+
+def deltas(messages: list[Message]) -> Iterator[Delta]:
+    """List the deltas of an answer that came in one piece."""
+    for message in messages:
+        for block in message.blocks:
+            match block:
+                case Text(text=text) if text:
+                    yield Delta("text", text)
+                case Reasoning(text=text) if text:
+                    yield Delta("reasoning", text)
+                case ToolUse(name=name, arguments=arguments):
+                    yield Delta("tool_call", name)
+                    yield Delta("tool_call", arguments)
+
+
+def delta_of(event: Event) -> Delta | None:
+    """Return the delta of an event, if it has one."""
+    match event:
+        case TextDelta(text=text):
+            return Delta("text", text)
+        case ReasoningDelta(text=text):
+            return Delta("reasoning", text)
+        case CallStarted(name=name):
+            return Delta("tool_call", name)
+        case CallDelta(arguments=arguments):
+            return Delta("tool_call", arguments)
+    return None
+
+
+def render_reply(
+    message: Message, format: str, *, model: str = "", usage: Usage | None = None, whole: bool = True
+) -> bytes:
+    """Make an answer that holds this message; one that is not `whole` does not say that it ended."""
+    return providers.get(format).render_reply(message, model=model or NO_NAME, usage=usage, whole=whole)

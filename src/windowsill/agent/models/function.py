@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from windowsill import providers, user_function
-from windowsill.agent.models.base import Answer, Asked, Delta, Model
-from windowsill.agent.models.bodies import decoded_request, deltas, read_answer, render_reply
+from windowsill.agent.models.base import Answer, Asked, Delta, Model, decoded_request, deltas, read_answer, render_reply
 from windowsill.errors import FormatError
 from windowsill.messages import text_message
 from windowsill.providers.faults import ModelError, from_exception, hide_keys

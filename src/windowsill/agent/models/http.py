@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import anyio
 
 from windowsill import providers
-from windowsill.agent.models.base import Answer, Asked, Delta, Model
-from windowsill.agent.models.bodies import complete_body, delta_of, deltas, has_content, read_answer
+from windowsill.agent.models.base import Answer, Asked, Delta, Model, delta_of, deltas, has_content, read_answer
 from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.extras import require
 from windowsill.models import find
 from windowsill.providers import streaming
+from windowsill.providers.body import complete_body
 from windowsill.providers.endpoints import Endpoint, endpoint
 from windowsill.providers.faults import ModelError, from_report, reported_error
 from windowsill.providers.http import BrokenOffError, HttpClient, Post, RetryPolicy
