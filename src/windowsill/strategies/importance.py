@@ -7,26 +7,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from windowsill.budget import Budget, Size, tokens_of
+from windowsill.budget import Budget
 from windowsill.history.folds import Brief
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_of
-from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.scoring import (
-    APPROVALS,
-    FRAME_MARKS,
-    KEYWORDS,
-    TOOL_MARKS,
-    Reason,
-    Score,
-    ScoreMemory,
-    plain,
-)
-from windowsill.strategies.selection import Selection, Selector, StandIns, candidates_of, goal_of
+from windowsill.strategies.base import MEASURED, Plan, check_count, check_range, check_words
+from windowsill.strategies.scoring import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_MARKS, Reason, Score, plain
+from windowsill.strategies.selection import ScoreStrategy, Selection, Selector, StandIns, candidates_of
 
 Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]
-
-Words: TypeAlias = tuple[tuple[str, ...], str]
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -36,7 +25,7 @@ class Content(msgspec.Struct, frozen=True):
     found: tuple[str, ...] = ()
 
 
-class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keeps the messages with the best scores; what goes, goes in whole units and is told of.
 
     From the high mark on only messages of low importance go, further up all but the best, with summaries; beyond the
@@ -75,19 +64,12 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     approvals: tuple[str, ...] = APPROVALS
     look: int = 4_000
     """Characters of a message that are searched, half from its start and half from its end; 0 for all."""
-    keep: int = 4
-    """The latest messages that are never hidden."""
-    target: Size | None = None
-    """What is left after a reduction, in tokens or as a share of what a request may have; `None` for the low mark."""
     low: float = 0.35
     """Messages with a lower score are of low importance."""
     aggressive: float = 0.9
     """The share of what a request may have, from which on not only messages of low importance go; 0 for always.
 
     Where the high mark lies above it, half of the way from there to the limit."""
-    worth: float = 0.05
-    """The share of what a request may have that a reduction must free while the request still fits: each one breaks
-    the cached prefix."""
     summaries: bool = True
     """Whether summaries are written of what goes."""
     gap: int = 5
@@ -96,23 +78,19 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     """The most that a summary may have, as a share of what it tells of,"""
     summary_least: int = 150
     """but at least so many tokens."""
-    quote: float = 0.05
-    """The share of what a request may have, in which the user's hidden words are quoted where no summary is written."""
 
     name = "importance"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         shares = (
             *("recency", "role", "content", "user", "assistant", "system", "other", "keyword", "tool", "frame"),
-            *("approval", "penalty", "marked", "low", "aggressive", "worth", "summary", "quote"),
+            *("approval", "penalty", "marked", "low", "aggressive", "summary"),
         )
         check_range(self, shares, 0, 1, "a number from 0 to 1")
         check_range(self, ("short", "look", "summary_least"), 0, MEASURED, f"a number from 0 to {MEASURED:,}")
-        check_count(self, "keep", "messages")
         check_count(self, "gap", "messages", low=1)
         check_words(self, "keywords", "tool_marks", "frame_marks", "approvals")
-        if self.target is not None:
-            tokens_of(self.target, MEASURED, "target")
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Hide what is worth least until the target is reached."""
@@ -120,21 +98,32 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         if total <= budget.high:
             return Plan()
         level = self.level(total, budget)
-        least = {"least": self.low} if level == "gentle" else {}
-        candidates = candidates_of(view, self.keep, self._values(view), **least)
-        selector = Selector(view, budget, candidates, self._stand_ins(level, budget))
-        chosen = selector.select(goal_of(self.target, total, budget))
-        middle = tuple(item for each in candidates for item in each.items(view))
-        saved = total - chosen.after
-        if total <= budget.limit and saved < self.worth * budget.limit:
-            return Plan(middle=middle, notes=(f"importance: {saved:,} tokens are not worth a reduction yet",))
-        reason = f"{total:,} tokens passed {budget.high:,}"
-        proposal = selector.proposal(chosen.stretches, strategy=self.name, reason=f"{reason} ({level})")
-        return Plan(
-            proposals=(proposal,) if proposal else (),
-            middle=middle,
-            notes=(f"importance: {level}, {total:,} tokens", *_notes(view, selector, chosen)),
+        stand_ins = StandIns(
+            gap=self.gap,
+            share=self.summary,
+            least=self.summary_least,
+            quote=int(self.quote * budget.limit),
+            brief=Brief(style="summary", needed=level != "emergency") if self.summaries else None,
         )
+        least = {"least": self.low} if level == "gentle" else {}
+        selector = Selector(view, budget, candidates_of(view, self.keep, self._values(view), **least), stand_ins)
+        return self.reduce(selector, budget, total, level)
+
+    def describe(self, selector: Selector, chosen: Selection, goal: int) -> list[str]:
+        """Say how many stay, and between which scores the line was drawn."""
+        del goal
+        found, ranked = selector.candidates, selector.ranked
+        gone = [place for place in ranked if place not in chosen.kept]
+        if not gone:
+            return []
+        line = f"the best that goes has {found[gone[0]].score:.2f}"
+        if chosen.kept:
+            least = next(found[place].score for place in reversed(ranked) if place in chosen.kept)
+            line += f", the least that stays {least:.2f}"
+        free = sum(each.stop - each.start for each in found if not each.kind)
+        units = f"{len(gone)} of {len(ranked)} units go"
+        total = len(selector.view.items)
+        return [f"importance: {units}, {total - free} of {total} messages may not; {line}"]
 
     def level(self, total: int, budget: Budget) -> Level:
         """How much a request of this size calls for."""
@@ -153,7 +142,7 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     def _values(self, view: View) -> list[float]:
         """Return the scores alone."""
         step = self.recency / max(1, len(view.items) - 1)
-        lasting = self._memory.values(view, lambda item: self._lasting(item, view.read(item)))
+        lasting = self.memory.values(view, lambda item: self._lasting(item, view.read(item)))
         found = [min(1.0, place * step + value) for place, value in enumerate(lasting)]
         for place, item in enumerate(view.items):
             if "important" in item.marks:
@@ -163,10 +152,6 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     def _lasting(self, item: Item, message: Message) -> float:
         """Return the part of a score that does not change with the place of the message."""
         return self.role * float(getattr(self, _speaker(item))) + self.content * self.worth_of(item, message).value
-
-    @cached_property
-    def _memory(self) -> ScoreMemory:
-        return ScoreMemory()
 
     def _score(self, item: Item, message: Message, place: float) -> Score:
         who, said = _speaker(item), self.worth_of(item, message)
@@ -184,13 +169,11 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     def worth_of(self, item: Item, message: Message) -> Content:
         """What the content of a message counts, from 0 to 1."""
         said = text_of(message.blocks)
-        text = plain("\n".join((self._searched(said), *item.tools)) if item.tools else self._searched(said))
-        keywords, tool_marks, frame_marks, approvals, others = self._lists[text.isascii()]
+        text = plain("\n".join((self._searched(said), *item.tools)))
+        keywords, tool_marks, frame_marks, approvals = self._plain_words
         points: dict[str, float] = {}
         if word := _first(keywords, text):
             points[f"keyword {word!r}"] = self.keyword
-        else:
-            approvals = others
         if item.results or _first(tool_marks, text):
             points["tool result"] = self.tool
         if word := _first(frame_marks, text):
@@ -204,48 +187,15 @@ class Importance(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         return Content(min(1.0, value), tuple(points))
 
     @cached_property
-    def _lists(self) -> tuple[tuple[Words, ...], ...]:
-        """The lists as they are looked for, and those of their words that can stand in a text without other letters.
-
-        The last are the approvals where no keyword is said, without those that are keywords.
-        """
-        said = (self.keywords, self.tool_marks, self.frame_marks, self.approvals)
-        keywords, tool_marks, frame_marks, approvals = (tuple(map(plain, words)) for words in said)
-        others = tuple(word for word in approvals if word not in keywords)
-        whole = (keywords, tool_marks, frame_marks, approvals, others)
-        plainer = (tuple(filter(str.isascii, words)) for words in whole)
-        return tuple(map(_begun, whole)), tuple(map(_begun, plainer))
+    def _plain_words(self) -> tuple[tuple[str, ...], ...]:
+        lists = (self.keywords, self.tool_marks, self.frame_marks, self.approvals)
+        return tuple(tuple(map(plain, words)) for words in lists)
 
     def _searched(self, said: str) -> str:
         if not self.look or len(said) <= self.look:
             return said
         half = self.look // 2
         return f"{said[:half]}\n{said[-half:]}"
-
-    def _stand_ins(self, level: Level, budget: Budget) -> StandIns:
-        return StandIns(
-            gap=self.gap,
-            share=self.summary,
-            least=self.summary_least,
-            quote=int(self.quote * budget.limit),
-            brief=Brief(style="summary", needed=level != "emergency") if self.summaries else None,
-        )
-
-
-def _notes(view: View, selector: Selector, chosen: Selection) -> tuple[str, ...]:
-    """Say how many stay, and between which scores the line was drawn."""
-    found, ranked = selector.candidates, selector.ranked
-    gone = [place for place in ranked if place not in chosen.kept]
-    if not gone:
-        return ()
-    line = f"the best that goes has {found[gone[0]].score:.2f}"
-    if chosen.kept:
-        least = next(found[place].score for place in reversed(ranked) if place in chosen.kept)
-        line += f", the least that stays {least:.2f}"
-    free = sum(each.stop - each.start for each in found if not each.kind)
-    units = f"{len(gone)} of {len(ranked)} units go"
-    held = len(view.items) - free
-    return (f"importance: {units}, {held} of {len(view.items)} messages may not; {line}",)
 
 
 def _speaker(item: Item) -> str:
@@ -254,17 +204,5 @@ def _speaker(item: Item) -> str:
     return "user" if item.own else "other"
 
 
-def _begun(words: tuple[str, ...]) -> Words:
-    """Words, and the letter that all of them begin with: a text without it is looked through once."""
-    letters = {word[0] for word in words}
-    return words, letters.pop() if len(letters) == 1 else ""
-
-
-def _first(words: Words, text: str) -> str:
-    """The first of these words that is said."""
-    listed, letter = words
-    if letter in text:
-        for word in listed:
-            if word in text:
-                return word
-    return ""
+def _first(words: tuple[str, ...], text: str) -> str:
+    return next((word for word in words if word in text), "")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-import msgspec
-
-from windowsill.budget import Budget, Size, tokens_of
+from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
-from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.scoring import DECISIONS, Reason, Score, ScoreMemory, plain, terms_of
-from windowsill.strategies.selection import Selection, Selector, StandIns, candidates_of, goal_of
+from windowsill.strategies.base import Plan, check_range, check_words
+from windowsill.strategies.scoring import DECISIONS, Reason, Score, plain, terms_of
+from windowsill.strategies.selection import ScoreStrategy, Selection, Selector, StandIns, candidates_of
 
 Category: TypeAlias = Literal["critical", "important", "normal", "low"]
 
@@ -30,11 +28,8 @@ MARKER_SHARE = 0.15
 """Of what is hidden, the most that a marker tells."""
 
 
-class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Keeps the messages with the most points; critical ones stay even above the target, though never above the limit.
-
-    What goes, goes in whole units: each is worth as much as the best of its messages.
-    """
+class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keeps the messages with the most points; critical ones stay even above the target, but never above the limit."""
 
     user: int = 10
     """Points of a message from the user."""
@@ -62,49 +57,44 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """of an important one,"""
     normal: int = 30
     """and of a normal one; the others are low."""
-    keep: int = 4
-    """The latest messages that are never hidden."""
-    target: Size | None = None
-    """What is left after a reduction, in tokens or as a share of what a request may have; `None` for the low mark."""
-    worth: float = 0.05
-    """The share of what a request may have that a reduction must free while the request still fits."""
-    quote: float = 0.05
-    """The share of what a request may have, in which the user's hidden words are quoted."""
 
     name = "priority"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         points = ("user", "assistant", "recency", "tools", "relevant", "important", "decision")
         check_range(self, points, 0, MOST_POINTS, f"points from 0 to {MOST_POINTS:,}")
         check_range(self, "condensed", -MOST_POINTS, 0, f"points from -{MOST_POINTS:,} to 0")
-        check_range(self, ("overlap", "worth", "quote"), 0, 1, "a number from 0 to 1")
-        check_count(self, "keep", "messages")
+        check_range(self, "overlap", 0, 1, "a number from 0 to 1")
         check_words(self, "keywords", "decisions")
         if not self.critical >= self.noted >= self.normal:
             raise SettingError("critical", self.critical, "at least `noted`, which is at least `normal`")
-        if self.target is not None:
-            tokens_of(self.target, MEASURED, "target")
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Hide what has the fewest points until the target is reached."""
         total = budget.fixed + view.tokens()
         if total <= budget.high:
             return Plan()
-        goal = goal_of(self.target, total, budget)
         stand_ins = StandIns(
             gap=MARKER_GAP, share=MARKER_SHARE, least=MARKER_LEAST, quote=int(self.quote * budget.limit)
         )
         candidates = candidates_of(view, self.keep, self._values(view))
         selector = Selector(view, budget, candidates, stand_ins, forced=self.critical)
-        chosen = selector.select(goal)
-        middle = tuple(item for each in candidates for item in each.items(view))
-        notes = _notes(selector, chosen, goal, self.critical)
-        saved = total - chosen.after
-        if total <= budget.limit and saved < self.worth * budget.limit:
-            return Plan(middle=middle, notes=(*notes, f"priority: {saved:,} tokens are not worth a reduction yet"))
-        reason = f"{total:,} tokens passed {budget.high:,}"
-        proposal = selector.proposal(chosen.stretches, strategy=self.name, reason=reason)
-        return Plan(proposals=(proposal,) if proposal else (), middle=middle, notes=notes)
+        return self.reduce(selector, budget, total)
+
+    def describe(self, selector: Selector, chosen: Selection, goal: int) -> list[str]:
+        """Say what critical messages did to the target."""
+        forced = sorted(selector.ranked[: selector.forced])
+        stay = [selector.candidates[place].tokens for place in forced if place in chosen.kept]
+        gone = [selector.candidates[place].tokens for place in forced if place not in chosen.kept]
+        notes = []
+        if stay and chosen.after > goal:
+            notes.append(f"priority: {_count(stay)} stay: {chosen.after:,} tokens, above the target of {goal:,}")
+        if gone:
+            notes.append(
+                f"priority: {_count(gone)} with {self.critical} points or more go: they alone would pass the limit"
+            )
+        return notes
 
     def score(self, view: View) -> list[Score]:
         """What each visible message is worth, in order, with its reasons and its class."""
@@ -141,7 +131,7 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     def _values(self, view: View) -> list[float]:
         """Return the scores alone."""
         words, least = self._task_words(view)
-        lasting = self._memory.values(
+        lasting = self.memory.values(
             view, lambda item: sum(self._lasting(item, view.read(item), words, least)), under=(words, least)
         )
         oldest = self.recency - (len(view.items) - 1)
@@ -149,10 +139,6 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
             value + max(0, oldest + place) + (self.important if "important" in item.marks else 0)
             for place, (item, value) in enumerate(zip(view.items, lasting, strict=True))
         ]
-
-    @cached_property
-    def _memory(self) -> ScoreMemory:
-        return ScoreMemory()
 
     @cached_property
     def _phrases(self) -> tuple[str, ...]:
@@ -165,7 +151,7 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         return (
             {"user": self.user, "assistant": self.assistant, "system": 0}[item.role],
             self.tools if item.calls or item.results else 0,
-            self.relevant if text and _are_said(words, text, least) else 0,
+            self.relevant if text and sum(word in text for word in words) > least else 0,
             self.decision if text and any(phrase in text for phrase in self._phrases) else 0,
             self.condensed if item.fold or item.cuts else 0,
         )
@@ -177,31 +163,6 @@ class Priority(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         task = view.task()
         words = terms_of(view.read(view.items[task]).text) if task is not None else ()
         return words, self.overlap * len(words)
-
-
-def _are_said(words: tuple[str, ...], text: str, least: float) -> bool:
-    """Whether more than so many of these words are in a text; no more are looked for than that takes."""
-    found = 0
-    for place, word in enumerate(words):
-        if found + len(words) - place <= least:
-            return False
-        found += word in text
-        if found > least:
-            return True
-    return False
-
-
-def _notes(selector: Selector, chosen: Selection, goal: int, critical: int) -> tuple[str, ...]:
-    """Say what critical messages did to the target."""
-    forced = sorted(selector.ranked[: selector.forced])
-    stay = [selector.candidates[place].tokens for place in forced if place in chosen.kept]
-    gone = [selector.candidates[place].tokens for place in forced if place not in chosen.kept]
-    notes = []
-    if stay and chosen.after > goal:
-        notes.append(f"priority: {_count(stay)} stay: {chosen.after:,} tokens, above the target of {goal:,}")
-    if gone:
-        notes.append(f"priority: {_count(gone)} with {critical} points or more go: they alone would pass the limit")
-    return tuple(notes)
 
 
 def _count(units: list[float]) -> str:

@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief, MessageSpan, Proposal
 from windowsill.history.marker import gather, hide, marker
-from windowsill.history.view import Item, View
+from windowsill.history.view import View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
-from windowsill.strategies.base import CHARACTERS_PER_TOKEN, foldable_units
+from windowsill.strategies.base import (
+    CHARACTERS_PER_TOKEN,
+    MEASURED,
+    Plan,
+    Strategy,
+    check_count,
+    check_range,
+    foldable_units,
+)
+from windowsill.strategies.scoring import ScoreMemory
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -26,10 +36,6 @@ class Candidate(msgspec.Struct, frozen=True):
     kind: str = ""
     """Of one that stands for hidden messages already, what it is: it goes when a neighbour goes, and what then stands
     there tells of both."""
-
-    def items(self, view: View) -> list[Item]:
-        """Return what would be hidden."""
-        return view.items[self.start : self.stop]
 
 
 class StandIns(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,8 +235,52 @@ def notice(messages: int) -> Message:
     return text_message("user", text, metadata={ORIGIN: Origin.NOTICE})
 
 
-def goal_of(target: Size | None, total: int, budget: Budget) -> int:
-    """Return the tokens that a request of `total` is reduced to: a stated target, or what the low mark asks for."""
-    if target is None:
-        return total - budget.to_hide(total)
-    return min(budget.high, tokens_of(target, budget.limit, "target"))
+class ScoreStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A strategy that keeps the messages with the best scores, with the settings that all of these share.
+
+    What goes, goes in whole units: each is worth as much as the best of its messages.
+    """
+
+    keep: int = 4
+    """The latest messages that are never hidden."""
+    target: Size | None = None
+    """What is left after a reduction, in tokens or as a share of what a request may have; `None` for the low mark."""
+    worth: float = 0.05
+    """The share of what a request may have that a reduction must free while the request still fits: each one breaks
+    the cached prefix."""
+    quote: float = 0.05
+    """The share of what a request may have, in which the user's hidden words are quoted where no summary is written."""
+
+    def __post_init__(self) -> None:
+        check_count(self, "keep", "messages")
+        check_range(self, ("worth", "quote"), 0, 1, "a number from 0 to 1")
+        if self.target is not None:
+            tokens_of(self.target, MEASURED, "target")
+
+    def reduce(self, selector: Selector, budget: Budget, total: int, level: str = "") -> Plan:
+        """Hide what is worth least until the target, or the low mark, is reached; `level` is part of the reason."""
+        view = selector.view
+        goal = total - budget.to_hide(total)
+        if self.target is not None:
+            goal = min(budget.high, tokens_of(self.target, budget.limit, "target"))
+        chosen = selector.select(goal)
+        middle = tuple(item for each in selector.candidates for item in view.items[each.start : each.stop])
+        notes = self.describe(selector, chosen, goal)
+        saved = total - chosen.after
+        if total <= budget.limit and saved < self.worth * budget.limit:
+            notes.append(f"{self.name}: {saved:,} tokens are not worth a reduction yet")
+            return Plan(middle=middle, notes=tuple(notes))
+        reason = f"{total:,} tokens passed {budget.high:,}" + (f" ({level})" if level else "")
+        proposal = selector.proposal(chosen.stretches, strategy=self.name, reason=reason)
+        if level:
+            notes.insert(0, f"{self.name}: {level}, {total:,} tokens")
+        return Plan(proposals=(proposal,) if proposal else (), middle=middle, notes=tuple(notes))
+
+    def describe(self, selector: Selector, chosen: Selection, goal: int) -> list[str]:
+        """Return notes about what was chosen to stay."""
+        raise NotImplementedError
+
+    @cached_property
+    def memory(self) -> ScoreMemory:
+        """What is known of the scores of visible messages."""
+        return ScoreMemory()
