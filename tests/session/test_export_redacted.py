@@ -13,7 +13,7 @@ from windowsill.errors import DamagedError
 from windowsill.history.head import call_meta
 from windowsill.outputs import chunks
 from windowsill.session.export import export_session, import_session, taken_out
-from windowsill.session.export_redacted import cleaned
+from windowsill.session.export_redacted import redact_pieces
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -179,13 +179,13 @@ def test_secret_in_two_pieces_of_an_output_is_found(cut):
     data = f"{LONG}{key}\nexport X_TOKEN={drawn(1, 20)}\n{TOKEN} {LONG}".encode()
     pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
     expected = f"{LONG}[secret: private-key]\nexport X_TOKEN=[secret: token]\n{SIGN} {LONG}"
-    assert b"".join(cleaned(pieces)).decode() == expected
+    assert b"".join(redact_pieces(pieces)).decode() == expected
 
 
 def test_output_of_one_line_is_cleaned_in_bounded_memory():
     """A line without an end is not held back for ever."""
     pieces = [gzip.compress(drawn(seed, 40_000).encode()).replace(b"\n", b"").replace(b" ", b"") for seed in range(20)]
-    assert b"".join(cleaned(pieces)) == b"".join(pieces)
+    assert b"".join(redact_pieces(pieces)) == b"".join(pieces)
 
 
 def test_damage_does_not_become_sound(store):

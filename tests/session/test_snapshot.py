@@ -73,7 +73,7 @@ def test_any_changed_byte_is_seen(place, change):
 
 @given(st.integers(0, len(pack(SHOT)) - 1))
 def test_any_missing_end_is_seen(length):
-    """A file that was cut anywhere is no snapshot."""
+    """A file that was cut anywhere is not a snapshot."""
     with pytest.raises(DamagedError):
         unpack(pack(SHOT)[:length])
 
@@ -85,8 +85,8 @@ def test_any_missing_end_is_seen(length):
         (b"hello", "does not end with a checksum"),
         (b"\0" * 5_000, "does not end with a checksum"),
         (sealed({"version": "2.0"}), "it has version '2.0', and this Windowsill reads '1.0'"),
-        (sealed({"version": 1}), "it is no snapshot"),
-        (sealed({"version": "1.0", "messages": 3}), "it is no snapshot"),
+        (sealed({"version": 1}), "not a snapshot"),
+        (sealed({"version": "1.0", "messages": 3}), "not a snapshot"),
     ],
 )
 def test_what_is_no_snapshot_is_told(data, why):

@@ -1,4 +1,4 @@
-"""Checks a fold before it is written: a plug-in may propose anything, but not everything gets into the journal.
+"""Check a fold before it is written: a plug-in may propose anything, but not everything gets into the journal.
 
 What a fold weighs and saves is counted here, not believed.
 """
@@ -32,9 +32,9 @@ from windowsill.tokens import Weight
 
 
 def checked(view: View, proposal: Proposal) -> Proposal:
-    """The proposal with its true weights; `FoldError` when it would break something or save nothing."""
+    """Return the proposal with its true weights; `FoldError` when it would break something or save nothing."""
     if not isinstance(proposal, Proposal) or proposal.kind not in get_args(FoldKind):
-        raise FoldError("this is no fold", remedy="propose a Proposal of kind " + ", ".join(get_args(FoldKind)))
+        raise FoldError("not a fold", remedy="propose a Proposal of kind " + ", ".join(get_args(FoldKind)))
     if not proposal.spans or len(proposal.spans) != len(proposal.stand_ins):
         raise FoldError("a fold needs spans, and one stand-in for each", remedy="give None where nothing stands in")
     if proposal.briefs and len(proposal.briefs) != len(proposal.spans):
@@ -57,13 +57,13 @@ def _check_words(proposal: Proposal) -> None:
     for name in ("strategy", "reason"):
         text = getattr(proposal, name)
         if not isinstance(text, str) or (not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)):
-            raise FoldError(f"the {name} of a fold is no text", remedy="give a str that UTF-8 can hold")
+            raise FoldError(f"the {name} of a fold is not a text", remedy="give a str that UTF-8 can hold")
     for span in proposal.spans:
         if isinstance(span, MessageSpan) and span.facts:
             try:
                 msgspec.convert(span.facts, Facts)
             except msgspec.ValidationError as error:
-                raise FoldError(f"the facts of a fold are none: {error}", remedy="leave them out") from None
+                raise FoldError(f"invalid facts of a fold: {error}", remedy="leave them out") from None
     try:
         unpack_stand_ins(pack_stand_ins(proposal.stand_ins))
     except Exception as error:  # noqa: BLE001 - a plug-in may put anything into a message
@@ -72,7 +72,7 @@ def _check_words(proposal: Proposal) -> None:
 
 
 def _without_secrets(proposal: Proposal) -> Proposal:
-    """The same without secrets in what stands for messages: every summary comes through here, whoever wrote it.
+    """Take secrets out of what stands for messages: every summary comes through here, whoever wrote it.
 
     What stands for a part of a message is left alone: it shows words of a message that is visible.
     """
@@ -103,12 +103,12 @@ def _span(view: View, span: Span, stand_in: StandIn) -> Span:
         return _run(view, span, stand_in)
     if isinstance(span, BlockSpan):
         return _part(view, span, stand_in)
-    raise FoldError(f"a {type(span).__name__} is no span", remedy="use Run or Part")
+    raise FoldError(f"a {type(span).__name__} is not a span", remedy="use MessageSpan or BlockSpan")
 
 
 def _run(view: View, run: MessageSpan, stand_in: StandIn) -> MessageSpan:
     if stand_in is not None and not isinstance(stand_in, Message):
-        raise FoldError("what stands in for messages is no message", remedy="give a Message or None")
+        raise FoldError("what stands in for messages is not a message", remedy="give a Message or None")
     items = view.items[view.slice_of(run.first, run.last)]
     weight = view.weigh(stand_in) if stand_in is not None else Weight()
     return msgspec.structs.replace(
@@ -133,7 +133,7 @@ def _part(view: View, part: BlockSpan, stand_in: StandIn) -> BlockSpan:
     if not 0 <= part.block < len(blocks):
         raise FoldError(f"message {item.id!r} has no block {part.block}", remedy=f"give 0 to {len(blocks) - 1}")
     if stand_in is None or isinstance(stand_in, Message) or not isinstance(stand_in, get_args(Block)):
-        raise FoldError("what stands in for a block is no block", remedy="give a Text, a ToolResult or another block")
+        raise FoldError("what stands in for a block is not a block", remedy="give a Text, a ToolResult or the like")
     shown = blocks[part.block]
     if _pair(shown) != _pair(stand_in):
         raise FoldError(
@@ -143,7 +143,6 @@ def _part(view: View, part: BlockSpan, stand_in: StandIn) -> BlockSpan:
 
 
 def _pair(block: Block) -> tuple[str, str]:
-    """What ties a block to another."""
     if isinstance(block, ToolUse):
         return "call", block.id
     return ("result", block.tool_use_id) if isinstance(block, ToolResult) else ("", "")

@@ -41,7 +41,7 @@ from windowsill.telemetry import names
 from windowsill.tokens import Weight
 
 if TYPE_CHECKING:
-    from windowsill.compose.recall import Recalling
+    from windowsill.compose.recall import Recall
     from windowsill.compose.state_messages import StateMessages
     from windowsill.search import Archive
     from windowsill.state.session_state import SessionState
@@ -152,10 +152,10 @@ class Composer:
         return Archive(store, session, scope=settings.scope, embedder=embedder, count=self.count)
 
     @cached_property
-    def _recall(self) -> Recalling:
-        from windowsill.compose.recall import Recalling
+    def _recall(self) -> Recall:
+        from windowsill.compose.recall import Recall
 
-        return Recalling(self.archive)
+        return Recall(self.archive)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text, as a message of its own."""

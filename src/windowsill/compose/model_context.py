@@ -1,4 +1,4 @@
-"""What a session looks at its messages through: the model, the scale, and what was learned about both."""
+"""The model that requests are composed for: its limits, how its tokens are counted, and what was learned of both."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ModelContext:
         return learned
 
     def describe(self) -> dict[str, Any]:
-        """How exact the counting is, for a report."""
+        """Describe how exact the counting is, for a report."""
         calibration = self.scale.calibration
         return {
             "counter": self.scale.counter.name,

@@ -173,7 +173,7 @@ class MessageWeight(msgspec.Struct, frozen=True):
 
 
 def weigh_item(view: View, item: Item, window: int) -> MessageWeight:
-    """What an item weighs, for the report."""
+    """Weigh an item for the report."""
     tokens = view.tokens(item)
     characters = text_length(view.read(item).blocks)
     return MessageWeight(

@@ -1,4 +1,4 @@
-"""Places cache breakpoints for providers that want them stated, where they pay."""
+"""Prompt caches: where breakpoints pay, and how much of a request equals the one before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
         rest: dict[str, msgspec.Raw],
         tokens: Sequence[int],
     ) -> tuple[bytes | None, list[bytes], dict[str, msgspec.Raw]]:
-        """The parts with breakpoints. Whoever states their own keeps the latest of them: then none are added."""
+        """Put breakpoints into the parts. Whoever states their own keeps the latest of them: then none are added."""
         fixed = sum(part.count(_MARKED) for part in (system or b"", *tools)) + ("cache_control" in rest)
         if fixed or any(_MARKED in chunk for chunk in chunks):
             return system, _latest_marks(chunks, MOST - fixed), rest
@@ -56,7 +56,7 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _latest_marks(chunks: list[bytes], most: int) -> list[bytes]:
-    """The messages with at most so many marks: a client that moves its mark along has set one in each of them."""
+    """Keep the latest marks: a client that moves its mark along has set one in each message."""
     kept = list(chunks)
     for index in range(len(chunks) - 1, -1, -1):
         if marks := chunks[index].count(_MARKED):
@@ -67,7 +67,7 @@ def _latest_marks(chunks: list[bytes], most: int) -> list[bytes]:
 
 
 def _unmarked(value: Any) -> Any:
-    """A message, or a part of it, without marks; what a tool was called with is left as it is."""
+    """Take marks off a message or a part of it, but not off what a tool was called with."""
     if isinstance(value, list):
         return [_unmarked(each) for each in value]
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def _mark_system(system: bytes) -> bytes:
 
 
 def mark_message(chunk: bytes, blocks: int = 0) -> bytes:
-    """A message whose last block, or block number `blocks`, carries a breakpoint; one that cannot is given back."""
+    """Put a breakpoint on the last block of a message, or on block number `blocks`, if it can carry one."""
     message: dict[str, Any] = msgspec.json.decode(chunk)
     content = message["content"]
     if isinstance(content, str):
@@ -107,7 +107,7 @@ def _blocks(chunks: Sequence[bytes]) -> int:
 
 
 def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) -> int:
-    """How many messages at the start are the same; `known` of them need no look."""
+    """Count the messages at the start that are the same; `known` of them need no look."""
     count = known
     for index in range(known, min(len(before), len(now))):
         old, new = before[index], now[index]
@@ -118,7 +118,7 @@ def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) ->
 
 
 def same_blocks(old: bytes, new: bytes) -> float:
-    """The share of a message that is the same blocks at its start: caches see blocks, not messages."""
+    """Return the share of a message that is the same blocks at its start: caches see blocks, not messages."""
     before, now = msgspec.json.decode(old), msgspec.json.decode(new)
     if before.get("role") != now.get("role"):
         return 0.0

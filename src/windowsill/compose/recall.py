@@ -1,4 +1,4 @@
-"""Recall: before a model is asked, what the archive holds for the step at hand is put at the end of the request.
+"""Bring back what the step at hand needs of the hidden messages, at the end of the request.
 
 The step says what it is about by the names it mentions: files, symbols, ids. Lines of hidden messages that hold them
 come back word for word, with where they stand. What was brought back stays where it was put until a fold takes it away,
@@ -76,14 +76,14 @@ class Line(msgspec.Struct, frozen=True):
     text: str
 
 
-class Recall(msgspec.Struct, frozen=True):
+class Recalled(msgspec.Struct, frozen=True):
     """What is brought back for a step."""
 
     message: Message
     lines: int
 
 
-class Recalling:
+class Recall:
     """Finds what one session's next step needs of what is hidden."""
 
     def __init__(self, archive: Archive) -> None:
@@ -91,8 +91,8 @@ class Recalling:
         self._texts: dict[object, str] = {}
         self._looked: dict[str, int] = {}
 
-    def recall(self, view: View, room: int) -> Recall | None:
-        """What of the hidden messages the step at hand mentions, in at most `room` tokens; `None` when nothing."""
+    def recall(self, view: View, room: int) -> Recalled | None:
+        """Bring back what the step mentions of the hidden messages, in at most `room` tokens; `None` when nothing."""
         hidden = [(item.first, item.last) for item in view.items if item.fold or item.cuts]
         if not hidden or not is_asked(view) or _was_recalled(view):
             # A request that is composed again for the same step is the same request.
@@ -104,10 +104,10 @@ class Recalling:
         chosen = choose(found, cues, self._shown_by(view), room)
         if not chosen:
             return None
-        text = frame_recalled(_told(chosen))
+        text = frame_recalled(_with_sources(chosen))
         sources = list(dict.fromkeys(line.id for line in chosen))
         message = text_message("user", text, metadata={ORIGIN: Origin.RECALLED, "sources": sources})
-        return Recall(message, len(chosen))
+        return Recalled(message, len(chosen))
 
     def _shown_by(self, view: View) -> Callable[[str], bool]:
         """Tells whether a text stands somewhere in view."""
@@ -132,7 +132,7 @@ class Recalling:
 
 
 def names(view: View) -> dict[str, float]:
-    """The names that the step at hand mentions: what the model said last, and what came in answer to it."""
+    """Weigh the names that the step at hand mentions: what the model said last, and what came in answer to it."""
     found: dict[str, float] = {}
     for item in _step(view.items):
         if item.fold or _is_ours(view, item):
@@ -160,7 +160,7 @@ def unspaced(text: str) -> list[str]:
 
 
 def _step(items: Sequence[Item]) -> Sequence[Item]:
-    """The last answer of the model, which may be several messages, and everything after it."""
+    """Return the last answer of the model, which may be several messages, and everything after it."""
     start = len(items)
     while start and not _is_said(items[start - 1]):
         start -= 1
@@ -178,14 +178,14 @@ def _is_ours(view: View, item: Item) -> bool:
 
 
 def is_asked(view: View) -> bool:
-    """Whether the model speaks next: nothing may stand behind an answer that is begun, or before a call's result."""
+    """Tell whether the model speaks next: no answer is begun, and no call waits for its result."""
     step = [item for item in _step(view.items) if not item.fold]
     answered = {id for item in step for id in item.results}
     return bool(step) and step[-1].role != "assistant" and all(answered.issuperset(item.calls) for item in step)
 
 
 def _was_recalled(view: View) -> bool:
-    """Whether nobody has said anything since the last recall; context for the step may have been added."""
+    """Tell whether nothing but context for the step was added since the last recall."""
     for item in reversed(view.items):
         if not _is_ours(view, item):
             return False
@@ -195,7 +195,7 @@ def _was_recalled(view: View) -> bool:
 
 
 def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[str], bool], room: int) -> list[Line]:
-    """The lines to bring back, in the order they were said: the best first until the room is used."""
+    """Choose the best lines to bring back until the room is used; return them in the order they were said."""
     lines = [line for passage in found for line in _lines(passage)]
     scores = _scores(lines, cues)
     ranked = sorted(
@@ -258,7 +258,7 @@ def _is_worth_showing(line: Line) -> bool:
 
 
 def _scores(lines: Sequence[Line], cues: dict[str, float]) -> list[float]:
-    """What the names in each line say about the step: a name that few lines have says most."""
+    """Score each line by its names: one that few lines have counts most."""
     held = _held(lines, cues)
     spread = Counter(word for words in held for word in words)
     says = {word: (1 + cues[word]) ** 0.5 / (1 + count) ** 0.5 for word, count in spread.items()}
@@ -266,7 +266,7 @@ def _scores(lines: Sequence[Line], cues: dict[str, float]) -> list[float]:
 
 
 def _held(lines: Sequence[Line], cues: dict[str, float]) -> list[Sequence[str]]:
-    """The names of the step in each line, in the order of the line: sums of them are the same in every process."""
+    """Find the names of the step in each line, in the order of the line, so that sums are the same in every process."""
     found: dict[int, dict[str, None]] = {}
     place = 0
     # One search through all lines takes a fraction of the time of one for each.
@@ -287,8 +287,7 @@ def _held(lines: Sequence[Line], cues: dict[str, float]) -> list[Sequence[str]]:
     return held
 
 
-def _told(lines: Sequence[Line]) -> str:
-    """The lines, under the messages they are from."""
+def _with_sources(lines: Sequence[Line]) -> str:
     parts: list[str] = []
     before: Line | None = None
     for line in lines:

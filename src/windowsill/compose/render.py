@@ -1,4 +1,4 @@
-"""Turns a view into a provider's messages, and remembers the part that cannot change any more.
+"""Render a view as a provider's messages, and remember the part that cannot change any more.
 
 A settled part of the view (every call answered, the next message from the assistant) renders to the same bytes whatever
 comes later, so each turn renders only what is new.
@@ -79,7 +79,7 @@ class Rendering:
         self._tail = _Part(0, 0)
 
     def render(self, view: View, prompt_hash: bytes = b"") -> Rendered:
-        """The view as it is now, for a request with this system prompt and these tools."""
+        """Render the view for a request with this system prompt and these tools."""
         if self.demands.bound_reasoning and prompt_hash != self._prompt_hash:
             self._prompt_hash, self._edits = prompt_hash, -1
         if self._edits != view.edits or self._done == self._start:
@@ -118,7 +118,7 @@ class Rendering:
             self._start = self._done = leading
 
     def _boundaries(self, items: list[Item]) -> list[int]:
-        """Where nothing before can change any more: every call is answered and the assistant speaks next."""
+        """Find where nothing before can change any more: every call is answered and the assistant speaks next."""
         waiting: set[str] = set()
         found: list[int] = []
         for index in range(self._done, len(items)):
@@ -131,7 +131,7 @@ class Rendering:
         return found
 
     def _rooted(self, view: View, item: Item, message: Message) -> Message:
-        """The message without reasoning that its provider would refuse: all of it, or what had another past."""
+        """Leave out reasoning that the provider would refuse: all of it, or what had another past."""
         if item.role != "assistant":
             return message
         unwanted = self.demands.no_reasoning and self.format.name == CHAT
@@ -181,12 +181,12 @@ class Rendering:
 
 
 def shows_refs(tools: Sequence[Tool]) -> bool:
-    """Whether a request with these tools shows refs of outputs: only if the model can follow them."""
+    """Tell whether a request with these tools shows refs of outputs: only if the model can follow them."""
     return any(tool.name == READ_TOOL for tool in tools)
 
 
 def without_refs(message: Message) -> Message:
-    """A message whose trimmed outputs do not say how to read them on."""
+    """Take out of trimmed outputs how to read them on."""
     blocks = tuple(_without_ref(block) for block in message.blocks)
     same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
     return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
@@ -205,5 +205,5 @@ def _without_ref(block: Block) -> Block:
 
 
 def _is_ours(items: list[Item], where: int) -> bool:
-    """Whether two messages of one role stand together only because a marker was put between them."""
+    """Tell whether two messages of one role stand together only because of a marker between them."""
     return any(item.fold for item in items[max(0, where - 1) : where + 1])

@@ -1,4 +1,4 @@
-"""The cuts that cannot fail: giant messages, media beyond a provider's limits, and the last resort."""
+"""Cuts that cannot fail: giant messages, media beyond a provider's limits, and the last resort."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEEPEST = 50
 
 
 def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
-    """The block within `most` tokens, or `None` when it cannot be made smaller."""
+    """Cut a block to `most` tokens; `None` when it cannot be made smaller."""
     # Blocks are weighed as messages of their own: what frames them is not text that could be cut.
     words = max(1, most - weigh(Text(text=""), scale))
     match block:
@@ -52,17 +52,17 @@ def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
 
 
 def can_be_cut(block: Block) -> bool:
-    """Whether a block may be shown in part; the others are there or not."""
+    """Tell whether a block may be shown in part; the others are there or not."""
     return isinstance(block, (Text, ToolResult, ToolUse)) or (isinstance(block, Document) and bool(block.text))
 
 
 def weigh(block: Block, scale: Scale) -> int:
-    """The tokens of one block."""
+    """Count the tokens of one block."""
     return scale.tokens(scale.weigh(Message(role="user", blocks=(block,))))
 
 
 def note(block: Block) -> str:
-    """A line that says what stood here."""
+    """Describe in one line a block that is left out."""
     match block:
         case Image():
             return f"[image omitted: {block.media_type or 'by address'}{_size(block.data)}]"
@@ -79,7 +79,7 @@ def _size(data: str | None) -> str:
 
 
 def cut_text(text: str, most: int, scale: Scale) -> str:
-    """A text within `most` tokens."""
+    """Cut a text to `most` tokens."""
     tokens = scale.tokens(scale.weigh_text(text))
     if tokens <= most:
         return text
@@ -130,7 +130,7 @@ def _call(block: ToolUse, input: dict[str, Any]) -> ToolUse:
 
 
 def _cut_value(value: Any, share: float) -> Any:
-    """An argument within a share of its length: strings are cut wherever they stand, anything else as JSON text."""
+    """Cut an argument to a share of its length: strings wherever they stand, anything else as JSON text."""
     if isinstance(value, str):
         return _cut_string(value, share)
     try:
@@ -199,7 +199,7 @@ def cut_giants(view: View, budget: Budget) -> Proposal | None:
 
 
 def squeeze(view: View, budget: Budget) -> Proposal | None:
-    """The last resort: cut the largest blocks of what is left to one size at which everything fits.
+    """Cut the largest blocks of what is left to one size at which everything fits: the last resort.
 
     What turns out not to give way so far is taken as it is, and the others give way further.
     """
@@ -229,7 +229,6 @@ def squeeze(view: View, budget: Budget) -> Proposal | None:
 
 
 def _left(view: View, items: Sequence[Item], proposal: Proposal | None) -> dict[int, int]:
-    """What each item would weigh after a proposal."""
     saved: dict[int, int] = {}
     for span in proposal.spans if proposal is not None else ():
         if isinstance(span, BlockSpan):
@@ -253,12 +252,12 @@ def cut_bytes(view: View, budget: Budget) -> Proposal | None:
 
 
 def _cuttable(view: View) -> list[Item]:
-    """What may be cut when there is no other way: everything but system messages at the start and stand-ins."""
+    """Return what may be cut when there is no other way: all but leading system messages and stand-ins."""
     return [item for item in view.items[view.leading() :] if not item.fold]
 
 
 def _level(sizes: list[int], room: int) -> int:
-    """The largest size at which cutting everything above it makes the sum fit `room`."""
+    """Return the largest size at which cutting everything above it makes the sum fit `room`."""
     left = room
     for place, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - place)
@@ -283,7 +282,7 @@ def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str, refs: 
 
 
 def _referring(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
-    """A shorter result that says under which ref the whole is read; `blocks` are those of its message up to it."""
+    """Make a shorter result say under which ref the whole is read; `blocks` are those of its message up to it."""
     if not isinstance(shorter, ToolResult):
         return shorter
     number = sum(isinstance(block, ToolResult) for block in blocks)
@@ -296,7 +295,7 @@ def _referring(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
 
 
 def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale: Scale) -> Iterator[tuple[int, Block]]:
-    """The blocks to replace so that `excess` tokens are gone.
+    """Shorten blocks so that `excess` tokens are gone.
 
     What can only go whole, such as a picture, goes first where it is larger than its share; texts share what is left.
     What was cut before is cut anew from the whole, so that no cut is cut again.
@@ -342,7 +341,7 @@ def drop_media(view: View, budget: Budget) -> Proposal | None:
 
 
 def over_limits(view: View, budget: Budget) -> bool:
-    """Whether bytes or media pass a provider's limit."""
+    """Tell whether bytes or media pass a provider's limit."""
     weight, limits = view.weight, budget.limits
     return bool(
         (budget.room_bytes is not None and weight.bytes > budget.room_bytes)

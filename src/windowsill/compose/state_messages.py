@@ -1,4 +1,4 @@
-"""Tells the model the layered state: whole once, then what changed, always at the end of the request.
+"""Show the model the layered state: whole once, then what changed, always at the end of the request.
 
 What was told stays where it was put until a fold takes it away; then the state is told whole again.
 """
@@ -31,7 +31,7 @@ CHANGED = "Changed in the state of the task since you were last told:"
 
 
 class StateMessages:
-    """Keeps what the model knows of one session's state up to date."""
+    """Keeps what the model sees of one session's state up to date."""
 
     def __init__(self, journal: JournalWriter, state: SessionState, count: Callable[[str], int]) -> None:
         self._journal = journal
@@ -43,13 +43,13 @@ class StateMessages:
         """Layers that the caller tells in the system prompt."""
 
     def builder(self, size: SizeClass) -> Builder:
-        """The one that writes the state for models of this size."""
+        """Return the builder of the prompt for models of this size."""
         if size not in self._builders:
             self._builders[size] = Builder(self._count, size=size)
         return self._builders[size]
 
     def system_text(self, state: State) -> str:
-        """What the first layer says, for callers who tell it in the system prompt; never cut."""
+        """Write the first layer, uncut, for callers who put it into the system prompt."""
         return self.builder("balanced").build(state, UNLIMITED, now=0.0, layers=("system",)).text
 
     def tell(self, model: Model, room: int) -> str | None:
@@ -93,7 +93,7 @@ class StateMessages:
 
 
 def _built(builder: Builder, state: State, room: int, now: float, layers: tuple[str, ...]) -> Built:
-    """The state as it is told. Role and task are never cut: where they need more than there is, they get it."""
+    """Build the state within the room; role and task, which are never cut, get more where they need it."""
     try:
         return builder.build(state, room, now=now, layers=layers)
     except BudgetError as error:

@@ -1,4 +1,4 @@
-"""Takes in the requests of a client that knows nothing of the session: where it goes on, and what is new."""
+"""Take in the requests of a client that keeps its own list: find where it continues the session, add what is new."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ConversationIndex:
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
         self._places: dict[bytes, int] = {}
-        self._gists: dict[int, bytes] = {}
+        self._fingerprints: dict[int, bytes] = {}
         self._responses: dict[str, int] = {}
         self._read = ROOT
         self._raws: list[bytes | None] = []
@@ -55,21 +55,21 @@ class ConversationIndex:
                 # It says nothing a client must send again: the conversation stands at the message before it.
                 continue
             self._places[meta.conversation_hash] = entry.seq
-            self._gists[entry.seq] = meta.fingerprint
+            self._fingerprints[entry.seq] = meta.fingerprint
             if RESPONSE in meta.metadata:
                 self._responses[str(meta.metadata[RESPONSE])] = entry.seq
         self._read = version
 
     def links(self, messages: Sequence[Message], before: bytes = START) -> list[bytes]:
-        """The fingerprint of the conversation after each message of a list."""
+        """Return the fingerprint of the conversation after each message of a list."""
         links: list[bytes] = []
-        for message, found in zip(messages, self._said(messages), strict=True):
+        for message, found in zip(messages, self._pieces_of(messages), strict=True):
             before = extend(before, message.role, found)
             links.append(before)
         return links
 
     def find(self, links: Sequence[bytes], before: bytes = START, base: int = ROOT) -> tuple[int, int]:
-        """How many messages of a list are known, and the entry of the last of them; `(0, base)` when none is."""
+        """Count the messages of a list that are known, and find the entry of the last; `(0, base)` when none is."""
         for count in range(len(links), 0, -1):
             earlier = links[count - 2] if count > 1 else before
             if links[count - 1] != earlier and links[count - 1] in self._places:
@@ -77,31 +77,31 @@ class ConversationIndex:
         return 0, base
 
     def find_end(self, messages: Sequence[Message], version: int) -> tuple[int, int]:
-        """How many messages of a list lead to the end at `version`, when its client dropped older ones, and that end.
+        """Count the messages of a list that lead to the end at `version`, older ones dropped; find that end.
 
         Its last messages must be those that the history ends with. Before them may stand the first message of the
         history: some clients keep the task. A list with any other hole was edited, and must not be taken for trimmed.
         """
-        gists = [of_message(found) for found in self._said(messages)]
-        spoken = [index for index, each in enumerate(gists) if each]
+        fingerprints = [of_message(found) for found in self._pieces_of(messages)]
+        spoken = [index for index, each in enumerate(fingerprints) if each]
         tail = self._tail(version, len(spoken))
         for count in range(len(spoken), FEWEST_SHARED - 1, -1):
             shared = 0
             for index, (_, other) in zip(reversed(spoken[:count]), tail, strict=False):
-                if gists[index] != other:
+                if fingerprints[index] != other:
                     break
                 shared += 1
-            before = [gists[index] for index in spoken[: count - shared]]
+            before = [fingerprints[index] for index in spoken[: count - shared]]
             if shared >= FEWEST_SHARED and (not before or before == [self._first(version)]):
                 return spoken[count - 1] + 1, tail[0][0]
         return 0, ROOT
 
     def response(self, id: str) -> int | None:
-        """The entry where a provider's response with this id ends."""
+        """Return the entry where a provider's response with this id ends."""
         return self._responses.get(id)
 
-    def _said(self, messages: Sequence[Message]) -> list[tuple[bytes, ...]]:
-        """What each message says. Those that came in the list before this one are not looked at again."""
+    def _pieces_of(self, messages: Sequence[Message]) -> list[tuple[bytes, ...]]:
+        """Return the pieces of each message; those that came in the list before this one are not looked at again."""
         same = 0
         for message, raw in zip(messages, self._raws, strict=False):
             if message.raw is None or message.raw != raw:
@@ -112,23 +112,22 @@ class ConversationIndex:
         return self._pieces
 
     def _tail(self, version: int, most: int) -> list[tuple[int, bytes]]:
-        """The last messages of a path, the last first: where each stands, and what it says."""
+        """Return the entry and fingerprint of the last messages of a path, the last first."""
         return list(itertools.islice(self._backwards(version), most))
 
     def _backwards(self, version: int) -> Iterator[tuple[int, bytes]]:
         for first, last in reversed(self._journal.path(version)):
             for seq in range(last, first - 1, -1):
-                if found := self._gists.get(seq):
+                if found := self._fingerprints.get(seq):
                     yield seq, found
 
     def _first(self, version: int) -> bytes | None:
-        """What the first message of a path says."""
         return next(
             (
                 found
                 for first, last in self._journal.path(version)
                 for seq in range(first, last + 1)
-                if (found := self._gists.get(seq))
+                if (found := self._fingerprints.get(seq))
             ),
             None,
         )
@@ -154,16 +153,16 @@ class Resumed(msgspec.Struct, frozen=True):
     payload: Payload
     last: str
     sent: SentRequest | None = None
-    """What the provider says of the request is held against this."""
+    """The usage and errors that the provider reports are compared with this."""
 
 
 class ClientHistory:
-    """One client's way through the tree of a session."""
+    """The way of one client through the branches of a session."""
 
     def __init__(self, journal: JournalWriter, composer: Composer) -> None:
         self._journal = journal
         self._composer = composer
-        self._threads = ConversationIndex(journal)
+        self._index = ConversationIndex(journal)
         self._whole = False
         """The client was seen to send everything again."""
         self._left: list[int] = []
@@ -204,15 +203,15 @@ class ClientHistory:
         payload = composer.compose(
             composer.parts(system, tools, rest, request.format),
             format=request.format,
-            # A limit as large as the window is no wish to leave the prompt no room.
+            # A limit as large as the window does not mean that the prompt gets no room.
             max_output=longest if longest is not None and longest < composer.context.model.window else None,
             model_name=request.model,
         )
         return Resumed(payload, self._journal.view.items[-1].id, composer.last)
 
     def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
-        """The system prompt and tools of the request that a response answered."""
-        end = self._threads.response(response) or ROOT
+        """Return the system prompt and tools of the request that a response answered."""
+        end = self._index.response(response) or ROOT
         calls = self._journal.store.read(
             self._journal.session, max(1, end - FARTHEST_CALL), end, kinds=("call",), bodies=False
         )
@@ -228,17 +227,17 @@ class ClientHistory:
 
     def _take(self, messages: Sequence[Message], *, resends: bool | None, after: str | None) -> None:
         self._journal.refresh()
-        self._threads.refresh()
+        self._index.refresh()
         # An answer at the end is the beginning of one: it says nothing about how the client sends.
         answers = any(message.role == "assistant" for message in messages[:-1])
         if after is not None:
-            base = self._threads.response(after)
+            base = self._index.response(after)
             if base is None:
                 raise NotFoundError(
                     f"session {self._journal.session!r} holds no response {after!r}",
                     remedy="send the whole conversation once, without the id of a response",
                 )
-            self._follow(messages, self._thread_at(base), base)
+            self._follow(messages, self._conversation_at(base), base)
         elif resends if resends is not None else answers or self._sends_all(messages):
             count, _ = self._follow(messages, START, ROOT)
             self._whole = self._whole or (answers and count > 0)
@@ -246,16 +245,16 @@ class ClientHistory:
             self._go_on(messages)
 
     def _sends_all(self, messages: Sequence[Message]) -> bool:
-        """Whether a list without an answer in it is the conversation from its start: it could be just the news."""
+        """Tell whether a list without an answer is the conversation from its start: it could be only what is new."""
         if self._whole or not self._journal.view.items:
             return True
-        count, _ = self._threads.find(self._threads.links(messages))
+        count, _ = self._index.find(self._index.links(messages))
         return 0 < count < len(messages)
 
     def _follow(self, messages: Sequence[Message], thread: bytes, base: int) -> tuple[int, int]:
         """Go as far as the messages are known behind `base`, and add the others there."""
-        links = self._threads.links(messages, thread)
-        count, place = self._threads.find(links, thread, base)
+        links = self._index.links(messages, thread)
+        count, place = self._index.find(links, thread, base)
         here = links[count - 1] if count else thread
         if self._journal.view.conversation_hash != here:
             held, end = self._find_end(messages) if base == ROOT else (0, ROOT)
@@ -272,9 +271,9 @@ class ClientHistory:
         return count, place
 
     def _find_end(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """How much of a list leads to where the session stands, or stood before a client left; and that place."""
+        """Find where a list leads to the head, or to one that a client left, and how much of it does."""
         for version in (self._journal.version, *self._left):
-            held, end = self._threads.find_end(messages, version)
+            held, end = self._index.find_end(messages, version)
             if held:
                 return held, end
         return 0, ROOT
@@ -286,14 +285,14 @@ class ClientHistory:
     def _go_on(self, messages: Sequence[Message]) -> None:
         """Add messages at the end, unless they are there already because the same call is made again."""
         thread, base = self._before_the_question()
-        count, _ = self._threads.find(self._threads.links(messages, thread), thread, base)
+        count, _ = self._index.find(self._index.links(messages, thread), thread, base)
         if count == len(messages):
             self._follow(messages, thread, base)
         else:
             self._add(messages)
 
     def _before_the_question(self) -> tuple[bytes, int]:
-        """Where the conversation stood before the user's last words; an answer that broke off does not count."""
+        """Return where the conversation stood before the user's last words; an answer that broke off does not count."""
         view = self._journal.view
         items = view.items
         index = len(items)
@@ -304,9 +303,9 @@ class ClientHistory:
         if index == 0:
             return START, ROOT
         base = items[index - 1].last
-        return self._thread_at(base), base
+        return self._conversation_at(base), base
 
-    def _thread_at(self, seq: int) -> bytes:
+    def _conversation_at(self, seq: int) -> bytes:
         return message_meta(self._journal.entry(seq).meta).conversation_hash
 
     def _add(self, messages: Sequence[Message]) -> None:
@@ -319,7 +318,7 @@ class ClientHistory:
 
 
 def without_system(request: Request) -> tuple[Message | None, list[Message]]:
-    """The system prompt of a request, which may be its first messages, and the conversation."""
+    """Divide a request into its system prompt, which may be its first messages, and the conversation."""
     messages = list(request.messages)
     systems = [request.system] if request.system is not None else []
     while messages and messages[0].role == "system":
@@ -335,7 +334,6 @@ class _Thread(msgspec.Struct):
 
 
 def _thread(raw: msgspec.Raw | None) -> _Thread:
-    """What a request says of a thread at the provider."""
     try:
         return msgspec.json.decode(raw or b"{}", type=_Thread | None) or _Thread()
     except msgspec.ValidationError as error:
@@ -343,8 +341,7 @@ def _thread(raw: msgspec.Raw | None) -> _Thread:
 
 
 def _response_id(raw: msgspec.Raw | None) -> str | None:
-    """The id of the response that a request follows."""
     value = msgspec.json.decode(raw) if raw is not None else None
     if value is not None and not isinstance(value, str):
-        raise NotFoundError(f"{PREVIOUS} is no id", remedy="give the id of a response, or leave it out")
+        raise NotFoundError(f"{PREVIOUS} is not an id", remedy="give the id of a response, or leave it out")
     return value

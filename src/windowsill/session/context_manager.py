@@ -1,4 +1,4 @@
-"""A context manager: the two calls of an agent that keeps its own list of messages."""
+"""Calls for agents that keep their own list of messages, or add by role and text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ContextManager(Protocol):
     async def compose_payload(
         self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
     ) -> Payload:
-        """The request to send now."""
+        """Compose the request to send now."""
 
     async def on_turn_complete(self, history: Sequence[Any]) -> None:
-        """A turn is over: the time for work that no turn should wait for."""
+        """Do, after a turn, the work that no turn should wait for."""
 
 
 class Manager:
@@ -35,7 +35,7 @@ class Manager:
     async def compose_payload(
         self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
     ) -> Payload:
-        """The request to send now, with `rag_context` at its end."""
+        """Compose the request to send now, with `rag_context` at its end."""
         await self.on_turn_complete(history)
         return await self.session.compose(system=system_prompt, tools=tools, dynamic=rag_context)
 

@@ -1,4 +1,4 @@
-"""Moves a whole session between stores as lines of JSON; every hash is checked on arrival.
+"""Move a whole session between stores as lines of JSON; every hash is checked on arrival.
 
 Secrets are taken out, unless they are asked for: an export is read by others. Nothing else is left out, and where there
 is no secret the import is the same session, byte for byte.
@@ -25,7 +25,7 @@ from windowsill.history.view import message_meta
 from windowsill.journal.reader import CHUNK
 from windowsill.outputs import Outputs, Writing, chunks
 from windowsill.outputs.parts import Output, copies
-from windowsill.session.export_redacted import Cleaning, cleaned
+from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
 from windowsill.store.checks import no_session
 
@@ -42,7 +42,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kept_refs(store: Store, id: str, version: int) -> set[str]:
-    """The refs in messages, on whatever branch, of outputs that the session keeps."""
+    """Return the refs in messages, on whatever branch, of outputs that the session keeps."""
     kept = {copy.ref for copy in copies(store, id)}
     found: set[str] = set()
     # Most sessions keep none: they are not read twice.
@@ -53,16 +53,16 @@ def kept_refs(store: Store, id: str, version: int) -> set[str]:
 
 
 def refs_of(entry: Entry) -> list[str]:
-    """The refs of the outputs that a message answers with."""
+    """Return the refs of the outputs that a message answers with."""
     return [ref.id for ref in message_meta(entry.meta).refs if ref is not None]
 
 
-def pieces_of(store: Store, id: str, ref: str, cleaning: Cleaning | None = None) -> Iterator[Piece]:
-    """A kept output; `DamagedError` where it is no longer what was written."""
+def pieces_of(store: Store, id: str, ref: str, redaction: Redaction | None = None) -> Iterator[Piece]:
+    """Return the pieces of a kept output; `DamagedError` where it is no longer what was written."""
     output = Outputs(store, id).open(ref)
-    new = ref if cleaning is None else cleaning.output(ref, _data(output))
+    new = ref if redaction is None else redaction.output(ref, _data(output))
     empty = True
-    for data in _data(output) if new == ref else cleaned(_data(output)):
+    for data in _data(output) if new == ref else redact_pieces(_data(output)):
         empty = False
         yield Piece(output=new, data=data)
     if empty:
@@ -149,7 +149,7 @@ _REMEDY = "export the session again; nothing was imported"
 
 
 def is_export(line: bytes) -> bool:
-    """Whether this is the first line of an export, rather than a conversation."""
+    """Tell whether this is the first line of an export, rather than a conversation."""
     try:
         _head.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -158,12 +158,12 @@ def is_export(line: bytes) -> bool:
 
 
 def taken_out(line: bytes) -> int:
-    """From how many places of an export, whose first line this is, secrets were taken out."""
+    """Count the places of an export, whose first line this is, from which secrets were taken out."""
     return _head.decode(line).redacted
 
 
 def export_session(store: Store, id: str, *, secrets: bool = False) -> Iterator[bytes]:
-    """The lines of a session, without line ends; `DamagedError` where the store no longer has what was written.
+    """Return the lines of a session, without line ends; `DamagedError` where the store no longer has what was written.
 
     Without `secrets`, `[secret: kind]` stands in their place, in whatever was said, sent or kept. Kept outputs come
     along as far as the store has them; those that no message refers to do not.
@@ -176,20 +176,20 @@ def export_session(store: Store, id: str, *, secrets: bool = False) -> Iterator[
 
 def _export(store: Store, info: SessionInfo, *, secrets: bool) -> Iterator[bytes]:
     if not secrets:
-        looking = Cleaning(store, info.id)
+        looking = Redaction(store, info.id)
         for _ in _lines(store, info, looking):
             # The head says how much was taken out, and stands before everything.
             pass
         if looking.changed:
-            yield from _lines(store, info, Cleaning(store, info.id), redacted=looking.changed)
+            yield from _lines(store, info, Redaction(store, info.id), redacted=looking.changed)
             return
     yield from _lines(store, info, None)
 
 
-def _lines(store: Store, info: SessionInfo, cleaning: Cleaning | None, redacted: int = 0) -> Iterator[bytes]:
+def _lines(store: Store, info: SessionInfo, redaction: Redaction | None, redacted: int = 0) -> Iterator[bytes]:
     id, version = info.id, info.version
     waiting = kept_refs(store, id, version)
-    settings = info.settings if cleaning is None else cleaning.settings(info.settings)
+    settings = info.settings if redaction is None else redaction.settings(info.settings)
     yield _encode(
         Head(
             windowsill="session",
@@ -209,15 +209,15 @@ def _lines(store: Store, info: SessionInfo, cleaning: Cleaning | None, redacted:
             raise DamagedError(f"session {id!r} lacks entries", remedy="`windowsill sessions verify` says which")
         for entry in entries:
             if entry.kind == "call":
-                yield from _blobs_of(store, id, entry, written, cleaning)
+                yield from _blobs_of(store, id, entry, written, redaction)
             elif entry.kind == "message" and waiting:
                 for ref in sorted(waiting.intersection(refs_of(entry))):
                     waiting.remove(ref)
-                    yield from map(_encode, pieces_of(store, id, ref, cleaning))
-            yield _encode(entry if cleaning is None else cleaning.entry(entry))
+                    yield from map(_encode, pieces_of(store, id, ref, redaction))
+            yield _encode(entry if redaction is None else redaction.entry(entry))
 
 
-def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], cleaning: Cleaning | None) -> Iterator[bytes]:
+def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], redaction: Redaction | None) -> Iterator[bytes]:
     for name, blob in sorted(_call.decode(entry.meta).blobs.items()):
         if blob in written:
             continue
@@ -225,7 +225,7 @@ def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], cleaning: 
         if data is None:
             raise DamagedError(f"the {name} of call {entry.id!r} is missing from the store", remedy="restore a backup")
         written.add(blob)
-        new, clean = (blob, data) if cleaning is None else cleaning.blob(blob, data, name)
+        new, clean = (blob, data) if redaction is None else redaction.blob(blob, data, name)
         yield _encode(Blob(blob=new, data=clean))
 
 
@@ -292,7 +292,7 @@ class _Target:
         return self._arriving
 
     def end_output(self, line: int) -> None:
-        """What comes next belongs to no output."""
+        """End the output: what comes next does not belong to it."""
         if self._arriving is not None:
             self._arriving.end(line)
 

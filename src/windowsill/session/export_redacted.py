@@ -1,4 +1,4 @@
-"""Takes secrets out of what is exported: entries, parts of requests and kept outputs, with hashes that hold again.
+"""Take secrets out of what is exported: entries, parts of requests and kept outputs, with hashes that hold again.
 
 Whatever depends on the words that changed is made anew: the hash chain, fingerprints (which would let somebody try out
 what a short secret was), the names of parts and outputs, and the weight of a message, which is counted when the session
@@ -35,7 +35,7 @@ HELD_BACK = 32_768
 _pack = msgspec.msgpack.Encoder().encode
 
 
-class Cleaning:
+class Redaction:
     """One export without secrets: give it everything in the order it is written."""
 
     def __init__(self, store: Store, session: str) -> None:
@@ -45,19 +45,19 @@ class Cleaning:
         self._session = session
         self._refs: dict[bytes, bytes] = {}
         self._blobs: dict[str, str] = {}
-        self._terms: dict[bytes, bytes] = {}
+        self._prompts: dict[bytes, bytes] = {}
         self._hashes = {ROOT: (ROOT_HASH, ROOT_HASH)}
-        self._threads = {ROOT: _Thread(START, START)}
+        self._conversations = {ROOT: _Hashes(START, START)}
         self._rewritten: set[int] = set()
 
     def settings(self, settings: bytes) -> bytes:
-        """The settings of the session."""
+        """Take secrets out of the settings of the session."""
         return self._counted(settings, redact_json(settings, default_redactor().known))
 
     def output(self, ref: str, pieces: Iterable[bytes]) -> str:
-        """The ref of a kept output without secrets; it is read through once for that."""
+        """Return the ref that a kept output has without secrets; it is read through once for that."""
         before, after = hashlib.sha256(), hashlib.sha256()
-        for piece in cleaned(_seen(pieces, before)):
+        for piece in redact_pieces(_hash_pieces(pieces, before)):
             after.update(piece)
         if before.digest() == after.digest():
             return ref
@@ -67,16 +67,16 @@ class Cleaning:
         return new
 
     def blob(self, id: str, data: bytes, name: str) -> tuple[str, bytes]:
-        """A part of requests, and its id."""
+        """Take secrets out of a part of requests; return its new id too."""
         clean = self._counted(data, _part(data, name))
         if clean != data:
             self._blobs[id] = hashlib.sha256(clean).hexdigest()[: len(id)]
         return self._blobs.get(id, id), clean
 
     def entry(self, entry: Entry) -> Entry:
-        """An entry of the journal, bound to the one before it as that is now."""
+        """Take secrets out of an entry, and bind it to the one before it as that is now."""
         body = entry.body or b""
-        self._threads[entry.seq] = self._threads[entry.parent]
+        self._conversations[entry.seq] = self._conversations[entry.parent]
         match entry.kind:
             case "message":
                 meta, body = self._message(entry)
@@ -111,13 +111,13 @@ class Cleaning:
         clean = self._counted(body, self._renamed(_message_body(body, meta.format)))
         known: dict[str, Any] = {
             "metadata": redact_value(meta.metadata),
-            "prompt_hash": self._terms.get(meta.prompt_hash, meta.prompt_hash),
-            "refs": tuple(ref and _referred(ref, self._refs) for ref in meta.refs),
+            "prompt_hash": self._prompts.get(meta.prompt_hash, meta.prompt_hash),
+            "refs": tuple(ref and _rename_ref(ref, self._refs) for ref in meta.refs),
         }
         if clean != body or any(each.seq in self._rewritten for each in meta.same):
             # What it shares with an earlier message may be gone there, or stand elsewhere.
             kept, known["same"] = clean, ()
-        before = self._threads[entry.parent]
+        before = self._conversations[entry.parent]
         if clean != body or before.now != before.was:
             found = pieces(_read(clean, meta.format, entry.id))
             ours = ORIGIN in meta.metadata
@@ -126,7 +126,7 @@ class Cleaning:
         if clean != body:
             known["counter"] = UNCOUNTED
         new = msgspec.structs.replace(meta, **known)
-        self._threads[entry.seq] = _Thread(meta.conversation_hash, new.conversation_hash)
+        self._conversations[entry.seq] = _Hashes(meta.conversation_hash, new.conversation_hash)
         return (_pack(new) if new != meta else entry.meta), kept
 
     def _fold(self, meta: bytes, body: bytes) -> tuple[bytes, bytes]:
@@ -150,7 +150,7 @@ class Cleaning:
         if blobs == call.blobs:
             return meta
         new = msgspec.structs.replace(call, blobs=blobs)
-        self._terms[call.prompt_hash] = new.prompt_hash
+        self._prompts[call.prompt_hash] = new.prompt_hash
         return _pack(new)
 
     def _counted(self, old: bytes, new: bytes) -> bytes:
@@ -158,21 +158,21 @@ class Cleaning:
         return new
 
     def _renamed(self, data: bytes) -> bytes:
-        """The data with the new names of outputs, which are as long as the old ones."""
+        """Put in the new names of outputs, which are as long as the old ones."""
         for old, new in self._refs.items():
             data = data.replace(old, new)
         return data
 
 
-class _Thread(NamedTuple):
+class _Hashes(NamedTuple):
     """The fingerprint of a conversation before and after secrets were taken out."""
 
     was: bytes
     now: bytes
 
 
-def cleaned(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """An output without secrets, piece by piece; one that stands in two pieces is found too."""
+def redact_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Take secrets out of an output, piece by piece; one that stands in two pieces is found too."""
     held = b""
     for piece in pieces:
         data = held + piece
@@ -185,20 +185,20 @@ def cleaned(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _end(data: bytes) -> int:
-    """Where a piece can be cut so that no secret is: after a line or a word, and before a key that has no end yet."""
+    """Find where a piece can be cut so that no secret is: after a line or a word, and before a key without an end."""
     least = max(0, len(data) - HELD_BACK)
     end = max(data.rfind(b"\n", least) + 1, 0) or max(data.rfind(b" ", least) + 1, 0) or least
     begin = data.rfind(b"-----BEGIN ", max(0, end - HELD_BACK), end)
     return begin if begin >= 0 and data.find(b"-----END ", begin, end) < 0 else end
 
 
-def _seen(pieces: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+def _hash_pieces(pieces: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
     for piece in pieces:
         digest.update(piece)
         yield piece
 
 
-def _referred(ref: OutputRef, refs: Mapping[bytes, bytes]) -> OutputRef:
+def _rename_ref(ref: OutputRef, refs: Mapping[bytes, bytes]) -> OutputRef:
     new = refs.get(ref.id.encode())
     return msgspec.structs.replace(ref, id=new.decode()) if new else ref
 
@@ -219,7 +219,7 @@ def _message_body(body: bytes, format: str) -> bytes:
 
 
 def _part(data: bytes, name: str) -> bytes:
-    """A part of a request: the system prompt is a message, tools carry the bytes they came as."""
+    """Take secrets out of a part of a request: a message, tools with the bytes they came as, or JSON."""
     if name == "system":
         return _message_body(data, NEUTRAL)
     if name != "tools":
@@ -236,7 +236,7 @@ def _tool(tool: Tool) -> Tool:
 
 
 def _packed(data: bytes) -> bytes:
-    """Something that was packed without a type that is known here."""
+    """Take secrets out of data that was packed with a type that is not known here."""
     try:
         value = msgspec.msgpack.decode(data) if data else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

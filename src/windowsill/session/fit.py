@@ -1,4 +1,4 @@
-"""One call, no session: a conversation in any format, fitted to a budget."""
+"""Fit a conversation in any format to a budget, in one call and without a session."""
 
 from __future__ import annotations
 

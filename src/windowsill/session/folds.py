@@ -1,4 +1,4 @@
-"""Fold by hand, and write folds that were checked."""
+"""Fold and mask by hand."""
 
 from __future__ import annotations
 

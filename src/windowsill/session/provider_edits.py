@@ -1,4 +1,4 @@
-"""Records what a provider did to a conversation by itself, so that the view shows what its model saw."""
+"""Record what a provider did to a conversation by itself, so that the view shows what its model saw."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _is_compacted(message: Message) -> bool:
 
 
 def _summary(block: Unknown) -> bool:
-    """Whether a compaction holds anything: one that failed changes nothing."""
+    """Tell whether a compaction holds anything: one that failed changes nothing."""
     wire = msgspec.json.decode(block.raw or b"{}", type=_Compaction)
     return bool(wire.content or wire.encrypted_content)
 
@@ -58,7 +58,7 @@ class _Edits(msgspec.Struct):
 
 
 def _excluded(fields: Mapping[str, msgspec.Raw]) -> frozenset[str]:
-    """The tools that the request kept from clearing."""
+    """Return the tools that the request kept from clearing."""
     try:
         wire = msgspec.json.decode(fields.get("context_management", b"{}"), type=_Edits)
     except msgspec.DecodeError:

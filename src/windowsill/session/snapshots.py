@@ -1,4 +1,4 @@
-"""Takes a snapshot of a session, and fills a new session from one."""
+"""Snapshots: files with what a model saw at one moment and the state, from which a session can begin again."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """A snapshot as the bytes of a file."""
+    """Encode a snapshot as the bytes of a file."""
     body = msgspec.json.encode(snapshot)
     return b"".join((body[: -len(b"}")], _BEFORE, _sum(body), _AFTER))
 
 
 def unpack(data: bytes) -> Snapshot:
-    """The snapshot in the bytes of a file; `DamagedError` says what is wrong with them."""
+    """Decode a snapshot from the bytes of a file; `DamagedError` says what is wrong with them."""
     if not data:
         raise _damaged("it is empty")
     tail = len(_BEFORE) + _HEX + len(_AFTER)
@@ -93,7 +93,7 @@ def unpack(data: bytes) -> Snapshot:
         if version == VERSION:
             return msgspec.json.decode(body, type=Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _damaged(f"it is no snapshot ({error})") from None
+        raise _damaged(f"not a snapshot ({error})") from None
     raise _damaged(f"it has version {version!r}, and this Windowsill reads {VERSION!r}")
 
 
@@ -147,7 +147,7 @@ def snapshot_of(journal: JournalWriter, format: Format, settings: Settings, stat
 
 
 def _alone(message: Message, names: Mapping[str, str], format: Format) -> Message:
-    """A message with results as it can stand by itself.
+    """Make a message with results stand by itself.
 
     Refs of outputs lead nowhere once the database is lost; and where a format names the tool beside each result, the
     name is that of the call.
@@ -170,7 +170,6 @@ def _about(item: Item, message: Message, count: int) -> About:
 
 
 def _summary(view: View) -> str | None:
-    """The text of the summary that was made last."""
     for item in sorted((item for item in view.items if item.fold), key=lambda item: item.fold, reverse=True):
         message = view.read(item)
         if message.origin == Origin.SUMMARY:
@@ -285,7 +284,7 @@ def save_snapshot(folder: Path, snapshot: Snapshot, *, keep: int = KEEP) -> Path
 
 
 def load_snapshot(place: Path | str) -> Loaded:
-    """The snapshot in a file, or the newest whole one of a folder.
+    """Load the snapshot in a file, or the newest whole one of a folder.
 
     `DamagedError` when none is whole, `NotFoundError` when there is none. A folder above that of one session is fine.
     """
@@ -309,7 +308,7 @@ def load_snapshot(place: Path | str) -> Loaded:
 
 
 def _named(path: Path) -> Snapshot:
-    """The snapshot in a file that was asked for by its own name: no other one is meant."""
+    """Read a snapshot that was asked for by the name of its file: no other one is meant."""
     try:
         return _read(path)
     except DamagedError as error:
@@ -327,7 +326,7 @@ def _read(path: Path) -> Snapshot:
 
 
 def _session_folder(place: Path) -> Path:
-    """The folder of snapshots itself, or the only one that stands in it."""
+    """Return the folder of snapshots itself, or the only one that stands in it."""
     if not place.is_dir():
         raise NotFoundError(f"there is no snapshot at {place}", remedy="check the path")
     if _numbered(place):
@@ -340,7 +339,6 @@ def _session_folder(place: Path) -> Path:
 
 
 def _numbered(folder: Path) -> list[tuple[int, Path]]:
-    """The snapshots of a folder, the newest first."""
     found = ((_SNAPSHOT.fullmatch(path.name), path) for path in folder.iterdir())
     return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
 

@@ -107,7 +107,7 @@ TOOLS: tuple[str, ...] = tuple(KINDS)
 
 
 def definition(name: str) -> Tool:
-    """A tool as it is offered to a model."""
+    """Define a tool as it is offered to a model."""
     kind = KINDS[name]
     ((_, found),) = msgspec.json.schema_components([kind])[1].items()
     schema: dict[str, Any] = {
@@ -123,7 +123,7 @@ KEPT = frozenset({"type", "description", "minimum", "maximum", "default"})
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter's schema in words that every provider takes."""
+    """Keep what every provider takes of a parameter's schema."""
     return {key: value for key, value in schema.items() if key in KEPT}
 
 
@@ -132,7 +132,7 @@ MOST_FOLDS = 20
 
 
 def status(session: Session) -> str:
-    """The state of the window in a few lines."""
+    """Describe how full the window is, and the folds, in a few lines."""
     used, limit = session.composer.fill
     view = session.view
     hidden = sum(item.hides for item in view.items if item.fold)
@@ -201,7 +201,7 @@ class Toolbox:
         return tuple(definition(name) for name in TOOLS)
 
     def definitions(self, format: str | None = None) -> list[dict[str, Any]]:
-        """The definitions in a provider's format; without one, in the session's."""
+        """Return the definitions in a provider's format; without one, in the session's."""
         rendered = providers.get(format or self._session.format)
         return [msgspec.json.decode(rendered.render_tool(tool)) for tool in self.tools]
 
@@ -216,7 +216,7 @@ class Toolbox:
             return Answer(_shortened(f"Error: {error}"), is_error=True)
 
     def answer(self, calls: Iterable[ToolUse] | None = None) -> Message | None:
-        """The message with the results of those calls that are of these tools; `None` when none is.
+        """Run those calls that are of these tools, and return the message with their results; `None` when none is.
 
         Without `calls`, they are those of the last reply that have no result yet.
         """
@@ -301,11 +301,11 @@ class Toolbox:
         return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
 
     def _text(self, found: Found) -> str:
-        """What was found; what another session said is given on without its secrets."""
+        """Return what was found; what another session said, without its secrets."""
         return found.text if found.session == self._session.id else redact(found.text)
 
     def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
-        """Those that an answer has room for, the first first; if none has, as much of the best as there is room for."""
+        """Return the texts that fit into an answer; if none does, as much of the best as there is room for."""
         left = most = self._most * BYTES_PER_TOKEN
         for text in texts:
             size = byte_size(text)

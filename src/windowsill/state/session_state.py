@@ -54,7 +54,7 @@ class StateEvent(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Describe the change in one line for a person."""
         paths = ", ".join(dict.fromkeys(change.path for change in self.changes)) or "the whole state"
         return f"changed {paths}" + (f": {self.reason}" if self.reason else "")
 
@@ -113,7 +113,7 @@ class SessionState(Verbs):
             return self._reading().document.state
 
     def at(self, id: str) -> State:
-        """The state as it was at any entry: a message, a fold, a checkpoint, a change."""
+        """Return the state as it was at any entry: a message, a fold, a checkpoint, a change."""
         with self._journal.lock:
             return self._read(self._journal.seq_of(id)).document.state
 
@@ -182,7 +182,7 @@ class SessionState(Verbs):
         draft.record("state", StateMeta(told=told))
 
     def _reading(self) -> StateAt:
-        """The state at the head, read as far as it is not known yet."""
+        """Return the state at the head, read as far as it is not known yet."""
         now, version = self._now, self._journal.version
         if now.at == version:
             return now
@@ -196,7 +196,6 @@ class SessionState(Verbs):
         return now
 
     def _read(self, seq: int) -> StateAt:
-        """The state at any entry, from the last whole one before it."""
         reading = StateAt()
         reading.at = seq
         path = self._journal.path(seq) if seq else []
@@ -216,7 +215,7 @@ class SessionState(Verbs):
 
 
 def event_of(entry: Entry) -> StateEvent | None:
-    """What a state entry, read with its body, changed; `None` when it changed nothing."""
+    """Return what a state entry, read with its body, changed; `None` when it changed nothing."""
     meta = _state_meta(entry.meta)
     if meta.form == "copy" or not entry.body:
         return None
@@ -224,7 +223,7 @@ def event_of(entry: Entry) -> StateEvent | None:
 
 
 def _joined(before: StateShown | None, after: StateShown) -> StateShown:
-    """What is known after both: a whole telling forgets what was said before it."""
+    """Join what two messages showed: a whole state replaces what was shown before it."""
     if before is None or after.whole:
         return after
     pieces = {key: digest for key, digest in before.pieces.items() if key not in after.gone}

@@ -20,7 +20,7 @@ __all__ = ["Lock", "SearchIndex", "SessionInfo", "Store", "open_store"]
 
 
 def open_store(address: str | Path | None = None) -> Store:
-    """The store at an address: a folder, a database file, `sqlite:///FILE`, `:memory:`, or the default place.
+    """Open the store at an address: a folder, a database file, `sqlite:///FILE`, `:memory:`, or the default place.
 
     A folder that does not exist is made, readable by its owner alone, and holds `sessions.db`.
     """
@@ -67,10 +67,10 @@ class Store(Protocol):
         """Make sure the session exists; true when it is new. Its settings are written only then."""
 
     def info(self, session: str) -> SessionInfo | None:
-        """What is known of one session, or `None`."""
+        """Return what is known of one session, or `None`."""
 
     def sessions(self) -> list[SessionInfo]:
-        """All sessions, the last used first."""
+        """List all sessions, the last used first."""
 
     def delete(self, session: str) -> bool:
         """Remove a session with everything that belongs to it; false when there was none."""
@@ -102,19 +102,19 @@ class Store(Protocol):
         """`(seq, parent)` of every entry whose parent is not the entry before it, in order."""
 
     def find(self, session: str, id: str) -> Entry | None:
-        """The entry with this id."""
+        """Return the entry with this id."""
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
-        """The last view snapshot at or before an entry."""
+        """Return the last view snapshot at or before an entry."""
 
     def blob(self, session: str, id: str) -> bytes | None:
-        """A blob of this session."""
+        """Return a blob of this session."""
 
     def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Keep blobs without touching the journal; one whose id is already there is left as it is."""
 
     def blob_ids(self, session: str, prefix: str) -> list[str]:
-        """The ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+        """List the ids of the session's blobs that begin with `prefix`, in the order of their code points."""
 
     def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
         """Remove blobs; how many of them were there. Whether anything refers to them is the caller's to know."""
@@ -123,7 +123,7 @@ class Store(Protocol):
         """Keep a fact learned about the world (a window, a calibration) across sessions."""
 
     def recall(self, key: str) -> bytes | None:
-        """A fact kept by `remember`."""
+        """Return a fact kept by `remember`."""
 
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
@@ -138,7 +138,7 @@ class Store(Protocol):
         """Return the index of what was said in the sessions; a deleted session leaves nothing in it."""
 
     def check(self, session: str | None = None) -> list[str]:
-        """What is wrong with the place itself, one line each; the hash chain is the reader's to check."""
+        """List what is wrong with the place itself; the hash chain is the reader's to check."""
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
@@ -152,7 +152,7 @@ _POSTGRESQL = ("postgresql", "postgres")
 
 
 def default_place(env: Mapping[str, str], cwd: Path, *, platform: str = sys.platform) -> Path:
-    """The folder for sessions: `WINDOWSILL_HOME`, else `.windowsill/` here if there is one, else the user's data."""
+    """Return the folder for sessions: `WINDOWSILL_HOME`, `.windowsill/` here if it exists, or the user's data."""
     stated = env.get("WINDOWSILL_HOME")
     if stated:
         return cwd / _expand(stated, env)
@@ -161,7 +161,7 @@ def default_place(env: Mapping[str, str], cwd: Path, *, platform: str = sys.plat
 
 
 def database_file(address: str | Path | None, env: Mapping[str, str], cwd: Path) -> Path | None:
-    """The database file an address means; `None` for one that lives in memory only.
+    """Return the database file that an address means; `None` for one that lives in memory only.
 
     `sqlite:///x.db` is relative to the current folder and `sqlite:////x.db` is not, as elsewhere in Python. A path with
     a database's ending is the file itself; any other is the folder that holds `sessions.db`.

@@ -51,19 +51,19 @@ def check_extras(
 
 
 def duplicate(session: str, id: str) -> StoreError:
-    """The error for an entry id that the session already has."""
+    """Make the error for an entry id that the session already has."""
     return StoreError(
         f"session {session!r} already has an entry {id!r}", remedy="give each entry an id of its own", session=session
     )
 
 
 def no_session(session: str) -> NotFoundError:
-    """The error for writing to a session that is not there."""
+    """Make the error for writing to a session that is not there."""
     return NotFoundError(f"there is no session {session!r}", remedy="create it first", session=session)
 
 
 def _problem(expected: int, entry: Entry) -> tuple[str, str] | None:
-    """What is wrong with an entry, and the remedy."""
+    """Find what is wrong with an entry, and the remedy."""
     if entry.seq != expected:
         return f"is numbered {entry.seq}, not {expected}", "number entries from version + 1 without gaps"
     if not 0 <= entry.parent < entry.seq:
@@ -78,12 +78,12 @@ def _problem(expected: int, entry: Entry) -> tuple[str, str] | None:
 
 
 def _is_exact(at: float) -> bool:
-    """Whether a time reads back with the same `repr`, which is part of the entry's hash."""
+    """Tell whether a time reads back with the same `repr`, which is part of the entry's hash."""
     return type(at) is float and math.isfinite(at) and (at != 0 or math.copysign(1, at) > 0)
 
 
 def _is_plain(text: str) -> bool:
-    """Whether text can be kept as UTF-8 in every database: PostgreSQL has no NUL, and none half a surrogate pair."""
+    """Tell whether every database can keep the text: PostgreSQL has no NUL, and none half a surrogate pair."""
     if "\0" in text:
         return False
     if text.isascii():

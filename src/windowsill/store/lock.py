@@ -18,13 +18,13 @@ _START_FIELD = 19
 
 
 def holder_name() -> str:
-    """This thread as `host:pid:start:thread`; no other thread ever has the same name."""
+    """Name this thread as `host:pid:start:thread`; no other thread ever has the same name."""
     pid = os.getpid()
     return f"{_host()}:{pid}:{_start(pid) or _UNKNOWN}:{threading.get_native_id()}"
 
 
 def is_dead(holder: str) -> bool:
-    """Whether a holder ran on this host and its process is gone; false when that cannot be known from here."""
+    """Tell whether a holder ran on this host and its process is gone; false when that cannot be known from here."""
     parts = holder.rsplit(":", _PARTS - 1)
     if len(parts) != _PARTS or parts[0] != _host() or not parts[1].isdecimal():
         return False
@@ -37,12 +37,12 @@ def is_dead(holder: str) -> bool:
 
 
 def in_force(lock: Lock, now: float) -> bool:
-    """Whether a lock still keeps others out: its time is not over and its holder is not known to be dead."""
+    """Tell whether a lock still keeps others out: its time is not over and its holder is not known to be dead."""
     return lock.expires > now and not is_dead(lock.holder)
 
 
 def _host() -> str:
-    """The machine as far as process numbers go: containers may share a host name but not their processes."""
+    """Name the machine as far as process numbers go: containers may share a host name but not their processes."""
     name = socket.gethostname()
     try:
         return f"{name}/{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -51,7 +51,7 @@ def _host() -> str:
 
 
 def _start(pid: int) -> str | None:
-    """When a process started, in ticks since the machine did; empty for a dead one, `None` where none can be seen."""
+    """Return when a process started, in ticks of the machine; empty for a dead one, `None` if none can be seen."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -61,13 +61,13 @@ class MemoryStore:
             return True
 
     def info(self, session: str) -> SessionInfo | None:
-        """What is known of one session, or `None`."""
+        """Return what is known of one session, or `None`."""
         with self._lock:
             journal = self._journals.get(session)
             return journal.info(session) if journal else None
 
     def sessions(self) -> list[SessionInfo]:
-        """All sessions, the last used first."""
+        """List all sessions, the last used first."""
         with self._lock:
             found = [journal.info(session) for session, journal in self._journals.items()]
         return sorted(found, key=lambda info: (-info.updated, info.id))
@@ -129,13 +129,13 @@ class MemoryStore:
             return list(journal.jumps) if journal else []
 
     def find(self, session: str, id: str) -> Entry | None:
-        """The entry with this id."""
+        """Return the entry with this id."""
         with self._lock:
             journal = self._journals.get(session)
             return journal.by_id.get(id) if journal else None
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
-        """The last view snapshot at or before an entry."""
+        """Return the last view snapshot at or before an entry."""
         with self._lock:
             journal = self._journals.get(session)
             known = sorted(journal.snapshots) if journal else []
@@ -143,7 +143,7 @@ class MemoryStore:
             return (known[place - 1], journal.snapshots[known[place - 1]]) if journal and place else None
 
     def blob(self, session: str, id: str) -> bytes | None:
-        """A blob of this session."""
+        """Return a blob of this session."""
         with self._lock:
             journal = self._journals.get(session)
             return journal.blobs.get(id) if journal else None
@@ -158,7 +158,7 @@ class MemoryStore:
                 kept.setdefault(id, data)
 
     def blob_ids(self, session: str, prefix: str) -> list[str]:
-        """The ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+        """List the ids of the session's blobs that begin with `prefix`, in the order of their code points."""
         with self._lock:
             journal = self._journals.get(session)
             return sorted(id for id in journal.blobs if id.startswith(prefix)) if journal else []
@@ -177,7 +177,7 @@ class MemoryStore:
             self._facts[key] = value
 
     def recall(self, key: str) -> bytes | None:
-        """A fact kept by `remember`."""
+        """Return a fact kept by `remember`."""
         with self._lock:
             return self._facts.get(key)
 

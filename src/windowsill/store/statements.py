@@ -24,7 +24,7 @@ class Migration(msgspec.Struct, frozen=True):
 
 @cache
 def statements(database: str) -> Mapping[str, str]:
-    """Every statement written for a database, by its name."""
+    """Return every statement written for a database, by its name."""
     found: dict[str, str] = {}
     for name, text in _sql_files(_folder(database)):
         parts = _NAME.split(text)[1:]
@@ -37,7 +37,7 @@ def statements(database: str) -> Mapping[str, str]:
 
 @cache
 def migrations(database: str) -> tuple[Migration, ...]:
-    """The schema's steps in order; the file `0001_journal.sql` is version 1."""
+    """Return the schema's steps in order; the file `0001_journal.sql` is version 1."""
     return tuple(
         Migration(version=int(name.split("_", 1)[0]), name=name.removesuffix(".sql"), script=text)
         for name, text in _sql_files(_folder(database) / "migrations")

@@ -94,7 +94,7 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The writer inside a transaction, which is committed at the end and rolled back by an exception."""
+        """Give the writer inside a transaction, which is committed at the end and rolled back by an exception."""
         self._notice_fork()
         with self._write_lock, translated(self.path):
             if self._writer is None:
@@ -112,7 +112,7 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread alone, which cannot write."""
+        """Give a connection for this thread alone, which cannot write."""
         self._notice_fork()
         with translated(self.path):
             db = self._take_reader()
@@ -192,7 +192,7 @@ class Connections:
 def connect(
     path: Path, pragmas: tuple[str, ...] = _WRITER, *, busy_seconds: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
-    """A connection whose commits survive power loss; the file has to exist."""
+    """Open a connection whose commits survive power loss; the file has to exist."""
     db = sqlite3.connect(
         # Without `mode=rw` a file that was moved away would come back as an empty one.
         f"{path.as_uri()}?mode=rw",

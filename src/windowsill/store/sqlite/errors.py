@@ -76,7 +76,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def meaning(error: sqlite3.Error, path: Path) -> StoreError:
-    """The error of ours that explains one of SQLite's."""
+    """Return the error of ours that explains one of SQLite's."""
     code = getattr(error, "sqlite_errorcode", 0) & _FAMILY
     if not code and _NOT_TEXT in str(error).lower():
         code = sqlite3.SQLITE_CORRUPT
@@ -88,6 +88,6 @@ def meaning(error: sqlite3.Error, path: Path) -> StoreError:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether somebody else was at the database, so that waiting helps."""
+    """Tell whether somebody else was at the database, so that waiting helps."""
     code = getattr(error, "sqlite_errorcode", 0) & _FAMILY
     return _ALIKE.get(code, code) == sqlite3.SQLITE_BUSY

@@ -29,7 +29,7 @@ def migrate(db: sqlite3.Connection, steps: Sequence[Migration], path: Path) -> i
 
 
 def schema_version(db: sqlite3.Connection, newest: int, path: Path) -> int:
-    """The database's version; an error for one of a newer Windowsill or of another program."""
+    """Return the database's version; raise for one of a newer Windowsill or of another program."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (owner,) = db.execute("PRAGMA application_id").fetchone()
     (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -64,7 +64,7 @@ def _apply(db: sqlite3.Connection, step: Migration, newest: int, path: Path) -> 
 
 
 def split(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would commit in the middle."""
+    """Divide a script into its statements: `executescript` would commit in the middle."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -24,7 +24,7 @@ _META = (*_WHOLE[:6], type(None), *_WHOLE[7:])
 
 
 def to_entry(row: Sequence[Any], path: Path) -> Entry:
-    """The entry a row holds; overwritten pages can give any type, which the hash chain could not even compare."""
+    """Return the entry a row holds; overwritten pages can give any type, which no hash could even compare."""
     if tuple(map(type, row)) not in (_WHOLE, _META):
         raise DamagedError(
             f"{path}: an entry is not what was written (number {row[0]!r})",
@@ -35,7 +35,7 @@ def to_entry(row: Sequence[Any], path: Path) -> Entry:
 
 
 def to_row(key: int, entry: Entry) -> tuple[object, ...]:
-    """The parameters of `insert_entry`."""
+    """Return the parameters of `insert_entry`."""
     return (
         key,
         entry.seq,
@@ -50,7 +50,7 @@ def to_row(key: int, entry: Entry) -> tuple[object, ...]:
 
 
 def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
-    """One line for each: SQLite's own check of the file, then rows that lack their counterpart."""
+    """List problems: SQLite's own check of the file, then rows that lack their counterpart."""
     found = [text for (text,) in db.execute("PRAGMA quick_check") if text != "ok"]
     found += [
         f"a row of {table} belongs to no {parent}" for table, _, parent, _ in db.execute("PRAGMA foreign_key_check")
@@ -88,12 +88,12 @@ class SQLiteStore:
             return db.execute(self._sql["create_session"], (session, float(at), settings)).rowcount > 0
 
     def info(self, session: str) -> SessionInfo | None:
-        """What is known of one session, or `None`."""
+        """Return what is known of one session, or `None`."""
         row = self._one("session_info", session)
         return SessionInfo(*row) if row else None
 
     def sessions(self) -> list[SessionInfo]:
-        """All sessions, the last used first."""
+        """List all sessions, the last used first."""
         return [SessionInfo(*row) for row in self._all("all_sessions")]
 
     def delete(self, session: str) -> bool:
@@ -153,17 +153,17 @@ class SQLiteStore:
         return self._all("jumps", session)
 
     def find(self, session: str, id: str) -> Entry | None:
-        """The entry with this id."""
+        """Return the entry with this id."""
         row = self._one("find_entry", session, id)
         return to_entry(row, self.path) if row else None
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
-        """The last view snapshot at or before an entry."""
+        """Return the last view snapshot at or before an entry."""
         row = self._one("last_snapshot", session, max(-1, min(at_or_before, MAX_SEQ)))
         return (row[0], row[1]) if row else None
 
     def blob(self, session: str, id: str) -> bytes | None:
-        """A blob of this session."""
+        """Return a blob of this session."""
         with self._connections.reading() as db:
             # Both steps see the same state of the file.
             db.execute("BEGIN")
@@ -185,7 +185,7 @@ class SQLiteStore:
             db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
 
     def blob_ids(self, session: str, prefix: str) -> list[str]:
-        """The ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+        """List the ids of the session's blobs that begin with `prefix`, in the order of their code points."""
         return [id for (id,) in self._all("blob_ids", session, prefix)]
 
     def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
@@ -202,7 +202,7 @@ class SQLiteStore:
             db.execute(self._sql["remember"], (key, value))
 
     def recall(self, key: str) -> bytes | None:
-        """A fact kept by `remember`."""
+        """Return a fact kept by `remember`."""
         row = self._one("recall", key)
         return row[0] if row else None
 
@@ -233,7 +233,7 @@ class SQLiteStore:
         return SQLiteIndex(self._connections)
 
     def check(self, session: str | None = None) -> list[str]:
-        """What is wrong with the file itself, one line each; the hash chain is the reader's to check."""
+        """List what is wrong with the file itself; the hash chain is the reader's to check."""
         try:
             with self._connections.reading() as db:
                 return problems(db, self._sql, session)
