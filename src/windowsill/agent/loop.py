@@ -62,6 +62,12 @@ STOP_REASON = "stop_reason"
 STOP_REASON = "stop_reason"
 """The key in a message's metadata that says why it ended."""
 
+STOP_REASON = "stop_reason"
+"""The key in a message's metadata that says why it ended."""
+
+STOP_REASON = "stop_reason"
+"""The key in a message's metadata that says why it ended."""
+
 LENGTH = frozenset({"max_tokens", "length", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"})
 """Why an answer ended that was cut off at its length, in the words of the providers."""
 

@@ -28,6 +28,16 @@ from windowsill.providers.wire import (
 LIMIT = "max_tokens"
 """The common name of the limit of an answer."""
 
+THOUGHTS = 8_192
+"""Tokens added to the limit of an answer where a provider counts the model's thoughts against it: what is not used is
+not paid for, and without it a model that thinks has none left for words."""
+
+UNWANTED = frozenset({
+    "stream", "stream_options", "stop", "stop_sequences", "response_format", "output_format", "context_management", "n",
+    "logprobs", "top_logprobs", "background",
+})  # fmt: skip
+"""Fields that would make an answer something else than one whole text, or need a header we do not have."""
+
 
 class Problem(msgspec.Struct, frozen=True):
     """A rule of a provider that a request breaks, where, and what to do."""
@@ -125,6 +135,9 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
     counts_thoughts: bool = False
     """The reasoning of the model counts against the limit of the answer, and no budget for it is stated beside."""
 
+    no_store: dict[str, bool] = {}
+    """Fields by which a request asks the provider not to keep it."""
+
     id_field: str = "id"
     """The field of a response that holds its id."""
     operation: str = "chat"
@@ -146,6 +159,11 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
     def limit_field(self, *, newest: bool = True) -> str:
         """Return the name of the limit of an answer; servers that imitate a provider may know the oldest one only."""
         return self.limit_fields[0 if newest else -1]
+
+    def limit_setting(self, limit: int, field: str = "") -> dict[str, Any]:
+        """Return the fields of a body that limit its answer to so many tokens."""
+        stated = {field or self.limit_field(): limit}
+        return {self.config_field: stated} if self.config_field else stated
 
 
 class Format:
@@ -290,6 +308,22 @@ class Format:
         """Return the fields of a body that say whether the model may call a tool."""
         raise NotImplementedError
 
+    def text_only(self, fields: dict[str, Any], *, limit: int, limit_field: str, tools: bool) -> dict[str, Any]:
+        """Change the decoded fields of a request so that one whole text comes back; `tools` says that it has some.
+
+        The text may have `limit` tokens, but never more than the request allowed, for which the window has room.
+        """
+        known = self.spec.limit_fields
+        name = next((key for key in known if fields.get(key)), limit_field)
+        kept = {key: value for key, value in fields.items() if key not in UNWANTED and key not in known}
+        kept[name] = at_most(fields.get(name), limit + self.thinking_tokens(fields))
+        return {**kept, **self.spec.no_store, **(self.render_tool_choice(ToolChoice("none")) if tools else {})}
+
+    def thinking_tokens(self, fields: dict[str, Any]) -> int:
+        """Return the tokens that the model may think, as far as they count against the limit of its answer."""
+        del fields
+        return THOUGHTS if self.spec.counts_thoughts else 0
+
     def render_tool(self, tool: Tool) -> bytes:
         """Render a tool definition."""
         if self.is_own(tool.format) and tool.raw is not None:
@@ -360,3 +394,15 @@ class Format:
     def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
         """Find what the provider would refuse in the messages; `body` is empty where there are only messages."""
         raise NotImplementedError
+
+
+def at_most(stated: Any, wanted: int) -> int:
+    """Return a limit that is not above the stated one, where that is a number."""
+    return min(stated, wanted) if isinstance(stated, int) else wanted
+
+
+def without_format(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return fields without the `format` in one of them, which asks for something else than text."""
+    inner = {key: value for key, value in (fields.get(name) or {}).items() if key != "format"}
+    rest = {key: value for key, value in fields.items() if key != name}
+    return {**rest, **({name: inner} if inner else {})}

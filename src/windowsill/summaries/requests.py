@@ -18,16 +18,12 @@ from windowsill.history.folds import Brief
 from windowsill.history.repair import repair, without_open_calls
 from windowsill.messages import Message, Request, text_message
 from windowsill.models.catalog import key as spelled
+from windowsill.providers.base import THOUGHTS
 from windowsill.providers.convert import message_text
 from windowsill.providers.endpoints import Endpoint
-from windowsill.providers.gemini import camel
 from windowsill.summaries import Material, Shared, prompts
 from windowsill.summaries.errors import UnusableError
 from windowsill.text import cut_middle
-
-THOUGHTS = 8_192
-"""Tokens added to the limit of an answer where a provider counts the model's thoughts against it: what is not used is
-not paid for, and without it a model that thinks has none left for words."""
 
 LONGEST = 4_096
 """Tokens of an answer where the brief has no room of its own."""
@@ -49,16 +45,6 @@ HEAD_SHARE = 4
 
 NOTE_TOKENS = 40
 """Kept free for the note that says how much was left out."""
-
-UNWANTED = frozenset({
-    "stream", "stream_options", "stop", "stop_sequences", "response_format", "output_format", "context_management", "n",
-    "logprobs", "top_logprobs", "background",
-})  # fmt: skip
-"""Fields that would make the answer something else than one whole text, or need a header we do not have."""
-
-UNWANTED_BY_GEMINI = frozenset(
-    {"responseMimeType", "responseSchema", "responseJsonSchema", "stopSequences", "candidateCount", "maxOutputTokens"}
-)
 
 Fields = dict[str, Any]
 
@@ -98,8 +84,9 @@ def behind(shared: Shared, brief: Brief, material: Material, *, endpoint: Endpoi
         messages = (*mended.messages, text_message("user", instruction))
         rest = {key: msgspec.Raw(providers.encode(value)) for key, value in _fields(request, endpoint, limit).items()}
         body = providers.render_request(msgspec.structs.replace(request, messages=messages, rest=rest))
-        named = {"model": endpoint.model or "unnamed"} if target.name == "gemini" else {}
-        problems = providers.validate({**msgspec.json.decode(body), **named}, target.name)
+        # The model stands in the address of some providers.
+        named = {"model": endpoint.model or "unnamed", **msgspec.json.decode(body)}
+        problems = providers.validate(named, target.name)
     except UnusableError:
         raise
     except (WindowsillError, msgspec.DecodeError, RecursionError) as error:
@@ -115,11 +102,7 @@ def apart(brief: Brief, material: Material, *, endpoint: Endpoint, window: int) 
     thoughts = min(THOUGHTS, window // 8) if endpoint.provider.counts_thoughts else 0
     limit = min(answer_limit(brief, material), window // 4) + thoughts
     format = endpoint.provider.name
-    fields: Fields = {endpoint.limit_field: limit}
-    if format == "gemini":
-        fields = {"generationConfig": {"maxOutputTokens": limit}}
-    elif format == "responses":
-        fields["store"] = False
+    fields = {**endpoint.provider.limit_setting(limit, endpoint.limit_field), **endpoint.provider.no_store}
     request = Request(
         format=format,
         system=text_message("system", prompts.apart()),
@@ -208,48 +191,5 @@ def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
     given: Fields = {key: msgspec.json.decode(value) for key, value in request.rest.items()}
     if given.get("conversation") is not None:
         raise UnusableError("prefix", "the provider keeps this conversation and would add the question to it")
-    limits = providers.get(request.format).spec.limit_fields
-    fields = {key: value for key, value in given.items() if key not in UNWANTED and key not in limits}
-    if request.format == "gemini":
-        return _gemini(fields, limit, tools=bool(request.tools))
-    name = next((key for key in limits if given.get(key)), endpoint.limit_field)
-    if request.format == "anthropic":
-        return _anthropic(fields, {name: _within(given.get(name), limit + _thinking(fields))})
-    fields[name] = _within(given.get(name), limit + THOUGHTS)
-    if request.format == "responses":
-        text = {key: value for key, value in (fields.pop("text", None) or {}).items() if key != "format"}
-        fields |= {"store": False, **({"text": text} if text else {})}
-    if request.tools:
-        fields["tool_choice"] = "none"
-    return fields
-
-
-def _within(stated: Any, wanted: int) -> int:
-    """Keep the limit of an answer below the request's own, for which the window has room."""
-    return min(stated, wanted) if isinstance(stated, int) else wanted
-
-
-def _thinking(fields: Fields) -> int:
-    """Return the tokens that Anthropic's models may think, which count against the limit and stand below it."""
-    thinking = fields.get("thinking") or {}
-    return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
-
-
-def _anthropic(fields: Fields, limit: Fields) -> Fields:
-    """Leave the choice of tools as it is: Anthropic's cache forgets all messages when that changes.
-
-    Only a call that is demanded is forbidden: nothing else could come back.
-    """
-    if (fields.get("tool_choice") or {}).get("type") in {"any", "tool"}:
-        fields = {**fields, "tool_choice": {"type": "none"}}
-    output = {key: value for key, value in (fields.pop("output_config", None) or {}).items() if key != "format"}
-    return {**fields, **({"output_config": output} if output else {}), **limit}
-
-
-def _gemini(fields: Fields, limit: int, *, tools: bool) -> Fields:
-    found = camel(fields)
-    config = camel(found.get("generationConfig") or {})
-    most = _within(config.get("maxOutputTokens"), limit + THOUGHTS)
-    kept = {key: value for key, value in config.items() if key not in UNWANTED_BY_GEMINI}
-    fields = {**found, "generationConfig": {**kept, "maxOutputTokens": most}}
-    return {**fields, **({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}} if tools else {})}
+    format, tools = providers.get(request.format), bool(request.tools)
+    return format.text_only(given, limit=limit, limit_field=endpoint.limit_field, tools=tools)

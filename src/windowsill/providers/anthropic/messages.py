@@ -30,7 +30,7 @@ from windowsill.messages import (
     Usage,
 )
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
-from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.base import THOUGHTS, Format, Problem, ToolChoice, without_format
 from windowsill.providers.convert import arguments_object, in_words, is_web, safe_name
 from windowsill.providers.wire import NULL, UNREADABLE, any_decoder, decode, encode, fields_decoder, items_decoder
 
@@ -240,6 +240,20 @@ class Anthropic(Format):
         if choice.mode == "one":
             return {"tool_choice": {"type": "tool", "name": safe_name(choice.name)}}
         return {"tool_choice": {"type": "any" if choice.mode == "required" else choice.mode}}
+
+    def text_only(self, fields: dict[str, Any], *, limit: int, limit_field: str, tools: bool) -> dict[str, Any]:
+        """Ask for one whole text. The choice of tools stays: Anthropic's cache forgets all messages when it changes.
+
+        Only a call that is demanded is forbidden: nothing else could come back.
+        """
+        demanded = tools and (fields.get("tool_choice") or {}).get("type") in {"any", "tool"}
+        plain = without_format(fields, "output_config")
+        return super().text_only(plain, limit=limit, limit_field=limit_field, tools=demanded)
+
+    def thinking_tokens(self, fields: dict[str, Any]) -> int:
+        """Return the tokens of `thinking`, which count against the limit and stand below it."""
+        thinking = fields.get("thinking") or {}
+        return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
 
     def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
         """Find what is wrong beside the messages."""

@@ -27,7 +27,7 @@ from windowsill.messages import (
     Usage,
 )
 from windowsill.models import Demands
-from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.base import Format, Problem, ToolChoice, at_most
 from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web, safe_name
 from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tools
 from windowsill.providers.gemini.tools import join_tools
@@ -59,6 +59,9 @@ SUFFIXES = {
     "txt": "text/plain",
 }
 """What an address tells of a file whose type nobody stated; Gemini asks for the type."""
+
+UNWANTED = frozenset({"responseMimeType", "responseSchema", "responseJsonSchema", "stopSequences", "candidateCount"})
+"""Settings that would make an answer something else than one whole text."""
 
 _count = msgspec.json.Decoder(int)
 
@@ -242,6 +245,16 @@ class Gemini(Format):
         if choice.mode == "one":
             config["allowedFunctionNames"] = [self.tool_name(choice.name)]
         return {"toolConfig": {"functionCallingConfig": config}}
+
+    def text_only(self, fields: dict[str, Any], *, limit: int, limit_field: str, tools: bool) -> dict[str, Any]:
+        """Ask for one whole text, in `generationConfig`."""
+        del limit_field
+        found = camel(fields)
+        config = camel(found.get(SPEC.config_field) or {})
+        most = at_most(config.get(SPEC.limit_field()), limit + self.thinking_tokens(fields))
+        kept = {key: value for key, value in config.items() if key not in UNWANTED and key not in SPEC.limit_fields}
+        choice = self.render_tool_choice(ToolChoice("none")) if tools else {}
+        return {**found, SPEC.config_field: {**kept, SPEC.limit_field(): most}, **choice}
 
     def tool_name(self, name: str) -> str:
         """Return the name of a tool as Gemini takes it: without a digit or a dash in front."""

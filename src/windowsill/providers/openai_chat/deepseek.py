@@ -27,7 +27,6 @@ SPEC = msgspec.structs.replace(
     aliases=("kimi", "moonshot"),
     vendor="",
     rules=Rules(format=DEEPSEEK, result_media=False, bare_results=False),
-    counts_thoughts=False,
     api=None,
     routes=(),
     sdk_modules=(),

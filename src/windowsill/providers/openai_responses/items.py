@@ -30,7 +30,7 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.base import Format, Problem, ToolChoice, without_format
 from windowsill.providers.convert import (
     FAILED,
     all_in_words,
@@ -320,6 +320,10 @@ class Responses(Format):
         if choice.mode != "one":
             return {"tool_choice": choice.mode}
         return {"tool_choice": {"type": "function", "name": safe_name(choice.name)}}
+
+    def text_only(self, fields: dict[str, Any], *, limit: int, limit_field: str, tools: bool) -> dict[str, Any]:
+        """Ask for one whole text, which is neither of another format nor kept."""
+        return super().text_only(without_format(fields, "text"), limit=limit, limit_field=limit_field, tools=tools)
 
     def wrap_tool(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return a definition without the strict rules, which are the default here: the schema was not written so."""
