@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 def reader(type: type[T]) -> Callable[[bytes], T]:
-    """Reads what an entry says; `DamagedError` when it is not what was written."""
+    """Return a decoder for what an entry says; it raises `DamagedError` when that is not what was written."""
     decode = msgspec.msgpack.Decoder(type).decode
 
     def read(data: bytes) -> T:
@@ -78,7 +78,7 @@ def reader(type: type[T]) -> Callable[[bytes], T]:
 def seal(
     *, seq: int, parent: int, parent_hash: bytes, kind: Kind, id: str, at: float, meta: bytes, body: bytes = b""
 ) -> Entry:
-    """An entry bound to its parent."""
+    """Make an entry that is bound to its parent."""
     body_hash = hashlib.sha256(body).digest()
     return Entry(
         seq=seq,
@@ -94,14 +94,14 @@ def seal(
 
 
 def chain_hash(parent_hash: bytes, parent: int, kind: str, id: str, at: float, meta: bytes, body_hash: bytes) -> bytes:
-    """The hash of an entry over everything it says and everything before it."""
+    """Hash everything an entry says and everything before it."""
     # Lengths stand before each variable part, so that no two different entries feed the same bytes.
     head = f"{parent}:{kind}:{len(id)}:{id}:{at!r}:{len(meta)}:".encode()
     return hashlib.sha256(b"".join((parent_hash, head, meta, body_hash))).digest()
 
 
 def is_whole(entry: Entry, parent_hash: bytes) -> bool:
-    """Whether an entry still says what it said when it was sealed."""
+    """Tell whether an entry still says what it said when it was sealed."""
     if entry.body is not None and hashlib.sha256(entry.body).digest() != entry.body_hash:
         return False
     return (
@@ -113,7 +113,7 @@ Range: TypeAlias = tuple[int, int]
 
 
 def path_to(head: int, jumps: Sequence[tuple[int, int]]) -> list[Range]:
-    """The entries on the way to `head`, oldest first; `jumps` are the entries whose parent is not the one before."""
+    """Return the path to `head`, oldest first; `jumps` are the entries whose parent is not the one before."""
     starts = [seq for seq, _ in jumps]
     ranges: list[Range] = []
     while head != ROOT:
@@ -125,12 +125,12 @@ def path_to(head: int, jumps: Sequence[tuple[int, int]]) -> list[Range]:
 
 
 def on_path(ranges: Sequence[Range], seq: int) -> bool:
-    """Whether an entry lies on a path."""
+    """Tell whether an entry lies on a path."""
     index = bisect_right(ranges, seq, key=lambda each: each[0]) - 1
     return index >= 0 and ranges[index][0] <= seq <= ranges[index][1]
 
 
 def within(ranges: Sequence[Range], first: int, last: int) -> list[Range]:
-    """The part of a path between two entries, both included."""
+    """Return the part of a path between two entries, both included."""
     cut = ((max(start, first), min(stop, last)) for start, stop in ranges)
     return [(start, stop) for start, stop in cut if start <= stop]

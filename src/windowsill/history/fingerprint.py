@@ -65,7 +65,7 @@ def pieces(message: Message) -> tuple[bytes, ...]:
 
 
 def _given(id: str) -> str:
-    """The id of a call, unless it was made up here for a call without one."""
+    """Return the id of a call, unless it was made up here for a call without one."""
     return "" if numbered_name(id) is not None else id
 
 
@@ -92,7 +92,7 @@ def _content(block: Block) -> list[Any]:
 
 
 def _plain(text: str) -> Any:
-    """JSON text as a value, keys in order, so that its spelling does not count."""
+    """Decode JSON text, keys in order, so that its spelling does not count."""
     try:
         return _ordered(msgspec.json.decode(text.encode()))
     except (msgspec.DecodeError, RecursionError):

@@ -47,7 +47,7 @@ Span: TypeAlias = MessageSpan | BlockSpan
 
 
 def touched(spans: tuple[Span, ...]) -> int:
-    """How many messages these spans hide or cut, those inside inner folds included."""
+    """Count the messages that these spans hide or cut, those inside inner folds included."""
     cut = {span.message for span in spans if isinstance(span, BlockSpan)}
     return len(cut) + sum(span.hides for span in spans if isinstance(span, MessageSpan))
 
@@ -116,7 +116,7 @@ _stand_ins = reader(tuple[Message | None, ...])
 
 
 def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
-    """Stand-ins as the body of a fold's entry. A block travels inside a message of its own."""
+    """Encode stand-ins as the body of a fold's entry. A block travels inside a message of its own."""
     return _encode(
         tuple(
             item if item is None or isinstance(item, Message) else Message(role="user", blocks=(item,))
@@ -126,7 +126,7 @@ def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
 
 
 def unpack_stand_ins(body: bytes) -> tuple[Message | None, ...]:
-    """The stand-ins of all spans, of which there may be thousands. That of a `Part` is a message with one block."""
+    """Decode the stand-ins of all spans. That of a `BlockSpan` is a message with one block."""
     return _stand_ins(body)
 
 

@@ -58,7 +58,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def prompt_hash(blobs: Mapping[str, str]) -> bytes:
-    """The fingerprint of the system prompt and the tools among the parts of a request."""
+    """Fingerprint the system prompt and the tools among the parts of a request."""
     named = "/".join(blobs.get(name, "") for name in ("system", "tools"))
     return hashlib.blake2b(named.encode(), digest_size=8).digest()
 
@@ -121,7 +121,7 @@ class Head:
         self.hash = entry.hash
 
     def snapshot(self) -> bytes:
-        """The view, to be stored."""
+        """Encode the view, to be stored."""
         view = self.view
         restored = tuple(sorted(view.restored))
         return _pack(
@@ -160,7 +160,7 @@ class Draft:
         self._prompt_hash = history.prompt_hash
 
     def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
-        """A message was added; `thin` takes out of its body what an earlier one holds already."""
+        """Record a message that was added; `thin` takes out of its body what an earlier one holds already."""
         ours = ORIGIN in message.metadata
         pieces = fingerprint.pieces(message)
         if not ours:
@@ -201,7 +201,7 @@ class Draft:
         return self._seq + 1
 
     def fold(self, proposal: Proposal, before: int, after: int) -> Entry:
-        """Messages, or parts of them, were hidden."""
+        """Record that messages, or parts of them, were hidden."""
         fold = Fold(
             kind=proposal.kind,
             strategy=proposal.strategy,
@@ -213,25 +213,25 @@ class Draft:
         return self._seal("fold", _pack(fold), pack_stand_ins(proposal.stand_ins))
 
     def unfold(self, fold: int, fold_id: str, spans: Sequence[int], reason: str = "") -> Entry:
-        """Spans of a fold were shown again."""
+        """Record that spans of a fold were shown again."""
         return self._seal("unfold", _pack(Unfold(fold, fold_id, tuple(spans), reason)))
 
     def mark(self, marking: Marking) -> Entry:
-        """A message got or lost marks."""
+        """Record that a message got or lost marks."""
         return self._seal("mark", _pack(marking))
 
     def call(self, call: Call) -> Entry:
-        """A request was composed. The next message of this draft comes after it was sent."""
+        """Record a composed request. The next message of this draft comes after it was sent."""
         self._sent = True
         self._prompt_hash = call.prompt_hash
         return self._seal("call", _pack(call))
 
     def record(self, kind: Kind, value: Any, body: bytes = b"") -> Entry:
-        """Something happened that changes no view."""
+        """Record something that changes no view."""
         return self._seal(kind, _pack(value), body)
 
     def rewind(self, to: int, to_hash: bytes, left: int, reason: str = "") -> Entry:
-        """The head was moved: this entry's parent is where it went."""
+        """Record that the head was moved: this entry's parent is where it went."""
         self._parent = to
         self._hash = to_hash
         return self._seal("rewind", _pack(Rewind(left, to, reason)))
@@ -264,5 +264,5 @@ def _only_reasons(message: Message) -> bool:
 
 
 def pack_message(message: Message) -> bytes:
-    """A message that has no bytes of its own, as a body."""
+    """Encode a message that has no bytes of its own."""
     return msgspec.json.encode(msgspec.structs.replace(message, id="", at=0.0, marks=frozenset(), metadata={}))

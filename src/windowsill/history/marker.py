@@ -35,14 +35,14 @@ _INJECTED = re.compile(
 
 
 def own_words(message: Message) -> str:
-    """What the user typed in this message; empty when a program wrote all of it."""
+    """Return what the user typed in this message; empty when a program wrote all of it."""
     if message.role != "user" or any(True for _ in message.results):
         return ""
     return "\n".join(block.text.strip() for block in message.blocks if isinstance(block, Text) and is_own(block.text))
 
 
 def is_own(text: str) -> bool:
-    """Whether a text under the user role reads like the user's own."""
+    """Tell whether a text under the user role reads like the user's own."""
     return bool(text.strip()) and _INJECTED.match(text) is None
 
 
@@ -84,7 +84,7 @@ def gather(view: View, items: Sequence[Item], room: int) -> Facts:
 
 
 def _quotable(message: Message) -> str:
-    """What the user wrote; secrets are taken out before anything is cut, because half a key is not known as one."""
+    """Return the user's words without secrets: half a key, once cut, would not be recognised as one."""
     return redact(own_words(message))
 
 
@@ -100,7 +100,7 @@ def _take_over(facts: Facts, item: Item) -> None:
 
 
 def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]], int]:
-    """Quotations within `room` characters: head and tail of the list first, long ones cut in the middle."""
+    """Choose quotations within `room` characters: head and tail of the list first, long ones cut in the middle."""
     kept: dict[int, tuple[str, str]] = {}
     for place, index in enumerate(_from_both_ends(len(said))):
         if room <= 0:
@@ -116,7 +116,7 @@ def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]],
 
 
 def _from_both_ends(count: int) -> Iterator[int]:
-    """The last, the first, the last but one, the second, and so on to the middle."""
+    """Yield the last, the first, the last but one, the second, and so on to the middle."""
     for index in range((count + 1) // 2):
         yield count - 1 - index
         if index != count - 1 - index:
@@ -124,7 +124,7 @@ def _from_both_ends(count: int) -> Iterator[int]:
 
 
 def marker(facts: Facts) -> Message:
-    """The message that stands in for what the facts tell of."""
+    """Write the message that stands for hidden messages."""
     lines = [
         f"[Memory Summary] {_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
     ]
@@ -148,7 +148,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def as_facts(facts: Facts) -> dict[str, Any]:
-    """Facts in the form a fold keeps them."""
+    """Encode facts as a fold keeps them."""
     built: dict[str, Any] = msgspec.to_builtins(facts)
     return built
 
@@ -167,7 +167,7 @@ def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message) -> 
 
 
 def replace_block(view: View, item: Item, number: int, shown: Block, shorter: Block) -> BlockSpan:
-    """The span that shows `shorter` in the place of `shown`; what it saves is counted from the original block."""
+    """Return the span that shows `shorter` in place of `shown`; its savings are counted from the original block."""
     taken = next((cut.saves for cut in item.cuts if cut.block == number), Weight())
     saves = view.weigh(Message(role="user", blocks=(shown,))) - view.weigh(Message(role="user", blocks=(shorter,)))
     return BlockSpan(message=item.seq, block=number, saves=taken + saves)

@@ -104,7 +104,7 @@ class Item(msgspec.Struct, array_like=True):
 
     @property
     def pinned(self) -> bool:
-        """Whether no default strategy may hide it."""
+        """True when no built-in strategy may hide it."""
         return "pinned" in self.marks
 
 
@@ -138,7 +138,7 @@ class View:
         return len(self.items)
 
     def tokens(self, *items: Item) -> int:
-        """What the given items weigh in tokens; without any, what the whole view weighs."""
+        """Weigh the given items in tokens; without any, the whole view."""
         if len(items) == 1:
             return self.tokens_of(items[0].weight)
         return self.tokens_of(sum_weights(item.weight for item in items) if items else self.weight)
@@ -170,27 +170,27 @@ class View:
         self.weight = sum_weights(item.weight for item in self.items)
 
     def position(self, seq: int) -> int | None:
-        """Where the item that shows message `seq` stands; `None` when it is hidden."""
+        """Find the position of the item that shows message `seq`; `None` when it is hidden."""
         index = bisect_left(self.items, seq, key=lambda item: item.last)
         found = self.items[index : index + 1]
         return index if found and found[0].first <= seq and not found[0].fold else None
 
     def cover(self, seq: int) -> Item | None:
-        """The item that shows message `seq`, or the one that stands in for it."""
+        """Find the item that shows message `seq`, or the one that stands in for it."""
         index = bisect_left(self.items, seq, key=lambda item: item.last)
         found = self.items[index : index + 1]
         return found[0] if found and found[0].first <= seq else None
 
     def whole(self, item: Item) -> Message:
-        """The message of an item without any cuts."""
+        """Read the message of an item without any cuts."""
         return self.read(msgspec.structs.replace(item, cuts=()) if item.cuts else item)
 
     def leading(self) -> int:
-        """How many system messages stand at the start: they are never cut."""
+        """Count the system messages at the start: they are never cut."""
         return next((index for index, item in enumerate(self.items) if item.role != "system"), len(self.items))
 
     def task(self) -> int | None:
-        """The position of the first message that is the user's own: the task."""
+        """Find the position of the first message that is the user's own: the task."""
         fallback = None
         for index, item in enumerate(self.items):
             if item.role == "user" and not item.fold and not item.results:
@@ -202,7 +202,7 @@ class View:
         return fallback
 
     def task_seq(self) -> int | None:
-        """The entry number of the task."""
+        """Return the entry number of the task."""
         index = self.task()
         return None if index is None else self.items[index].seq
 
@@ -231,7 +231,7 @@ class View:
         self.edits += 1
 
     def slice_of(self, first: int, last: int) -> slice:
-        """The items that cover exactly the messages `first` to `last`."""
+        """Find the items that cover exactly the messages `first` to `last`."""
         start = bisect_left(self.items, first, key=lambda item: item.last)
         stop = max(start, bisect_right(self.items, last, key=lambda item: item.last))
         beyond = self.items[stop : stop + 1]
@@ -296,7 +296,7 @@ class View:
         return twin
 
     def after(self, spans: Iterable[Span]) -> Weight:
-        """What the view would weigh with these spans applied."""
+        """Weigh the view as it would be with these spans applied."""
         weight = self.weight
         for span in spans:
             weight = weight - span.saves
@@ -331,17 +331,17 @@ _NOTHING = Weight()
 
 
 def sum_weights(weights: Iterable[Weight]) -> Weight:
-    """The weight of all of them."""
+    """Add up weights."""
     return sum(weights, _NOTHING)
 
 
 def marked(marks: Sequence[Mark], marking: Marking) -> tuple[Mark, ...]:
-    """Marks after a marking, in a fixed order."""
+    """Return marks after a marking, in a fixed order."""
     return tuple(sorted((set(marks) | set(marking.add)) - set(marking.remove)))
 
 
 def item_of(entry: Entry, meta: MessageMeta) -> Item:
-    """A message's entry as an item."""
+    """Make the item of a message's entry."""
     return Item(
         seq=entry.seq,
         first=entry.seq,
@@ -407,7 +407,7 @@ def build(
 
 
 def restored(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
-    """The blocks that are shown again when these spans are removed."""
+    """Return the blocks that are shown again when these spans are removed."""
     return frozenset((span.message, span.block) for span in spans if isinstance(span, BlockSpan))
 
 

@@ -90,7 +90,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def demands(self) -> Demands:
-        """What the messages of a request must look like."""
+        """What the model demands of the messages of a request."""
         return Demands(
             bound_reasoning=self.binds_reasoning,
             no_reasoning=self.reasoning_content == "refused",
@@ -112,12 +112,12 @@ _DATED = re.compile(
 
 
 def key(name: str) -> str:
-    """The form in which names are compared: small letters, dashes for dots."""
+    """Spell a name as names are compared: small letters, dashes for dots."""
     return name.strip().lower().replace(".", "-")
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Keys that `name` may stand under, the most literal first."""
+    """Yield the keys that `name` may stand under, the most literal first."""
     yield key(name)
     bare = _without_host(name.strip().lower().removesuffix(LONG_WINDOW))
     while True:
@@ -153,18 +153,18 @@ def _document() -> dict[str, dict[str, Fields]]:
 
 
 def families() -> dict[str, Fields]:
-    """What each family's models share."""
+    """Return what each family's models share."""
     return _document()["families"]
 
 
 def models() -> dict[str, Fields]:
-    """What each model states itself, by its name."""
+    """Return what each model states itself, by its name."""
     return _document()["models"]
 
 
 @functools.cache
 def table_keys() -> dict[str, str]:
-    """The model's name for the key of every name and alias."""
+    """Return the model's name for the key of every name and alias."""
     index = {key(alias): name for name, fields in models().items() for alias in fields.get("aliases", ())}
     return index | {key(name): name for name in models()}
 
@@ -184,7 +184,7 @@ def find(
     max_output: int | None = None,
     overrides: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Model:
-    """The model with this name.
+    """Find the model of this name.
 
     `window` and `max_output` win over the table, and a stated window makes an unknown model usable. `overrides` maps
     names to fields that win over the table.
@@ -207,12 +207,12 @@ def find(
 
 
 def wants_reasoning(name: str) -> bool:
-    """Whether a model of this name refuses its own messages without their reasoning; false for one nobody knows."""
+    """Tell whether a model refuses its own messages without their reasoning; false for one nobody knows."""
     return (_facts(name) or {}).get("reasoning_content") == "required"
 
 
 def signs_calls(name: str) -> bool | None:
-    """Whether a model of this name takes a call only with a signature; `None` for one nobody knows."""
+    """Tell whether a model of this name takes a call only with a signature; `None` for one nobody knows."""
     facts = _facts(name.removeprefix("models/"))
     return None if facts is None else bool(facts.get("signs_calls"))
 
@@ -226,7 +226,7 @@ def _facts(name: str) -> dict[str, Any] | None:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all models in the table."""
+    """Return the names of all models in the table."""
     return tuple(models())
 
 

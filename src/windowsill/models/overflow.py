@@ -50,7 +50,7 @@ _SIGNS = re.compile(
 
 
 def learn_window(message: str) -> int | None:
-    """The limit in tokens that an overflow error names; `None` when it names none, or is another error."""
+    """Read the limit in tokens that an overflow error names; `None` when it names none, or is another error."""
     text = message[:LONGEST]
     for form in _LIMITS:
         match = form.search(text)
@@ -61,7 +61,7 @@ def learn_window(message: str) -> int | None:
 
 
 def learn_count(message: str) -> int | None:
-    """How many tokens the provider counted in the refused request: the next number above the limit, if there is one."""
+    """Read the tokens the provider counted in the refused request: the next number above the limit, if any."""
     window = learn_window(message)
     if window is None:
         return None
@@ -70,5 +70,5 @@ def learn_count(message: str) -> int | None:
 
 
 def is_overflow(message: str) -> bool:
-    """Whether an error says that the request did not fit the model's window."""
+    """Tell whether an error says that the request did not fit the model's window."""
     return learn_window(message) is not None or _SIGNS.search(message[:LONGEST]) is not None

@@ -50,7 +50,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     known: bool = True
 
     def cost(self, usage: Usage) -> float:
-        """What a call costs that used so much."""
+        """Compute what a call costs that used so much."""
         return (
             usage.input * self.input
             + usage.output * self.output
@@ -60,7 +60,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prices(model: Model, *, at: dt.datetime | None = None) -> Prices:
-    """The prices of a model, at a time where they changed over time; the lowest tier where they grow with length."""
+    """Find the prices of a model at a time; the lowest tier where they grow with length."""
     if model.prices is not None:
         listed = model.prices
         return _prices(model, listed.input, listed.output, listed.cache_read, listed.cache_write)

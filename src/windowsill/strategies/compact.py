@@ -72,11 +72,11 @@ class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
             )
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether the threshold is reached."""
+        """Tell whether the threshold is reached."""
         return self.enabled and self.auto and budget.fixed + view.tokens() >= self.mark(budget)
 
     def mark(self, budget: Budget) -> int:
-        """The tokens at which it acts by itself."""
+        """Return the tokens at which it acts by itself."""
         of_window = int(self.threshold * budget.window)
         return of_window if 0 < of_window <= budget.limit else int(self.threshold * budget.limit)
 

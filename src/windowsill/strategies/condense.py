@@ -97,7 +97,7 @@ class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         return Plan(proposals=(proposal,) if proposal else ())
 
     def _stays(self, view: View, items: Sequence[Item]) -> bool:
-        """Whether a truncation leaves the items of a unit where they are."""
+        """Tell whether a truncation leaves the items of a unit where they are."""
         if any(item.calls or item.results or "important" in item.marks for item in items):
             return True
         texts = [plain(view.read(item).text) for item in items if not item.fold]

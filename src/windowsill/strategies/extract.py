@@ -67,7 +67,7 @@ class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
             msgspec.structs.force_setattr(self, "schema", read_schema(self.schema))
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether the user said something since the object was last updated, and enough was said before it."""
+        """Tell whether the user said something since the object was last updated, and enough was said before it."""
         del budget
         return bool(self.schema) and self._has_grown(view, _before(units_after_task(view), latest_words(view)))
 
@@ -111,7 +111,7 @@ def _before(listed: Sequence[Unit], position: int | None) -> list[Unit]:
 
 
 def read_schema(given: dict[str, Any] | str) -> dict[str, Any]:
-    """A schema from itself, from JSON text or from a file; `SettingError` when it is none of an object."""
+    """Read a schema from itself, JSON text or a file; `SettingError` when it is not the schema of an object."""
     schema = _parsed(given) if isinstance(given, str) else given
     if not isinstance(schema, dict):
         raise SettingError("schema", given, "a JSON schema: an object")
@@ -127,7 +127,7 @@ def read_schema(given: dict[str, Any] | str) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> Any:
-    """The value of JSON text, or of the file of that name."""
+    """Decode JSON text, or the file of that name."""
     stripped = text.strip()
     where = "JSON text"
     if not stripped.startswith(("{", "[")):

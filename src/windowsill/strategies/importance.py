@@ -126,7 +126,7 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         return [f"importance: {units}, {total - free} of {total} messages may not; {line}"]
 
     def level(self, total: int, budget: Budget) -> Level:
-        """How much a request of this size calls for."""
+        """Return how strongly a request of this size is to be reduced."""
         if total > budget.limit:
             return "emergency"
         mark = self.aggressive * budget.limit
@@ -135,7 +135,7 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         return "aggressive" if total >= mark else "gentle"
 
     def score(self, view: View) -> list[Score]:
-        """What each visible message is worth, in order, with its parts."""
+        """Score each visible message, in order, with the parts of its score."""
         last = max(1, len(view.items) - 1)
         return [self._score(item, view.read(item), index / last) for index, item in enumerate(view.items)]
 
@@ -167,7 +167,7 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         return Score(id=item.id, seq=item.seq, value=value, reasons=tuple(reasons))
 
     def worth_of(self, item: Item, message: Message) -> Content:
-        """What the content of a message counts, from 0 to 1."""
+        """Score the content of a message, from 0 to 1."""
         said = text_of(message.blocks)
         text = plain("\n".join((self._searched(said), *item.tools)))
         keywords, tool_marks, frame_marks, approvals = self._plain_words

@@ -43,7 +43,7 @@ class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         check_words(self, "exempt")
 
     def layers(self, budget: Budget) -> int:
-        """How many tokens a request may tell of the state."""
+        """Return the tokens in which a request may tell the state."""
         return int(self.told * budget.limit)
 
     def plan(self, view: View, budget: Budget) -> Plan:
@@ -64,11 +64,11 @@ class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         return self._condense.plan(view, budget)
 
     def instead(self, view: View, budget: Budget) -> Plan:
-        """What is done where no summary can be had."""
+        """Truncate where no summary can be had."""
         return self._condense.instead(view, budget)
 
     def _share(self, budget: Budget) -> int:
-        """Tokens of outputs that may stand after a reduction: of what is left for the conversation, evidence's part."""
+        """Return the tokens of outputs that may stand after a reduction: evidence's part of what is left."""
         shares = allocate(budget.limit, phase=_phase(budget), size=budget.size)
         both = shares.evidence + shares.memory
         room = max(0, budget.low - budget.fixed)

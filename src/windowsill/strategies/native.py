@@ -57,7 +57,7 @@ class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return SlidingWindow().plan(view, budget)
 
     def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
-        """The fields of a request in this format that make its provider act at the high mark."""
+        """Return the fields of a request in this format that make its provider act at the high mark."""
         if format == "responses" and self.compact:
             return ProviderRequestFields(
                 fields={"context_management": [{"type": "compaction", "compact_threshold": budget.high}]}

@@ -173,7 +173,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return cuts
 
     def _less(self, block: ToolResult, came: Block, ref: str, seen: Seen | None) -> ToolResult | None:
-        """The result, of which `came` is the original, with no more text than the limits allow; `None` within them."""
+        """Return the result, of which `came` is the original, cut to the limits; `None` when it is within them."""
         if came is not block and self._shown(_words(block), ref) is None:
             return None
         whole = _words(came)
@@ -228,7 +228,7 @@ class _Memo:
 
 
 def _words(block: Block) -> str:
-    """The text of a result, its lines counted as they are read under its ref: each picture is a line in its place."""
+    """Return the text of a result, with the lines that are read under its ref: each picture is one in its place."""
     content = block.content if isinstance(block, ToolResult) else ()
     if isinstance(block, ToolResult) and all(isinstance(inner, (Text, Image)) for inner in content):
         return text_of(block)

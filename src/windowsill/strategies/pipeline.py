@@ -52,15 +52,15 @@ class Pipeline(Strategy):
         return f"Pipeline({list(self.stages)!r}, least={self.least!r})"
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether a stage has something to do although the high mark is not passed."""
+        """Tell whether a stage has something to do although the high mark is not passed."""
         return any(stage.due(view, budget) for stage in self.stages)
 
     def layers(self, budget: Budget) -> int:
-        """How many tokens a request may tell of the layered state: as the stage says that tells it."""
+        """Return the tokens in which a request may tell the layered state: the most of any stage."""
         return max(stage.layers(budget) for stage in self.stages)
 
     def plan(self, view: View, budget: Budget) -> Plan:
-        """What the first stage proposes that frees enough; below the high mark only stages that are due are asked."""
+        """Return the plan of the first stage that frees enough; below the high mark only stages that are due count."""
         wanted = budget.to_hide(budget.fixed + view.tokens())
         notes: list[str] = []
         best, most = Plan(), 0
@@ -77,7 +77,7 @@ class Pipeline(Strategy):
 
 
 def _planned(stage: Strategy, view: View, budget: Budget, notes: list[str]) -> Plan:
-    """What a stage plans; nothing, and a note, when it fails."""
+    """Ask a stage for its plan; nothing, and a note, when it fails."""
     try:
         plan: Any = stage.plan(view, budget)
     except Exception as error:  # noqa: BLE001 - a user's plug-in may raise anything, and the other stages can do without it
@@ -90,7 +90,7 @@ def _planned(stage: Strategy, view: View, budget: Budget, notes: list[str]) -> P
 
 
 def _stage(given: Any) -> Strategy:
-    """One stage from an object, a name, or a name with settings."""
+    """Make a stage from an object, a name, or a name with settings."""
     if isinstance(given, Mapping):
         if len(given) != 1:
             raise SettingError("stages", dict(given), "one name for each stage, with its settings: {name: settings}")
@@ -111,7 +111,7 @@ def _stage(given: Any) -> Strategy:
 
 
 def _share(given: float | str) -> float:
-    """A share as it is stated in code or as text."""
+    """Read a share that is stated in code or as text."""
     try:
         share = float(given)
     except ValueError:

@@ -97,7 +97,7 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
         return notes
 
     def score(self, view: View) -> list[Score]:
-        """What each visible message is worth, in order, with its reasons and its class."""
+        """Score each visible message, in order, with its reasons and its class."""
         names = (
             *("{role} message", "contains tools", "task relevant", "contains decision", "already condensed"),
             *("recency", "marked as important"),
@@ -121,7 +121,7 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
         return found
 
     def category(self, points: float) -> Category:
-        """The class of so many points."""
+        """Return the class of so many points."""
         if points >= self.critical:
             return "critical"
         if points >= self.noted:
@@ -145,7 +145,7 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
         return tuple(plain(phrase) for phrase in self.decisions)
 
     def _lasting(self, item: Item, message: Message, words: tuple[str, ...], least: float) -> tuple[int, ...]:
-        """The points for role, tools, relevance, decisions and shortening."""
+        """Return the points for role, tools, relevance, decisions and shortening."""
         # What stands in for others quotes them, and decides nothing itself.
         text = "" if item.fold else plain(message.text)
         return (
@@ -157,7 +157,7 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
     def _task_words(self, view: View) -> tuple[tuple[str, ...], float]:
-        """The words that make a message part of the task, and how many of them it needs."""
+        """Return the words that make a message part of the task, and how many of them it needs."""
         if self.keywords:
             return tuple(plain(word) for word in self.keywords), 0
         task = view.task()

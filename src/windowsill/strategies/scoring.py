@@ -102,7 +102,7 @@ MOST_TERMS = 24
 
 
 def terms_of(task: str) -> tuple[str, ...]:
-    """The words of a task by which other messages are recognised as part of it."""
+    """Return the words of a task by which other messages are recognised as part of it."""
     found: dict[str, None] = {}
     for match in _TERM.finditer(plain(task)):
         word = match[0]
@@ -115,5 +115,5 @@ def terms_of(task: str) -> tuple[str, ...]:
 
 
 def plain(text: str) -> str:
-    """Text as words are looked for in it: lower case, straight apostrophes."""
+    """Normalise text for the search of words: lower case, straight apostrophes."""
     return text.lower() if text.isascii() else text.lower().replace("\u2019", "'")

@@ -282,5 +282,5 @@ class ScoreStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
 
     @cached_property
     def memory(self) -> ScoreMemory:
-        """What is known of the scores of visible messages."""
+        """The scores of visible messages, as far as they are known."""
         return ScoreMemory()

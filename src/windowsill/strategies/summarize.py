@@ -46,7 +46,7 @@ class Summarize(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_field
             raise SettingError("batch", self.batch, f"a number of turns from 1 to the threshold, {self.threshold:,}")
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether the history has passed so many turns that a batch is worth a summary."""
+        """Tell whether the history has passed so many turns that a batch is worth a summary."""
         cut = self._cut(view)
         return cut > 0 and self._is_worth_it(view, budget, units_before(_middle(view), cut))
 
@@ -70,13 +70,13 @@ class Summarize(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_field
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
 
     def _cut(self, view: View) -> int:
-        """Where the turns end that have to go because there are too many; 0 while there are not."""
+        """Return where the turns end that are too many; 0 while there are not."""
         found = turns(view)
         over = len(found) - self.threshold
         return found[min(len(found), self.batch * ceil(over / self.batch)) - 1].stop if over > 0 else 0
 
     def _is_worth_it(self, view: View, budget: Budget, chosen: Sequence[Unit]) -> bool:
-        """Whether these weigh more than the marker that would stand there."""
+        """Tell whether these weigh more than the marker that would stand there."""
         return new_tokens(view, chosen) >= min(MARKER_TOKENS, least_gain(budget))
 
 

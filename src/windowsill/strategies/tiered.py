@@ -55,7 +55,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         check_range(self, "quote", 0, 1, "a share of the limit from 0 to 1")
 
     def due(self, view: View, budget: Budget) -> bool:
-        """Whether a batch of turns has grown out of the short-term window."""
+        """Tell whether a batch of turns has grown out of the short-term window."""
         del budget
         return len(_turns(view)) >= self.immediate + self.short + self.batch
 
@@ -99,7 +99,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 def _turns(view: View) -> list[int]:
-    """Where each turn that still stands begins: right behind the answer before, and what its calls gave."""
+    """Return where each turn begins that still stands: right behind the answer before, and what its calls gave."""
     found: list[int] = []
     start = view.leading()
     for index, item in enumerate(view.items):

@@ -73,18 +73,18 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def starting(cls, ratio: float | Mapping[str, float]) -> Calibration:
-        """A calibration that knows only the model's starting ratio, for all kinds or by kind."""
+        """Return a calibration that knows only the model's starting ratio, for all kinds or by kind."""
         by_kind = ratio if isinstance(ratio, Mapping) else dict.fromkeys(KINDS, ratio)
         prose, code, json, cjk = (_clip(float(by_kind.get(kind, 1.0))) for kind in KINDS)
         return cls(prose, code, json, cjk, covariance=_prior())
 
     @classmethod
     def exact(cls) -> Calibration:
-        """The calibration of a tokenizer that needs none."""
+        """Return the calibration of a tokenizer that needs none."""
         return cls(fixed=True)
 
     def estimate(self, weight: Weight) -> float:
-        """The tokens a provider would bill for `weight`."""
+        """Estimate the tokens a provider would bill for `weight`."""
         return (
             self.prose * weight.prose
             + self.code * weight.code
@@ -95,7 +95,7 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def estimates(self, weights: Iterable[Weight]) -> list[float]:
-        """The same for each of many weights: plans ask for thousands of them, and a call for each would be felt."""
+        """Estimate each of many weights: plans ask for thousands of them, and a call for each would be felt."""
         prose, code, json, cjk = self.ratios
         return [
             prose * weight.prose
@@ -109,11 +109,11 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def ratios(self) -> tuple[float, float, float, float]:
-        """What an estimate depends on."""
+        """The ratios that an estimate depends on."""
         return (self.prose, self.code, self.json, self.cjk)
 
     def observe(self, counted: Weight, reported: int) -> Calibration:
-        """What is known after a provider reported `reported` tokens for what we count as `counted`.
+        """Learn that a provider reported `reported` tokens for what we count as `counted`.
 
         Give the difference between two requests that follow each other where there are two: what both contain, known
         or not, then cancels out.

@@ -55,7 +55,7 @@ class Counter(Protocol):
     name: str
 
     def count(self, text: str) -> int:
-        """How many tokens `text` has as ordinary text; control tokens spelled out in it are only words."""
+        """Count the tokens of `text` as ordinary text; control tokens spelled out in it are only words."""
 
 
 class _Vocabulary:
@@ -68,7 +68,7 @@ class _Vocabulary:
         self._wrapping = len(tokenizer.encode_ordinary("a")) - len(tokenizer.encode_raw("a"))
 
     def count(self, text: str) -> int:
-        """How many tokens `text` has."""
+        """Count the tokens of `text`."""
         if len(text) > CHUNK:
             return sum(map(self.count, _pieces(text)))
         try:
@@ -107,7 +107,7 @@ class _HalfTheChars:
 
 @functools.cache
 def counter(name: str) -> Counter:
-    """The counter with this name: a vocabulary, an approximation, or the path of a `tokenizer.json`."""
+    """Return the counter of this name: a vocabulary, an approximation, or the path of a `tokenizer.json`."""
     for approximation in (_BytesOverFour, _CharsOverFour, _HalfTheChars):
         if name == approximation.name:
             return approximation()
@@ -149,7 +149,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(text: str, limit: int) -> int:
-    """The last place before `limit` where a word starts; `limit` itself inside one unbroken word."""
+    """Find the last place before `limit` where a word starts; `limit` itself inside one unbroken word."""
     low = limit - CUT_SEARCH
     line = text.rfind("\n", low, limit) + 1
     if line and not text[line].isspace():

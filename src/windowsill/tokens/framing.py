@@ -69,7 +69,7 @@ FRAMINGS: dict[str, Framing] = {each.name: each for each in _FRAMINGS}
 
 
 def framing(name: str) -> Framing:
-    """The framing with this name."""
+    """Return the framing with this name."""
     try:
         return FRAMINGS[name]
     except KeyError:
@@ -93,13 +93,13 @@ DEEPEST = 32
 
 
 def json_text(tool: Tool) -> str:
-    """A definition as compact JSON, the way providers without a published rule show it to the model."""
+    """Encode a definition as compact JSON, the way providers without a published rule show it to the model."""
     fields = {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
     return msgspec.json.encode(fields).decode()
 
 
 def function_tokens(tool: Tool, counter: Counter) -> int:
-    """Tokens of one function by the published rule, without what the framing adds for each tool."""
+    """Count the tokens of one function by the published rule, without what the framing adds for each tool."""
     line = f"{tool.name}:{tool.description.removesuffix('.')}"
     return counter.count(line) + _object_tokens(tool.schema, counter, 0)
 

@@ -25,7 +25,7 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
 def picture_size(data: str) -> Size | None:
-    """Width and height of a base64 picture; `None` when they cannot be told."""
+    """Read width and height of a base64 picture; `None` when they cannot be told."""
     head = _decode(data, _HEAD)
     if head.startswith(b"\xff\xd8"):
         return _jpeg_in(data)
@@ -34,7 +34,7 @@ def picture_size(data: str) -> Size | None:
 
 
 def decoded_size(data: str) -> int:
-    """Bytes that a base64 text stands for, without decoding it."""
+    """Count the bytes that a base64 text stands for, without decoding it."""
     return len(data) * 3 // 4 - data.count("=", -2)
 
 
@@ -105,10 +105,10 @@ class ImageRule(Protocol):
         """The name the model table uses."""
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
-        """Tokens of a picture of this size."""
+        """Count the tokens of a picture of this size."""
 
     def largest(self, detail: str | None = None) -> int:
-        """Tokens of the most expensive picture: what an unknown size is taken as."""
+        """Count the tokens of the most expensive picture: what an unknown size is taken as."""
 
 
 class AreaRule(msgspec.Struct, frozen=True):
@@ -120,13 +120,13 @@ class AreaRule(msgspec.Struct, frozen=True):
     pixels_per_token: int = 750
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
-        """Area over `pixels_per_token`."""
+        """Divide the area by `pixels_per_token`."""
         del detail
         shrink = min(1.0, self.edge / max(width, height))
         return min(self.most, math.ceil(width * shrink * height * shrink / self.pixels_per_token))
 
     def largest(self, detail: str | None = None) -> int:
-        """The provider's ceiling."""
+        """Return the provider's ceiling."""
         del detail
         return self.most
 
@@ -139,7 +139,7 @@ class TileRule(msgspec.Struct, frozen=True):
     tile: int
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
-        """Fit into 2,048 pixels, then the shorter side into 768, then count tiles."""
+        """Fit the picture into 2,048 pixels, then the shorter side into 768, then count tiles."""
         if detail == "low":
             return self.base
         fit = min(1.0, 2048 / max(width, height))
@@ -147,7 +147,7 @@ class TileRule(msgspec.Struct, frozen=True):
         return self.base + self.tile * _cells(width * fit, height * fit, 512)
 
     def largest(self, detail: str | None = None) -> int:
-        """2,048 by 768 pixels are 4 by 2 tiles."""
+        """Count 4 by 2 tiles: 2,048 by 768 pixels."""
         return self.tokens(2048, 768, detail)
 
 
@@ -162,11 +162,11 @@ class PatchRule(msgspec.Struct, frozen=True):
     """The ceiling at `detail: original`; 0 where the model has no such detail."""
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
-        """Patches that cover the picture, at most the ceiling."""
+        """Count the patches that cover the picture, at most the ceiling."""
         return math.ceil(min(_cells(width, height, self.side), self._ceiling(detail)) * self.factor)
 
     def largest(self, detail: str | None = None) -> int:
-        """The ceiling."""
+        """Return the ceiling."""
         return math.ceil(self._ceiling(detail) * self.factor)
 
     def _ceiling(self, detail: str | None) -> int:
@@ -180,7 +180,7 @@ class CropRule(msgspec.Struct, frozen=True):
     crop: int = 258
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
-        """Crops whose side is two thirds of the shorter side, between 256 and 768 pixels."""
+        """Count crops whose side is two thirds of the shorter side, between 256 and 768 pixels."""
         del detail
         if max(width, height) <= 384:  # noqa: PLR2004  the published limit of a small picture
             return self.crop
@@ -190,7 +190,7 @@ class CropRule(msgspec.Struct, frozen=True):
         return self.crop * _cells(width, height, side)
 
     def largest(self, detail: str | None = None) -> int:
-        """3,072 by 384 pixels are 12 by 2 crops; no other shape has more."""
+        """Count 12 by 2 crops: 3,072 by 384 pixels; no other shape has more."""
         return self.tokens(3072, 384 + 1, detail)
 
 
@@ -201,12 +201,12 @@ class FlatRule(msgspec.Struct, frozen=True):
     each: int
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
-        """The flat price."""
+        """Return the flat price."""
         del width, height, detail
         return self.each
 
     def largest(self, detail: str | None = None) -> int:
-        """The flat price."""
+        """Return the flat price."""
         del detail
         return self.each
 
@@ -237,7 +237,7 @@ IMAGE_RULES: dict[str, ImageRule] = {rule.name: rule for rule in _RULES}
 
 
 def image_rule(name: str) -> ImageRule:
-    """The rule with this name."""
+    """Return the rule with this name."""
     try:
         return IMAGE_RULES[name]
     except KeyError:
@@ -247,14 +247,14 @@ def image_rule(name: str) -> ImageRule:
 
 
 def image_tokens(image: Image, rule: ImageRule) -> int:
-    """Tokens of a picture; one whose size cannot be read counts as the most expensive there is."""
+    """Count the tokens of a picture; one whose size cannot be read counts as the most expensive there is."""
     data = inline_data(image.data, image.url)
     size = picture_size(data) if data else None
     return rule.tokens(*size, image.detail) if size else rule.largest(image.detail)
 
 
 def inline_data(data: str | None, url: str | None) -> str | None:
-    """The base64 text of a picture or document that travels inside the message, also inside a `data:` address."""
+    """Return the base64 text of an inline picture or document, also of one inside a `data:` address."""
     source = data or url
     if source and source.startswith("data:"):
         return source.partition(",")[2]
@@ -275,7 +275,7 @@ MOST_PAGES = 600
 
 
 def document_text(document: Document) -> str | None:
-    """The text of a document that is text, inline or encoded; `None` for a PDF or an address."""
+    """Return the text of a document that is text, inline or encoded; `None` for a PDF or an address."""
     if document.text is not None:
         return document.text
     kind = document.media_type or ""
@@ -289,7 +289,7 @@ def document_text(document: Document) -> str | None:
 
 
 def page_tokens(document: Document) -> int:
-    """Tokens of a document that is not text, guessed from its size."""
+    """Guess the tokens of a document that is not text from its size."""
     data = inline_data(document.data, document.url)
     pages = REMOTE_PAGES if data is None else -(-decoded_size(data) // PAGE_BYTES)
     return PAGE_TOKENS * min(MOST_PAGES, max(1, pages))

@@ -38,7 +38,7 @@ class Scale:
         """What a request weighs before its first message."""
 
     def weigh(self, message: Message) -> Weight:
-        """The weight of one message, its framing included."""
+        """Weigh one message, its framing included."""
         pan = _Pan(self)
         for block in message.blocks:
             pan.put(block)
@@ -46,13 +46,13 @@ class Scale:
         return pan.weight(self.framing.message, size)
 
     def weigh_text(self, text: str) -> Weight:
-        """The weight of bare text, without any framing."""
+        """Weigh bare text, without any framing."""
         pan = _Pan(self)
         pan.put_text(text, kind_of(text))
         return pan.weight(0, pan.bytes)
 
     def weigh_tools(self, tools: Sequence[Tool]) -> Weight:
-        """The weight of the tool definitions of a request."""
+        """Weigh the tool definitions of a request."""
         if not tools:
             return Weight()
         framing, size, tokens = self.framing, 0, 0
@@ -66,11 +66,11 @@ class Scale:
         return Weight(json=tokens, overhead=framing.tools + framing.tool * len(tools), bytes=size)
 
     def tokens(self, weight: Weight) -> int:
-        """The tokens the provider will count for `weight`, rounded up."""
+        """Estimate the tokens the provider will count for `weight`, rounded up."""
         return math.ceil(self.calibration.estimate(weight))
 
     def each(self, weights: Iterable[Weight]) -> list[int]:
-        """The same for each of many weights."""
+        """Estimate the tokens of each of many weights, rounded up."""
         return list(map(math.ceil, self.calibration.estimates(weights)))
 
 
@@ -195,13 +195,13 @@ def _arguments(call: ToolUse) -> dict[str, Any] | None:
 
 
 def media_size(block: Image | Document) -> int:
-    """Decoded bytes of one picture or document that travels inline; 0 for an address."""
+    """Count the decoded bytes of a picture or document that travels inline; 0 for an address."""
     data = inline_data(block.data, block.url)
     return decoded_size(data) if data else 0
 
 
 def _wire_bytes(text: str) -> int:
-    """Bytes of a text inside JSON, quotes and escapes included."""
+    """Count the bytes of a text inside JSON, quotes and escapes included."""
     try:
         return len(msgspec.json.encode(text))
     except UnicodeEncodeError:

@@ -83,7 +83,7 @@ _CODE_SIGNS = b"{}()[];=<>/_\\&$+^~\t"  # without the signs of Markdown, which i
 
 
 def kind_of(text: str) -> Kind:
-    """The kind most of `text` seems to be."""
+    """Guess the kind that most of `text` is."""
     sample = text
     if len(text) > 3 * SAMPLE:
         middle = len(text) // 2

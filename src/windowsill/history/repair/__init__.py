@@ -21,7 +21,7 @@ def ids_if_sound(
     used: AbstractSet[str],
     first: bool,
 ) -> set[str] | None:
-    """The ids of its calls when mending would change nothing; `None` when that is not certain.
+    """Return the ids of its calls when mending would change nothing; `None` when that is not certain.
 
     Certain are plain turns in the provider's own format: words, calls of functions, and right after them their results,
     in order.
@@ -79,7 +79,7 @@ def _is_spelled(id: str, rules: Rules) -> bool:
 
 
 def _answers(message: Message, waiting: list[str], rules: Rules) -> bool:
-    """Whether a message is nothing but results for the calls that wait, in order; takes them off the list."""
+    """Tell whether a message is nothing but results for the calls that wait, in order; takes them off the list."""
     if rules.alternate and len(message.blocks) != len(waiting):
         return False
     for block in message.blocks:
@@ -144,7 +144,7 @@ def mend(
 
 
 def without_open_calls(messages: Sequence[Message]) -> list[Message]:
-    """The messages without calls that are still running at the end: what is left of such a message are its words."""
+    """Leave out calls that are still running at the end: what is left of such a message are its words."""
     start = len(messages)
     while start and messages[start - 1].role == "assistant":
         start -= 1

@@ -74,7 +74,7 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def fit(self, result: ToolResult, id: str, format: str, name: str | None) -> Fitted:
-        """The result under the id and name of its call, with nothing in it that the provider refuses."""
+        """Return the result under the id and name of its call, with nothing in it that the provider refuses."""
         content = result.content
         moved: list[Block] = []
         if not self.media and any(is_media(block) for block in content):
@@ -105,22 +105,22 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing to read."""
+    """Tell whether a text is empty or white space."""
     return not text or text.isspace()
 
 
 def is_media(block: Block) -> bool:
-    """Whether it is a picture or a file."""
+    """Tell whether it is a picture or a file."""
     return isinstance(block, Image | Document)
 
 
 def same_result(one: ToolResult, other: ToolResult) -> bool:
-    """Whether two results say the same, whatever bytes they came as."""
+    """Tell whether two results say the same, whatever bytes they came as."""
     return one.is_error == other.is_error and list(map(_bare, one.content)) == list(map(_bare, other.content))
 
 
 def merged_result(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
-    """Both results as one, in order."""
+    """Join two results into one, in order."""
     more = other.content if one_format else tuple(map(stripped, other.content))
     return msgspec.structs.replace(
         one,
@@ -190,7 +190,7 @@ class Pairing:
         return call
 
     def answer(self, result: ToolResult) -> tuple[Outcome, Call | None]:
-        """What a result is to the calls before it: the answer to one, another answer, a late one, or an orphan."""
+        """Classify a result: the answer to a call, another answer, a late one, or an orphan."""
         calls = self._by_id.get(result.tool_use_id, [])
         name = numbered_name(result.tool_use_id)
         # An id that was made here ties less than a name does: order decides between calls of the same tool.
@@ -210,23 +210,23 @@ class Pairing:
         self._by_id = {}
 
     def spelled(self, id: str) -> str:
-        """The id in the characters this provider allows."""
+        """Spell an id in the characters this provider allows."""
         return id if self._pattern is None or self._pattern.fullmatch(id) else safe_id(id)
 
 
 def numbered_id(name: str, number: int) -> str:
-    """The id of a call, or of its result, that came without one: the tool's name, and which of its calls it is."""
+    """Make the id of a call, or a result, that came without one: the tool's name and the number of the call."""
     return f"{name}#{number}"
 
 
 def numbered_name(id: str) -> str | None:
-    """The tool's name in such an id; `None` when the id is somebody's own."""
+    """Return the tool's name in such an id; `None` when the id is somebody's own."""
     found = _NUMBERED.fullmatch(id)
     return found.group(1) if found else None
 
 
 def safe_id(id: str) -> str:
-    """An id of letters, digits, `_` and `-` only; different ids stay different."""
+    """Spell an id with letters, digits, `_` and `-` only; different ids stay different."""
     digest = hashlib.sha256(id.encode()).hexdigest()[:DIGEST_CHARACTERS]
     plain = re.sub(r"[^a-zA-Z0-9_-]", "_", id)[: MAX_ID_CHARACTERS - DIGEST_CHARACTERS - 1]
     return f"{plain}_{digest}" if plain else f"call_{digest}"
@@ -276,7 +276,7 @@ class Mender:
     # Taking in
 
     def take(self, index: int, message: Message) -> None:
-        """One more message of the current turn."""
+        """Take one more message of the current turn."""
         if message.role == "assistant":
             self.leading = False
             self._take_assistant(index, message)
@@ -373,7 +373,7 @@ class Mender:
         return own.media
 
     def _tie(self, result: ToolResult, call: Call) -> tuple[str, str | None]:
-        """The id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
+        """Return the id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
         if not self.rules.named_results:
             return call.id, result.name
         return (result.tool_use_id if numbered_name(result.tool_use_id) is not None else call.id), call.name
@@ -438,19 +438,19 @@ class Mender:
             self._push(Piece(entry.source, "user", [entry.block]), results=True)
 
     def _drop_loose_reasoning(self) -> None:
-        """Reasoning at the end of a turn lost what it led to, and is refused alone."""
+        """Drop reasoning at the end of a turn: it lost what it led to, and is refused alone."""
         while self.turns and self._is_own_reasoning(self.turns[-1][0]):
             source = self.turns.pop()[0].source
             self._report("orphan_removed", source or 0, "reasoning that nothing follows was left out")
 
     def _is_own_reasoning(self, piece: Piece | Draft) -> bool:
-        """Whether it is nothing but reasoning in the format of the request."""
+        """Tell whether it is nothing but reasoning in the format of the request."""
         source = piece.source if isinstance(piece, Piece) else piece.last_source
         own = source is not None and self.messages[source].format == self.rules.format
         return own and bool(piece.blocks) and all(isinstance(block, Reasoning) for block in piece.blocks)
 
     def _drop_empty_reply(self) -> None:
-        """An empty assistant message at the very end says nothing that a model could go on from."""
+        """Drop an empty assistant message at the very end: a model could not go on from it."""
         reply = self.drafts[-1] if self.drafts else None
         if (
             reply is not None
@@ -477,7 +477,7 @@ class Mender:
             last.add(piece)
 
     def _is_own_compaction(self, piece: Piece) -> bool:
-        """Whether it begins with what this provider made of everything before, in the place of the first question."""
+        """Tell whether it begins with this provider's compaction of everything before."""
         first = piece.blocks[0] if piece.blocks else None
         own = piece.source is not None and self.messages[piece.source].format == self.rules.format
         return own and isinstance(first, Unknown) and first.type == "compaction"
@@ -521,7 +521,7 @@ class Mender:
         return not self.rules.reasoning_last or all(isinstance(block, Reasoning) for block in blocks)
 
     def finish(self) -> Repaired:
-        """The whole conversation, as it can be sent."""
+        """Return the whole conversation, as it can be sent."""
         self.settle(len(self.messages), last=True)
         built = tuple(build(draft, self.messages, self.rules.format) for draft in self.drafts)
         return Repaired(
@@ -533,7 +533,7 @@ class Mender:
 
 
 def _as_words(result: ToolResult) -> list[Block]:
-    """A late result, told under the user's role: its heading and words, then its pictures and files."""
+    """Turn a late result into words of the user: its heading and words, then its pictures and files."""
     lines = [notes.late(result.tool_use_id, failed=result.is_error)]
     media: list[Block] = []
     for block in result.content:

@@ -98,22 +98,22 @@ NO_OUTPUT = "(no output)"
 
 
 def late(id: str, *, failed: bool) -> str:
-    """The heading of a result that came after its call had already been sent as unanswered."""
+    """Return the heading of a result that came after its call had already been sent as unanswered."""
     return f"(late {'error' if failed else 'result'} of tool call {id})"
 
 
 def hoisted(id: str) -> str:
-    """The heading of pictures and files that a tool returned where a result may hold only text."""
+    """Return the heading of pictures and files that a tool returned where a result may hold only text."""
     return f"(attached to the result of tool call {id})"
 
 
 def as_system(text: str) -> str:
-    """A system message in the middle of a conversation, as words of the user."""
+    """Render a system message in the middle of a conversation as words of the user."""
     return f"<system>\n{text}\n</system>"
 
 
 def describe(block: Block) -> str:
-    """What a block was, in words, for a place that cannot hold the block itself."""
+    """Describe a block in words, for a place that cannot hold the block itself."""
     match block:
         case Text() | Reasoning():
             return block.text
@@ -172,7 +172,7 @@ class Draft:
 
 
 def build(draft: Draft, messages: Sequence[Message], format: str) -> Message:
-    """The message of a draft: the very same object when nothing about it changed."""
+    """Build the message of a draft: the very same object when nothing about it changed."""
     parts = [messages[source] for source in sorted(draft.sources)]
     if len(parts) == 1 and parts[0].role == draft.role and _unchanged(draft.blocks, parts[0]):
         return parts[0]
@@ -203,7 +203,7 @@ def build(draft: Draft, messages: Sequence[Message], format: str) -> Message:
 
 
 def stripped(block: Block) -> Block:
-    """The block without the bytes it came as."""
+    """Return the block without the bytes it came as."""
     if isinstance(block, ToolResult):
         return msgspec.structs.replace(block, raw=None, content=tuple(map(stripped, block.content)))
     return block if block.raw is None else msgspec.structs.replace(block, raw=None)
