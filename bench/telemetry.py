@@ -82,8 +82,8 @@ def without():
         "retrieval": lambda *_, **__: NOTHING,
         "count": lambda *_, **__: None,
         "record": lambda *_, **__: None,
-        "measures": lambda: False,
-        "carried": lambda function: function,
+        "is_measured": lambda: False,
+        "under_current_span": lambda function: function,
     }
     with mock.patch.multiple(telemetry, **words):
         yield

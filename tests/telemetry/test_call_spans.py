@@ -29,7 +29,7 @@ def test_a_model_call_says_everything_the_conventions_ask_for(heard):
         port=443,
     ) as call:
         usage = Usage(input=10, cache_read=80, cache_write=10, output=7)
-        call.answered(usage, model="claude-sonnet-4-5-20250929", id="msg_1", finish="end_turn")
+        call.record_answer(usage, model="claude-sonnet-4-5-20250929", id="msg_1", finish="end_turn")
     span = heard.span("chat claude-sonnet-4-5")
     assert span.kind is SpanKind.CLIENT
     assert dict(span.attributes) == {
@@ -79,11 +79,11 @@ def test_a_model_calls_duration_is_measured_with_its_error(heard):
 def test_a_call_that_is_kept_ends_when_its_stream_does(heard):
     """Once, and no longer as the current span."""
     with telemetry.model_call("m", provider="openai") as call:
-        call.keep()
+        call.keep_open()
     with telemetry.span("between"):
         pass
     assert heard.names == ["between"]
-    call.heard()
+    call.record_first_chunk()
     call.end()
     call.end()
     assert heard.names == ["chat m", "between"]
@@ -95,7 +95,7 @@ def test_a_call_that_is_kept_ends_when_its_stream_does(heard):
 def test_a_call_that_is_kept_ends_at_once_when_something_is_raised(heard):
     """Nobody will read its stream."""
     call = telemetry.model_call("m", provider="openai")
-    call.keep()
+    call.keep_open()
     with pytest.raises(TimeoutError), call:
         raise TimeoutError
     assert heard.said("chat m")["error.type"] == "TimeoutError"
@@ -104,7 +104,7 @@ def test_a_call_that_is_kept_ends_at_once_when_something_is_raised(heard):
 def test_a_tool_run_says_which_tool_and_which_call(heard):
     """Its arguments and its result are content, and left out."""
     with telemetry.tool_run("read", call_id="c1", session="s", arguments={"path": "a"}) as run:
-        run.answered("the text")
+        run.record_result("the text")
     span = heard.span("execute_tool read")
     assert span.kind is SpanKind.INTERNAL
     assert dict(span.attributes) == {
@@ -119,7 +119,7 @@ def test_a_tool_run_says_which_tool_and_which_call(heard):
 def test_a_tool_that_answers_with_a_mistake_is_an_error(heard):
     """Though nothing was raised."""
     with telemetry.tool_run("read") as run:
-        run.answered("no such file", is_error=True)
+        run.record_result("no such file", is_error=True)
     assert heard.said("execute_tool read")["error.type"] == "tool_error"
     assert heard.span("execute_tool read").status.status_code is StatusCode.ERROR
 
@@ -140,11 +140,11 @@ def test_without_a_listener_calls_and_runs_record_nothing():
     """Everything they can be told is taken and forgotten."""
     call, run = telemetry.model_call("m", provider="openai"), telemetry.tool_run("read")
     with call, run:
-        call.asked([])
-        call.heard()
-        call.answered(Usage(input=1), finish="stop")
-        call.keep()
-        run.answered("x", is_error=True)
+        call.record_request([])
+        call.record_first_chunk()
+        call.record_answer(Usage(input=1), finish="stop")
+        call.keep_open()
+        run.record_result("x", is_error=True)
     call.end()
     assert (call.live, call.wants_content, run.live) == (False, False, False)
 

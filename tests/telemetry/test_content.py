@@ -39,8 +39,8 @@ def heard():
 def call():
     """A call with everything in it."""
     with telemetry.model_call("m", provider="openai") as span:
-        span.asked(ASKED, text_message("system", f"Be kind. {SECRET}"))
-        span.answered(finish="stop", messages=[text_message("assistant", f"I keep {SECRET}.")])
+        span.record_request(ASKED, text_message("system", f"Be kind. {SECRET}"))
+        span.record_answer(finish="stop", messages=[text_message("assistant", f"I keep {SECRET}.")])
         return span.wants_content
 
 
@@ -52,7 +52,7 @@ def test_by_default_nothing_that_was_said_is_on_a_span(heard, monkeypatch, said)
         monkeypatch.setenv(SWITCH, said)
     call()
     with telemetry.tool_run("read", arguments={"path": "a.txt"}) as run:
-        run.answered("hello")
+        run.record_result("hello")
     with telemetry.retrieval("archive", "where is a.txt?"):
         pass
     told = {name for span in heard.spans for name in span.attributes}
@@ -100,7 +100,7 @@ def test_secrets_are_taken_out_of_what_is_told(heard, monkeypatch):
     monkeypatch.setenv(SWITCH, "true")
     call()
     with telemetry.tool_run("read", arguments={"auth": {"header": f"Bearer {SECRET}"}, "list": [SECRET]}) as run:
-        run.answered({"found": f"the key {SECRET}"})
+        run.record_result({"found": f"the key {SECRET}"})
     with telemetry.retrieval("archive", f"where is {SECRET}?"):
         pass
     told = [str(value) for span in heard.spans for value in span.attributes.values()]
@@ -124,7 +124,7 @@ def test_a_picture_is_named_and_not_told(heard, monkeypatch):
     monkeypatch.setenv(SWITCH, "true")
     picture = Message(role="user", blocks=(Image(media_type="image/png", data="QUJDRA=="),))
     with telemetry.model_call("m", provider="openai") as span:
-        span.asked([picture])
+        span.record_request([picture])
     (message,) = json.loads(heard.said("chat m")["gen_ai.input.messages"])
     assert message["parts"] == [{"type": "blob", "modality": "image", "mime_type": "image/png", "content": ""}]
 

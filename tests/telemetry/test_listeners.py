@@ -57,7 +57,7 @@ def test_an_api_without_an_sdk_hears_nothing():
 from windowsill import telemetry
 {TURN}
 turn()
-print(telemetry.span("compose", timed="windowsill.compose.duration").live, telemetry.measures())
+print(telemetry.span("compose", timed="windowsill.compose.duration").live, telemetry.is_measured())
 """
     assert run(code) == ["False False"]
 

@@ -51,14 +51,14 @@ def test_a_metric_of_somebody_elses_can_be_told_too(heard):
 
 def test_usage_is_told_with_the_whole_prompt_as_input(heard):
     """As the conventions have it: cached tokens are input tokens."""
-    telemetry.usage(USED, model="gpt-5", provider="openai")
+    telemetry.record_usage(USED, model="gpt-5", provider="openai")
     sums = {point.attributes["gen_ai.token.type"]: point.sum for point in heard.points("gen_ai.client.token.usage")}
     assert sums == {"input": 1_000, "output": 50}
 
 
 def test_tokens_are_also_counted_by_what_is_paid_for_them(heard):
     """Four kinds that do not overlap; one that did not occur is no series."""
-    telemetry.usage(USED, model="gpt-5", provider="openai")
+    telemetry.record_usage(USED, model="gpt-5", provider="openai")
     assert values(heard, "windowsill.tokens", "windowsill.type") == {
         "input": 100,
         "cache_read": 800,
@@ -69,14 +69,14 @@ def test_tokens_are_also_counted_by_what_is_paid_for_them(heard):
 
 def test_the_cache_hit_share_is_of_the_whole_prompt(heard):
     """800 of 1,000."""
-    telemetry.usage(USED, model="gpt-5", provider="openai")
+    telemetry.record_usage(USED, model="gpt-5", provider="openai")
     (point,) = heard.points("windowsill.cache.hit_ratio")
     assert (point.sum, point.count) == (0.8, 1)
 
 
 def test_usage_names_model_and_provider_but_no_session(heard):
     """Every session would be a time series of its own."""
-    telemetry.usage(USED, model="gemini-2.5-pro", provider="google")
+    telemetry.record_usage(USED, model="gemini-2.5-pro", provider="google")
     (point,) = heard.points("windowsill.cache.hit_ratio")
     assert dict(point.attributes) == {
         "gen_ai.operation.name": "chat",

@@ -57,7 +57,7 @@ def test_after_closing_nobody_answers():
     serving.close()
     with pytest.raises(URLError):
         scrape(serving.port)
-    assert not telemetry.measures()
+    assert not telemetry.is_measured()
 
 
 def test_a_port_that_is_taken_is_said():

@@ -127,7 +127,7 @@ def test_a_function_that_is_carried_to_another_thread_stays_under_the_span_of_no
             pass
 
     with telemetry.span("plan"):
-        threads = [Thread(target=telemetry.carried(work)), Thread(target=work)]
+        threads = [Thread(target=telemetry.under_current_span(work)), Thread(target=work)]
         for thread in threads:
             thread.start()
             thread.join()
@@ -137,7 +137,7 @@ def test_a_function_that_is_carried_to_another_thread_stays_under_the_span_of_no
 def test_without_a_listener_a_function_is_carried_as_well():
     """It does what it did."""
     done = []
-    telemetry.carried(lambda: done.append(1))()
+    telemetry.under_current_span(lambda: done.append(1))()
     assert done == [1]
 
 

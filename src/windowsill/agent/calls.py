@@ -188,7 +188,7 @@ class CallRunner:
         span = telemetry.tool_run(tool.name, call_id=call.id, session=self._session.id, arguments=ready.arguments)
         with span:
             outcome = await run(tool, call, ready.arguments)
-            span.answered(outcome.text, is_error=outcome.is_error)
+            span.record_result(outcome.text, is_error=outcome.is_error)
         outcomes[number] = outcome
         data = {"tool": tool.name, "id": call.id, "is_error": outcome.is_error, "seconds": round(outcome.seconds, 3)}
         emit(Event(kind="tool_finished", text=outcome.text, data=data))

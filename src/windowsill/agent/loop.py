@@ -439,13 +439,13 @@ class Loop:
         )
 
         def listen(delta: Delta) -> None:
-            span.heard()
+            span.record_first_chunk()
             self._events.emit(Event(kind=delta.kind, text=delta.text))
 
         with span:
             if span.wants_content:
                 sent = providers.read_request(payload.body(), format=model.format)
-                span.asked(sent.messages, sent.system)
+                span.record_request(sent.messages, sent.system)
             answer = await model.ask(Asked(payload=payload, max_output=self._settings.max_output), listen)
             try:
                 reply = providers.get(model.format).read_reply(answer.body)
@@ -453,7 +453,7 @@ class Loop:
                 raise ModelError(
                     "malformed", f"the answer cannot be read: {error}", remedy="see what it sends"
                 ) from error
-            span.answered(
+            span.record_answer(
                 reply.usage,
                 model=reply.model,
                 finish=reply.stop_reason,

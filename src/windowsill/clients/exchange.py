@@ -151,13 +151,13 @@ class Exchange:
     def begin_stream(self) -> None:
         """Listen to a streamed answer; the span of the call goes on until it is whole."""
         if self._call is not None:
-            self._call.keep()
+            self._call.keep_open()
         self._stream = streaming.stream(self._format)
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes of a streamed answer as they pass by."""
         if self._call is not None:
-            self._call.heard()
+            self._call.record_first_chunk()
         if not self._heard and chunk.strip():
             self._heard = True
             # Some servers answer in one piece where a stream was asked for.
@@ -236,7 +236,7 @@ class Exchange:
                 call.set(**_stated_settings(read))
                 if call.wants_content and resumed is not None:
                     sent = providers.read_request(resumed.payload.body(), format=self._format)
-                    call.asked(sent.messages, sent.system)
+                    call.record_request(sent.messages, sent.system)
         return call
 
     @property
@@ -263,7 +263,7 @@ class Exchange:
         finish = BROKEN_OFF if partial else reply.stop_reason
         messages = (reply.message, *reply.more)
         id = providers.response_id(body)
-        call.answered(reply.usage, model=reply.model, id=id, finish=finish, messages=messages)
+        call.record_answer(reply.usage, model=reply.model, id=id, finish=finish, messages=messages)
         if self._resumed is None:
             # What a session does not record is counted here.
             record_usage(reply.usage, self._model or "", self._format)

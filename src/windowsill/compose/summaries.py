@@ -73,7 +73,7 @@ class SummaryJob:
         self._lock = RLock()
         self._stop: Callable[[], object] | None = None
         try:
-            Thread(target=telemetry.carried(self._run), name="windowsill-writer", daemon=True).start()
+            Thread(target=telemetry.under_current_span(self._run), name="windowsill-writer", daemon=True).start()
         except RuntimeError as error:
             # There are no threads left, or the program is ending: code writes, as after any other fault.
             self._settle(WindowsillError(f"it could not be begun: {error}"))

@@ -116,13 +116,13 @@ def _amount(price: ModelPrice, field: str) -> float | None:
 
 def record_usage(usage: Usage | None, model: Model | str, provider: str = "") -> None:
     """Record the tokens of a call, the share of them that a cache served, and dollars where the prices are known."""
-    if usage is None or not telemetry.measures():
+    if usage is None or not telemetry.is_measured():
         return
     name, seller = (model.name, model.provider) if isinstance(model, Model) else (model, provider)
     cost = None
     with harmless():
         cost = _cost(usage, model)
-    telemetry.usage(usage, model=name, provider=seller, cost=cost)
+    telemetry.record_usage(usage, model=name, provider=seller, cost=cost)
 
 
 def _cost(usage: Usage, model: Model | str) -> float | None:

@@ -20,7 +20,7 @@ from windowsill.outputs.parts import (
     skip_lines,
     stretch,
 )
-from windowsill.outputs.read import check_from_one, check_offset, counted
+from windowsill.outputs.read import check_from_one, check_offset, count_of
 from windowsill.outputs.show import Limits, byte_size
 from windowsill.regex import Match, Pattern, PatternError, compile_lines, escape
 
@@ -210,7 +210,7 @@ class Search:
         self._is_late = is_late
 
     def run(self) -> None:
-        """Search from the query's offset until the end, until time is over, or until enough lines were counted."""
+        """Search from the query's offset until the end, until time is over, or until enough lines were count_of."""
         parts = self.output.parts
         number = self.output.part_of(self.query.offset)
         while number < len(parts) and self.late_at is None and self.count <= COUNTED:
@@ -405,9 +405,9 @@ def _notes(search: Search, shown: int) -> Iterator[str]:
         reached = search.hits[shown - 1].line + 1
         yield f"[{shown:,} of {all_of_them} matching lines{since}; offset={reached} goes on]"
     elif search.count:
-        yield f"[{counted(search.count, 'matching line')}{since}]"
+        yield f"[{count_of(search.count, 'matching line')}{since}]"
     elif search.late_at is None:
-        yield f"[no line matches{since}, of {counted(total, 'line')}]"
+        yield f"[no line matches{since}, of {count_of(total, 'line')}]"
     if search.late_at is not None:
         on = f"; offset={search.late_at} goes on" if search.late_at <= total else ""
         yield f"[time is over, not everything was searched{on}]"

@@ -21,8 +21,6 @@ from windowsill.outputs.parts import (
     PARTS,
     MessageOutput,
     Output,
-    Place,
-    StoredOutput,
     alive_at,
     copies,
     encode_text,
@@ -50,45 +48,8 @@ class Collected(msgspec.Struct, frozen=True):
     blobs: int = 0
 
 
-def collect(
-    store: Store, session: str, referenced: Container[str], *, now: float, writing: Container[str] = ()
-) -> Collected:
-    """Remove what neither `referenced` nor anything of the last hour needs; `writing` are tokens known to be at work.
-
-    `referenced` has the refs of every message of the session, on whatever branch, hidden or not.
-    """
-    # Blobs first: an index that appears between the two calls then protects its parts.
-    blobs = store.blob_ids(session, PARTS)
-    oldest = int((now - GRACE) * 1000)
-    found = copies(store, session)
-    newest = {copy.ref: copy for copy in found}
-    gone = sorted(ref for ref, copy in newest.items() if ref not in referenced and copy.at < oldest)
-    doomed = [copy for copy in found if copy is not newest[copy.ref] or copy.ref in gone]
-    dropped = drop(store, session, [copy.blob for copy in doomed])
-    used = {copy.token for copy in found} - {copy.token for copy in doomed}
-    finished = {copy.token for copy in doomed}
-    for token, ids in _by_token(blobs).items():
-        if token in used or token in writing:
-            continue
-        signs = [at for id in ids if (at := alive_at(id)) is not None]
-        if token in finished or max(signs, default=oldest - 1) < oldest:
-            dropped += drop(store, session, ids)
-    return Collected(tuple(gone), dropped)
-
-
-def _by_token(blobs: list[str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = defaultdict(list)
-    for blob in blobs:
-        groups[token_of(blob)].append(blob)
-    return groups
-
-
 MANY_LINES = 2_000
 MANY_MATCHES = 100
-
-
-def _new_token() -> str:
-    return secrets.token_hex(8)
 
 
 class Outputs:
@@ -102,7 +63,7 @@ class Outputs:
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
         timer: Callable[[], float] = time.monotonic,
-        new_token: Callable[[], str] = _new_token,
+        new_token: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self.limits = limits or Limits()
         self._store = store
@@ -128,7 +89,7 @@ class Outputs:
             return writing.finish()
 
     async def akeep(self, pieces: AsyncIterable[bytes | str]) -> OutputRef:
-        """As `keep`, without holding up the event loop while the store is at work."""
+        """Do as `keep` does, without holding up the event loop while the store is at work."""
         from anyio import CancelScope, to_thread  # noqa: PLC0415 - only who is asynchronous pays for it
 
         writing = self.start()
@@ -142,18 +103,12 @@ class Outputs:
                 await to_thread.run_sync(writing.abandon)
 
     def open(self, ref: str) -> Output:
-        """The output with this ref; `NotFoundError` when this session has none."""
-        if is_stored(ref):
-            kept = find_stored(self._store, self._session, ref, self._checked)
-            if kept is not None:
-                return kept
-        place = place_of(ref)
-        if place is None:
-            raise self._unknown(ref)
-        return self._said(ref, place)
+        """Return the output with this ref; `NotFoundError` when this session has none."""
+        stored = find_stored(self._store, self._session, ref, self._checked) if is_stored(ref) else None
+        return stored or self._from_message(ref)
 
     def read(self, ref: str, offset: int = 1, limit: int = MANY_LINES, *, column: int = 1) -> str:
-        """Lines with their numbers, from `offset` on; a `column` above 1 reads on inside that one line."""
+        """Return lines with their numbers, from `offset` on; a `column` above 1 reads on inside that one line."""
         return read(self.open(ref), offset, limit, column, self.limits)
 
     def grep(
@@ -170,7 +125,7 @@ class Outputs:
         offset: int = 1,
         seconds: float = SECONDS,
     ) -> str:
-        """Lines that match an RE2 pattern, or hold a fixed text, from line `offset` on."""
+        """Return the lines that match an RE2 pattern, or hold a fixed text, from line `offset` on."""
         query = Query(
             pattern=pattern,
             before=context if before is None else before,
@@ -188,19 +143,38 @@ class Outputs:
 
     def verify(self, ref: str) -> None:
         """Read the whole of an output; `DamagedError` when it is not what was written."""
-        output = self.open(ref)
-        if isinstance(output, StoredOutput):
-            output.verify()
+        self.open(ref).verify()
 
     def collect(self, referenced: Container[str]) -> Collected:
-        """Remove kept outputs of which `referenced` has no ref, and leftovers of abandoned writings.
+        """Remove stored outputs of which `referenced` has no ref, and leftovers of abandoned writings.
 
-        `referenced` has to know the refs of every message, on whatever branch, hidden or not.
+        `referenced` has to know the refs of every message, on whatever branch, hidden or not. What is younger than an
+        hour stays.
         """
-        writing = {writing.token for writing in self._writings if writing.is_open}
-        return collect(self._store, self._session, referenced, now=self._clock(), writing=writing)
+        store, session = self._store, self._session
+        # Blobs first: an index that appears between the two calls then protects its parts.
+        writings: dict[str, list[str]] = defaultdict(list)
+        for blob in store.blob_ids(session, PARTS):
+            writings[token_of(blob)].append(blob)
+        oldest = int((self._clock() - GRACE) * 1000)
+        found = copies(store, session)
+        newest = {copy.ref: copy for copy in found}
+        gone = sorted(ref for ref, copy in newest.items() if ref not in referenced and copy.at < oldest)
+        doomed = [copy for copy in found if copy is not newest[copy.ref] or copy.ref in gone]
+        dropped = drop(store, session, [copy.blob for copy in doomed])
+        finished = {copy.token for copy in doomed}
+        used = {copy.token for copy in found} - finished
+        used |= {writing.token for writing in self._writings if writing.is_open}
+        for token, blobs in writings.items():
+            signs = [at for blob in blobs if (at := alive_at(blob)) is not None]
+            if token not in used and (token in finished or max(signs, default=oldest - 1) < oldest):
+                dropped += drop(store, session, blobs)
+        return Collected(tuple(gone), dropped)
 
-    def _said(self, ref: str, place: Place) -> Output:
+    def _from_message(self, ref: str) -> Output:
+        place = place_of(ref)
+        if place is None:
+            raise self._unknown(ref)
         entries = self._store.read(self._session, place.seq, place.seq, kinds=("message",))
         results = self._results(entries[0], ref) if entries else ()
         number = place.number or 1
@@ -213,8 +187,8 @@ class Outputs:
                 ref=ref,
             )
         result = results[number - 1]
-        kept = find_stored(self._store, self._session, result.ref.id, self._checked) if result.ref else None
-        return kept or MessageOutput(ref, encode_text(text_of(result)), result.content)
+        stored = find_stored(self._store, self._session, result.ref.id, self._checked) if result.ref else None
+        return stored or MessageOutput(ref, encode_text(text_of(result)), result.content)
 
     def _results(self, entry: Entry, ref: str) -> tuple[ToolResult, ...]:
         try:
@@ -229,7 +203,7 @@ class Outputs:
         )
 
     def _with_shared(self, entry: Entry) -> Iterator[Entry]:
-        """An entry, and those that hold bytes of it."""
+        """Yield an entry, and those that hold bytes of it."""
         yield entry
         for each in message_meta(entry.meta).same:
             yield from self._store.read(self._session, each.seq, each.seq)

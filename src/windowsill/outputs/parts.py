@@ -140,6 +140,9 @@ class Output:
         """Return the bytes of a part; `DamagedError` when they are not what was written."""
         raise NotImplementedError
 
+    def verify(self) -> None:
+        """Read everything; `DamagedError` when it is not, byte for byte, what was written."""
+
     def part_of(self, line: int, column: int = 1) -> int:
         """Return the number of the part that holds a character of a line; one past the end reads as the last."""
         place = bisect_left(self.parts, (line, column + 1), key=lambda part: (part.line, part.column))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowsill.errors import InputError
 from windowsill.outputs.parts import Line, Output, lines, stretch
-from windowsill.outputs.show import Limits
+from windowsill.outputs.show import Limits, byte_size, characters_within
 
 EMPTY = "[the output is empty]"
 _NOTE_ROOM = 160
@@ -18,7 +18,7 @@ _WIDEST = 4
 
 
 def read(output: Output, offset: int, limit: int, column: int, limits: Limits) -> str:
-    """Lines from `offset` on with their numbers; from a `column` above 1, more of that one line."""
+    """Return lines from `offset` on with their numbers; from a `column` above 1, more of that one line."""
     check_from_one("offset", offset)
     check_from_one("limit", limit)
     check_from_one("column", column)
@@ -37,9 +37,9 @@ def _many(output: Output, offset: int, limit: int, limits: Limits) -> str:
     reached = offset - 1
     for line in lines(output, offset, last, width=limits.line):
         row = _row(line)
-        weight = len(row.encode(errors="replace")) + 1
+        weight = byte_size(row) + 1
         if weight > room and not rows:
-            row = _row(_narrowed(line, (room - _CUT_ROOM) // _WIDEST))
+            row = _row(_narrow(line, (room - _CUT_ROOM) // _WIDEST))
         elif weight > room:
             break
         rows.append(row)
@@ -55,37 +55,31 @@ def _one(output: Output, number: int, column: int, limits: Limits) -> str:
     if column > line.length:
         raise InputError(
             f"column {column:,} is beyond the end of line {number:,} of {output.id}",
-            remedy=f"the line has {counted(line.length, 'character')}",
+            remedy=f"the line has {count_of(line.length, 'character')}",
             ref=output.id,
         )
-    line = _narrowed(line, _fitting(line.text, limits.bytes - _NOTE_ROOM))
+    line = _narrow(line, characters_within(line.text, limits.bytes - _NOTE_ROOM))
     last = column - 1 + len(line.text)
     note = f"[columns {column:,}-{last:,} of {line.length:,} of line {number:,}"
     if line.left:
-        return f"{numbered(number)}{line.text}\n{note}; offset={number}, column={last + 1} reads on]"
+        return f"{_number(number)}{line.text}\n{note}; offset={number}, column={last + 1} reads on]"
     more = f"; offset={number + 1} reads on" if number < output.lines else ""
-    return f"{numbered(number)}{line.text}\n{note}{more}]"
+    return f"{_number(number)}{line.text}\n{note}{more}]"
 
 
 def _row(line: Line) -> str:
     if not line.left:
-        return numbered(line.number) + line.text
+        return _number(line.number) + line.text
     after = line.column + len(line.text)
-    return f"{numbered(line.number)}{line.text}... [+{line.left:,} characters; column={after} reads on]"
+    return f"{_number(line.number)}{line.text}... [+{line.left:,} characters; column={after} reads on]"
 
 
-def _narrowed(line: Line, width: int) -> Line:
-    return Line(line.number, line.text[: max(1, width)], line.column, line.length)
-
-
-def _fitting(text: str, room: int) -> int:
-    """How many characters of a text fit into so many bytes."""
-    return len(text.encode(errors="replace")[:room].decode(errors="ignore"))
-
-
-def numbered(number: int) -> str:
-    """What stands before a line, as file readers show it."""
+def _number(number: int) -> str:
     return f"{number:>6}\t"
+
+
+def _narrow(line: Line, width: int) -> Line:
+    return Line(line.number, line.text[: max(1, width)], line.column, line.length)
 
 
 def check_offset(output: Output, offset: int) -> None:
@@ -93,7 +87,7 @@ def check_offset(output: Output, offset: int) -> None:
     if offset > max(1, output.lines):
         raise InputError(
             f"offset {offset:,} is beyond the end of {output.id}",
-            remedy=f"it has {counted(output.lines, 'line')}",
+            remedy=f"it has {count_of(output.lines, 'line')}",
             ref=output.id,
         )
 
@@ -104,6 +98,6 @@ def check_from_one(name: str, value: int) -> None:
         raise InputError(f"{name} is {value}", remedy="give 1 or more: lines and columns count from 1")
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -39,7 +39,8 @@ class Seen:
 
     def add(self, ref: str, text: str) -> None:
         """Add an output that is in view, under the ref that pointers name."""
-        held = _split(text)
+        # By line feeds alone; what follows the last one is a line too, so that joining gives the text again.
+        held = text.split("\n")
         number = len(self._lines)
         self._refs.append(ref)
         self._lines.append(held)
@@ -51,8 +52,8 @@ class Seen:
                 del known[MOST_PLACES // 2]
 
     def collapse(self, text: str) -> str | None:
-        """The text with pointers in place of what was shown before; `None` when there is nothing to gain."""
-        held = _split(text)
+        """Return the text with pointers in place of what was shown before; `None` when there is nothing to gain."""
+        held = text.split("\n")
         # A text that speaks of pointers could not be told from one that has them: it is left alone.
         if not self._lines or any(_POINTER.fullmatch(line) for line in held):
             return None
@@ -65,7 +66,7 @@ class Seen:
         return "\n".join((*pieces, *held[done:])) if done else None
 
     def _runs(self, held: list[str]) -> Iterator[Run]:
-        """Runs that are worth a pointer, from the first line on, each as long as it can be."""
+        """Yield the runs that are worth a pointer, from the first line on, each as long as it can be."""
         start = 0
         while start <= len(held) - LEAST_LINES:
             run = self._longest(held, start)
@@ -94,26 +95,21 @@ class Seen:
 
 
 def expand(text: str, earlier: Mapping[str, str]) -> str:
-    """The text that was collapsed; a line that only looks like a pointer stays as it is."""
+    """Return the text that was collapsed; a line that only looks like a pointer stays as it is."""
     held: list[str] = []
-    for line in _split(text):
+    for line in text.split("\n"):
         found = _POINTER.fullmatch(line)
         held += (_pointed(found, len(held), earlier) if found else None) or [line]
     return "\n".join(held)
 
 
 def _pointed(found: re.Match[str], done: int, earlier: Mapping[str, str]) -> list[str] | None:
-    """The lines a pointer stands for; `None` when it cannot have been made here."""
+    """Return the lines a pointer stands for; `None` when it cannot have been made here."""
     start, stop, first, last = (int(found[group]) for group in (1, 2, 4, 5))
     if found[3] not in earlier or start != done + 1 or stop - start != last - first or not 1 <= first <= last:
         return None
-    lines = _split(earlier[found[3]])
+    lines = earlier[found[3]].split("\n")
     return lines[first - 1 : last] if last <= len(lines) else None
-
-
-def _split(text: str) -> list[str]:
-    """Lines by line feeds alone; what follows the last one is a line too, so that joining gives the text again."""
-    return text.split("\n")
 
 
 def _key(lines: list[str], place: int) -> int:
@@ -121,7 +117,7 @@ def _key(lines: list[str], place: int) -> int:
 
 
 def _shared(held: list[str], start: int, other: list[str], place: int) -> int:
-    """How many lines are the same from here on."""
+    """Count the lines that are the same from here on."""
     length = 0
     most = min(len(held) - start, len(other) - place)
     while length < most and held[start + length] == other[place + length]:

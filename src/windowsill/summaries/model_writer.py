@@ -268,7 +268,7 @@ class EndpointWriter(_Asker):
                 used = fault.usage
                 raise
             finally:
-                call.answered(used)
+                call.record_answer(used)
                 record_usage(used, where.model, provider)
         return answer
 

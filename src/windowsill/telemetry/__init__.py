@@ -6,23 +6,32 @@ They go through `opentelemetry-api`, which records nothing until the application
 from __future__ import annotations
 
 from windowsill.telemetry.export import serve_metrics, to_file, use
-from windowsill.telemetry.metrics import count, measures, record, usage
-from windowsill.telemetry.spans import ModelCall, Span, ToolRun, carried, model_call, retrieval, span, tool_run
+from windowsill.telemetry.metrics import count, is_measured, record, record_usage
+from windowsill.telemetry.spans import (
+    ModelCall,
+    Span,
+    ToolRun,
+    model_call,
+    retrieval,
+    span,
+    tool_run,
+    under_current_span,
+)
 
 __all__ = [
     "ModelCall",
     "Span",
     "ToolRun",
-    "carried",
     "count",
-    "measures",
+    "is_measured",
     "model_call",
     "record",
+    "record_usage",
     "retrieval",
     "serve_metrics",
     "span",
     "to_file",
     "tool_run",
-    "usage",
+    "under_current_span",
     "use",
 ]

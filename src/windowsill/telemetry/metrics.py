@@ -94,26 +94,26 @@ def _instrument(provider: metrics.MeterProvider, kind: str, metric: str) -> Any:
     return meter.create_histogram(metric, unit, description, explicit_bucket_boundaries_advisory=bounds)
 
 
-def measures() -> bool:
+def is_measured() -> bool:
     """Tell whether anybody measures, for callers who would have to work out a figure."""
     return bool(meters.providers())
 
 
 def count(metric: str, n: float = 1, /, **attributes: Any) -> None:
     """Add to a counter."""
-    if measures():
+    if is_measured():
         meters.record(("counter", metric, n, names.full_names(attributes)))
 
 
 def record(metric: str, value: float, /, **attributes: Any) -> None:
     """Put a value into a histogram."""
-    if measures():
+    if is_measured():
         meters.record(("histogram", metric, value, names.full_names(attributes)))
 
 
-def usage(used: Usage, *, model: str | None, provider: str, cost: float | None = None) -> None:
+def record_usage(used: Usage, *, model: str | None, provider: str, cost: float | None = None) -> None:
     """Record what a model call used: tokens, the share that the cache served, and dollars where prices are known."""
-    if not measures():
+    if not is_measured():
         return
     about = names.full_names({"operation": names.CHAT, "model": model, "provider": names.provider_name(provider)})
     figures: list[Figure] = [

@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from windowsill.errors import WindowsillError
 from windowsill.messages import Message, Usage
 from windowsill.telemetry import content, names
-from windowsill.telemetry.metrics import harmless, measures, meters
+from windowsill.telemetry.metrics import harmless, is_measured, meters
 
 LONGEST_REASON: Final = 300
 """Characters of an error that a span carries."""
@@ -57,7 +57,7 @@ class Span:
         self, name: str, attributes: dict[str, Any], *, timed: str | None = None, kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
         provider = tracers.provider()
-        if timed is not None and measures():
+        if timed is not None and is_measured():
             self._timed = timed
         if provider is None and self._timed is None:
             return
@@ -83,7 +83,7 @@ class Span:
             with harmless():
                 self._span.set_status(Status(StatusCode.ERROR, why or None))
 
-    def keep(self) -> None:
+    def keep_open(self) -> None:
         """Leave it open after its `with` block: a stream is read later, and whoever reads it calls `end`."""
         self._kept = True
 
@@ -124,21 +124,21 @@ class ModelCall(Span):
         """Whether the messages are to be recorded: ask before putting them together."""
         return self.live and (content.on_spans() or content.on_events())
 
-    def asked(self, messages: Sequence[Message], system: Message | None = None) -> None:
+    def record_request(self, messages: Sequence[Message], system: Message | None = None) -> None:
         """Record what is sent, where content is wanted."""
         if self.wants_content:
             with harmless():
-                self._record(input_messages=content.messages_as_parts(messages))
+                self._record_content(input_messages=content.messages_as_parts(messages))
                 if system is not None:
-                    self._record(system_instructions=content.parts_of(system.blocks))
+                    self._record_content(system_instructions=content.parts_of(system.blocks))
 
-    def heard(self) -> None:
+    def record_first_chunk(self) -> None:
         """Record that the first piece of a streamed answer has come; later calls do nothing."""
         if self.live and not self._streams:
             self._streams = True
             self.set(response_seconds=time.perf_counter() - self._began)
 
-    def answered(
+    def record_answer(
         self,
         usage: Usage | None = None,
         *,
@@ -156,9 +156,9 @@ class ModelCall(Span):
             self.set(used_cache_creation=written, used_cache_write=written)
         if messages and self.wants_content:
             with harmless():
-                self._record(output_messages=content.messages_as_parts(messages, finish=finish or "stop"))
+                self._record_content(output_messages=content.messages_as_parts(messages, finish=finish or "stop"))
 
-    def _record(self, **found: Any) -> None:
+    def _record_content(self, **found: Any) -> None:
         if content.on_events():
             self._content = {**(self._content or {}), **names.full_names(found)}
         if content.on_spans():
@@ -175,7 +175,7 @@ class ModelCall(Span):
 class ToolRun(Span):
     """A run of a tool."""
 
-    def answered(self, result: Any = None, *, is_error: bool = False) -> None:
+    def record_result(self, result: Any = None, *, is_error: bool = False) -> None:
         """Record how it ended; the result only where content is wanted."""
         if is_error:
             self.fail("tool_error")
@@ -253,7 +253,7 @@ def retrieval(source: str, query: str, *, session: str | None = None, **attribut
     return Span(f"{names.RETRIEVAL} {source}", about, timed=names.OPERATION_DURATION)
 
 
-def carried(function: Callable[[], None]) -> Callable[[], None]:
+def under_current_span(function: Callable[[], None]) -> Callable[[], None]:
     """Return the function for another thread, where its spans stand under the one that is open now."""
     now = context.get_current()
 
