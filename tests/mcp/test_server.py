@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from windowsill import Session, open_store
 from windowsill.errors import SettingError
 from windowsill.mcp import http_app
-from windowsill.mcp.server import in_address
+from windowsill.mcp.server import bracketed
 from windowsill.session.toolbox import TOOLS
 
 pytestmark = pytest.mark.integration
@@ -180,7 +180,7 @@ def test_loopback_of_ipv6_is_served(place):
 )
 def test_a_host_of_ipv6_stands_in_brackets(host, told):
     """So clients send it in their Host header, by which they are let in."""
-    assert in_address(host) == told
+    assert bracketed(host) == told
 
 
 def test_a_session_that_was_deleted_meanwhile_is_an_answer(place):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from windowsill.errors import FormatError
-from windowsill.replay.recordings import BrokenLine, Recording, parse, recordings, size_of
+from windowsill.replay.recordings import BrokenLine, Recording, parse, read_recordings, total_size
 from windowsill.transcripts.base import timestamp
 
 pytestmark = pytest.mark.unit
@@ -72,7 +72,7 @@ def test_one_session_per_line_and_broken_lines_are_told(tmp_path, packed):
     text = json.dumps({"id": "a", "messages": HELLO}) + "\nnot json\n\n" + json.dumps(HELLO) + "\n"
     file = tmp_path / ("x.jsonl.gz" if packed else "x.jsonl")
     file.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    found = list(recordings([str(file)]))
+    found = list(read_recordings([str(file)]))
     assert [each.id if isinstance(each, Recording) else each.where for each in found] == ["a", f"{file} line 2", "x:4"]
 
 
@@ -81,7 +81,7 @@ def test_truncated_gzip_gives_what_is_whole(tmp_path):
     line = json.dumps({"id": "a", "messages": HELLO, "noise": [hash(str(n)) for n in range(20_000)]}).encode() + b"\n"
     file = tmp_path / "x.jsonl.gz"
     file.write_bytes(gzip.compress(line * 3)[:-40_000])
-    *whole, last = recordings([str(file)])
+    *whole, last = read_recordings([str(file)])
     assert [type(each) for each in whole] == [Recording] * len(whole)
     assert isinstance(last, BrokenLine)
     assert "not a whole gzip file" in last.why
@@ -91,7 +91,7 @@ def test_other_files_hold_one_session(tmp_path):
     """A file that does not end in .jsonl is one document, even over many lines."""
     file = tmp_path / "talk.json"
     file.write_text(json.dumps(HELLO, indent=2))
-    assert [each.id for each in recordings([str(file)])] == ["talk"]
+    assert [each.id for each in read_recordings([str(file)])] == ["talk"]
 
 
 def test_progress_adds_up_to_the_size_of_the_files(tmp_path):
@@ -101,11 +101,11 @@ def test_progress_adds_up_to_the_size_of_the_files(tmp_path):
     second.write_text(json.dumps(HELLO))
     passed: list[int] = []
     files = [str(first), str(second)]
-    assert len(list(recordings(files, advance=passed.append))) == 4
-    assert sum(passed) == size_of(files)
+    assert len(list(read_recordings(files, advance=passed.append))) == 4
+    assert sum(passed) == total_size(files)
 
 
 def test_missing_file_is_told_before_any_work(tmp_path):
     """All files are looked at before the first is read."""
     with pytest.raises(FileNotFoundError):
-        size_of([str(tmp_path / "missing")])
+        total_size([str(tmp_path / "missing")])

@@ -17,7 +17,7 @@ def jsonl(*lines: Any) -> bytes:
     return b"".join((each if isinstance(each, bytes) else json.dumps(each).encode()) + b"\n" for each in lines)
 
 
-def told(data: bytes, name: str = "file") -> transcripts.Transcript:
+def read_transcript(data: bytes, name: str = "file") -> transcripts.Transcript:
     """The transcript in the bytes; it has to be known."""
     found = transcripts.read(data, name)
     assert found is not None

@@ -16,7 +16,7 @@ from support.transcript_lines import (
     gemini,
     item,
     jsonl,
-    told,
+    read_transcript,
 )
 from windowsill.messages import Usage
 from windowsill.transcripts.base import charge
@@ -73,7 +73,7 @@ def test_claude_answer_on_several_lines_is_charged_once():
         claude(uuid, parent, "assistant", [{"type": "text", "text": uuid}], message={"id": "msg_1", "usage": used(n)})
         for uuid, parent, n in [("b", "a", 1), ("c", "b", 8)]
     ]
-    (session,) = told(jsonl(*lines)).sessions
+    (session,) = read_transcript(jsonl(*lines)).sessions
     (paid,) = session.charges
     assert (paid.usage.output, paid.message, paid.key, paid.model) == (8, 1, "msg_1", "claude-opus-4-6")
 
@@ -84,7 +84,7 @@ def test_claude_branch_repeats_the_keys_of_what_it_shares():
     lines += [claude("b", "a", "assistant", "two", message={"usage": used(1)}), claude("c", "b", "user", "three")]
     lines += [claude("d", "c", "assistant", "old", message={"id": "msg_d", "usage": used(2)})]
     lines += [claude("e", "b", "user", "again"), claude("f", "e", "assistant", "new", message={"usage": used(3)})]
-    main, other = told(jsonl(*lines)).sessions
+    main, other = read_transcript(jsonl(*lines)).sessions
     assert [each.key for each in main.charges] == [f"{SESSION}/2", f"{SESSION}/6"]
     assert [each.key for each in other.charges] == [f"{SESSION}/2", "msg_d"]
 
@@ -104,7 +104,7 @@ def test_codex_count_that_is_written_again_is_no_call():
     lines += [codex_says("user", "a"), codex_says("assistant", "b"), counted(*first), counted(*first)]
     lines += [codex_says("user", "c"), item("function_call", call_id="x", name="ls", arguments="{}"), counted(*first)]
     lines += [codex_says("assistant", "d"), counted(*second), counted(*second)]
-    (session,) = told(jsonl(*lines)).sessions
+    (session,) = read_transcript(jsonl(*lines)).sessions
     assert [(each.message, each.usage.prompt, each.usage.output) for each in session.charges] == [
         (1, 100, 10),
         (3, 120, 20),
@@ -114,7 +114,7 @@ def test_codex_count_that_is_written_again_is_no_call():
 def test_codex_count_without_a_total_closes_one_answer():
     """Nothing tells then whether a second one is new: it is not counted."""
     lines = [CODEX_HEAD, codex_says("user", "a"), codex_says("assistant", "b"), codex_used(50, 5), codex_used(50, 5)]
-    (session,) = told(jsonl(*lines)).sessions
+    (session,) = read_transcript(jsonl(*lines)).sessions
     assert [(each.message, each.usage.prompt, each.key) for each in session.charges] == [(1, 50, None)]
 
 
@@ -122,7 +122,7 @@ def test_codex_call_without_a_message_is_charged_too():
     """A response that only searched, or the call for a summary, was paid for."""
     lines = [CODEX_HEAD, CODEX_MODEL, codex_says("user", "a"), item("web_search_call", action={"query": "q"})]
     lines += [counted(tokens(5, 1), tokens(5, 1)), codex_says("assistant", "b")]
-    found = told(jsonl(*lines, counted(tokens(12, 3), tokens(7, 2))))
+    found = read_transcript(jsonl(*lines, counted(tokens(12, 3), tokens(7, 2))))
     (session,) = found.sessions
     assert [(each.message, each.usage.prompt, each.model) for each in session.charges] == [
         (None, 5, "gpt-5.2-codex"),
@@ -140,7 +140,7 @@ def test_codex_fork_has_the_keys_of_the_session_it_came_from():
     grandchild = [codex("session_meta", {"id": "grandchild", "forked_from_id": "child"}), *child]
     grandchild += [codex_says("user", "c"), codex_says("assistant", "d"), counted(tokens(20, 2), tokens(11, 1))]
     stranger = [codex("session_meta", {"id": "stranger"}), *said]
-    sessions = [told(jsonl(*lines)).sessions[0] for lines in (root, child, grandchild, stranger)]
+    sessions = [read_transcript(jsonl(*lines)).sessions[0] for lines in (root, child, grandchild, stranger)]
     keys = [[each.key for each in session.charges] for session in sessions]
     assert [session.id for session in sessions] == ["root", "child", "grandchild", "stranger"]
     assert keys[0] == keys[1] == keys[2][:1]
@@ -152,7 +152,7 @@ def test_gemini_tokens_of_tools_and_thoughts_are_paid_for():
     counts = {"input": 1000, "output": 30, "cached": 200, "thoughts": 12, "tool": 50, "total": 1092}
     said = [gemini("u", "user", "Hi"), gemini("g", "gemini", "Hello", tokens=counts, model="gemini-2.5-pro")]
     said += [gemini("h", "gemini", "", tokens={**counts, "tool": 0}, model="gemini-2.5-pro")]
-    (session,) = told(json.dumps({**GEMINI_HEAD, "messages": said}).encode()).sessions
+    (session,) = read_transcript(json.dumps({**GEMINI_HEAD, "messages": said}).encode()).sessions
     assert [(each.message, each.key) for each in session.charges] == [(1, "gem/g"), (None, "gem/h")]
     assert session.charges[0].usage == Usage(input=850, cache_read=200, output=42)
     assert len(session.messages) == 2

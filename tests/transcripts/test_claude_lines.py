@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import windowsill
-from support.transcript_lines import SESSION, claude, jsonl, messages, result, texts, told, use
+from support.transcript_lines import SESSION, claude, jsonl, messages, read_transcript, result, texts, use
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +28,7 @@ CALLED = [
 def test_prompt_typed_while_the_model_worked_is_part_of_the_conversation(chained):
     """It is only written as an attachment, with a place in the chain or without one, and often several times."""
     line = queued("And the tests?", **({"uuid": "q", "parentUuid": "c"} if chained else {}))
-    found = told(jsonl(*CALLED, line, line, line, says("d", "q" if chained else "c", "Both fine.")))
+    found = read_transcript(jsonl(*CALLED, line, line, line, says("d", "q" if chained else "c", "Both fine.")))
     (session,) = found.sessions
     assert texts(session) == ["Look.", "tool_use", "tool_result", "And the tests?", "Both fine."]
     assert found.skipped == {"repeated": 2}
@@ -38,13 +38,15 @@ def test_prompt_typed_while_the_model_worked_is_part_of_the_conversation(chained
 def test_queued_prompt_with_a_picture():
     """Its blocks are kept as they are."""
     blocks = [{"type": "text", "text": "This:"}, {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}]
-    (session,) = told(jsonl(*CALLED, queued(blocks, uuid="q", parentUuid="c"), says("d", "q", "I see."))).sessions
+    (session,) = read_transcript(
+        jsonl(*CALLED, queued(blocks, uuid="q", parentUuid="c"), says("d", "q", "I see."))
+    ).sessions
     assert messages(session)[3] == {"role": "user", "content": blocks}
 
 
 def test_queued_prompt_between_a_call_and_its_result_is_counted():
     """Without a place in the chain it would tear them apart."""
-    found = told(jsonl(*CALLED[:2], queued("Wait!"), CALLED[2], says("d", "c", "Done.")))
+    found = read_transcript(jsonl(*CALLED[:2], queued("Wait!"), CALLED[2], says("d", "c", "Done.")))
     assert [texts(each) for each in found.sessions] == [["Look.", "tool_use", "tool_result", "Done."]]
     assert found.skipped == {"queued_command": 1}
 
@@ -56,7 +58,7 @@ def test_queued_prompt_between_a_call_and_its_result_is_counted():
 def test_other_attachments_are_counted(attachment):
     """Reminders, hooks and what nobody knows yet are no part of the conversation, and what follows stays in place."""
     line = {"type": "attachment", "uuid": "x", "parentUuid": "c", "sessionId": SESSION, "attachment": attachment}
-    found = told(jsonl(*CALLED, line, says("d", "x", "Done.")))
+    found = read_transcript(jsonl(*CALLED, line, says("d", "x", "Done.")))
     assert [texts(each) for each in found.sessions] == [["Look.", "tool_use", "tool_result", "Done."]]
     assert found.skipped == {"attachment": 1}
 
@@ -64,7 +66,7 @@ def test_other_attachments_are_counted(attachment):
 def test_records_of_newer_versions_are_counted():
     """Whatever has no message is told by its type."""
     kinds = ["file-history-snapshot", "queue-operation", "ai-title", "permission-mode", "last-prompt", "made-up"]
-    found = told(jsonl(*({"type": kind, "sessionId": SESSION} for kind in kinds), *CALLED, {"odd": True}))
+    found = read_transcript(jsonl(*({"type": kind, "sessionId": SESSION} for kind in kinds), *CALLED, {"odd": True}))
     assert found.skipped == dict.fromkeys(sorted([*kinds, "untyped"]), 1)
     assert found.troubles == ()
 
@@ -72,7 +74,7 @@ def test_records_of_newer_versions_are_counted():
 def test_meta_messages_are_what_the_model_saw():
     """A caveat or the output of a command was sent, though no person wrote it."""
     meta = claude("m", None, "user", "<local-command-caveat>x</local-command-caveat>", isMeta=True)
-    (session,) = told(jsonl(meta, claude("a", "m", "user", "Hi"), says("b", "a", "Hello"))).sessions
+    (session,) = read_transcript(jsonl(meta, claude("a", "m", "user", "Hi"), says("b", "a", "Hello"))).sessions
     assert texts(session)[0].startswith("<local-command-caveat>")
 
 
@@ -80,7 +82,7 @@ def test_message_without_a_role_is_of_the_type_of_its_line():
     """Some versions leave it out."""
     line = claude("a", None, "user", "Hi")
     del line["message"]["role"]
-    (session,) = told(jsonl(line, says("b", "a", "Hello"))).sessions
+    (session,) = read_transcript(jsonl(line, says("b", "a", "Hello"))).sessions
     assert messages(session)[0] == {"role": "user", "content": "Hi"}
 
 
@@ -98,7 +100,7 @@ def compacted(kept, next_parent):
     boundary |= {"logicalParentUuid": "d", "compactMetadata": {"trigger": "auto", **kept}}
     summary = claude("s", "x", "user", "Summary", isCompactSummary=True, isVisibleInTranscriptOnly=True)
     lines = [*LONG, boundary, summary, claude("e", next_parent, "user", "five"), says("f", "e", "six")]
-    return {each.id.removeprefix(SESSION): texts(each) for each in told(jsonl(*lines)).sessions}
+    return {each.id.removeprefix(SESSION): texts(each) for each in read_transcript(jsonl(*lines)).sessions}
 
 
 @pytest.mark.parametrize("next_parent", ["d", "s"])
@@ -148,7 +150,7 @@ TANGLES = {
 @pytest.mark.parametrize("lines", TANGLES.values(), ids=TANGLES)
 def test_tangled_parents_lose_no_message(lines):
     """Each line is placed after one that was there before it, so nothing can go round in circles."""
-    found = told(jsonl(*lines))
+    found = read_transcript(jsonl(*lines))
     assert {text for each in found.sessions for text in texts(each)} >= {"one", "two"}
     assert found.troubles == ()
 
@@ -168,7 +170,7 @@ def test_what_is_printed_for_a_program_is_a_session_too():
     lines += [printed("user", "Search.", agent="t1")]
     lines += [printed("assistant", [{"type": "text", "text": "Found."}], "m2", agent="t1")]
     lines += [printed("user", [result("t1")]), printed("assistant", [{"type": "text", "text": "Done."}], "m3")]
-    found = told(jsonl(*lines, {"type": "result", "subtype": "success", "session_id": "print", "uuid": "z"}))
+    found = read_transcript(jsonl(*lines, {"type": "result", "subtype": "success", "session_id": "print", "uuid": "z"}))
     assert {each.id: texts(each) for each in found.sessions} == {
         "print": ["Go.", "On it. tool_use", "tool_result", "Done."],
         "print-agent-t1": ["Search.", "Found."],

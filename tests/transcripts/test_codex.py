@@ -13,8 +13,8 @@ from support.transcript_lines import (
     item,
     jsonl,
     messages,
+    read_transcript,
     texts,
-    told,
 )
 
 pytestmark = pytest.mark.unit
@@ -24,7 +24,7 @@ SHELL = {"name": "shell", "arguments": '{"command":["ls"]}'}
 
 def test_items_become_chat_messages():
     """Text and calls of one response are one message with its usage; reasoning is counted and left out."""
-    found = told(
+    found = read_transcript(
         jsonl(
             CODEX_HEAD,
             CODEX_MODEL,
@@ -62,7 +62,7 @@ def test_base_instructions_are_the_system_prompt():
     head = codex("session_meta", {"id": "c", "base_instructions": {"text": "You are Codex."}})
     compacted = codex("compacted", {"message": "Summary: all well."})
     lines = [head, codex_says("user", "a"), codex_says("assistant", "b"), compacted, codex_says("assistant", "c")]
-    first, second = told(jsonl(*lines)).sessions
+    first, second = read_transcript(jsonl(*lines)).sessions
     assert (first.id, texts(first)) == ("c", ["You are Codex.", "a", "b"])
     assert (second.id, texts(second)) == ("c-part-2", ["You are Codex.", "Summary: all well.", "c"])
 
@@ -72,7 +72,7 @@ def test_replacement_history_is_what_a_new_part_begins_with():
     left = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}]
     compacted = codex("compacted", {"message": "", "replacement_history": left})
     lines = [CODEX_HEAD, codex_says("user", "a"), codex_says("assistant", "b"), compacted, codex_says("assistant", "c")]
-    assert [texts(each) for each in told(jsonl(*lines)).sessions] == [["a", "b"], ["kept", "c"]]
+    assert [texts(each) for each in read_transcript(jsonl(*lines)).sessions] == [["a", "b"], ["kept", "c"]]
 
 
 def test_rolled_back_turns_are_a_session_of_their_own():
@@ -81,7 +81,7 @@ def test_rolled_back_turns_are_a_session_of_their_own():
     lines += [codex_says("user", "<environment_context>x"), codex_says("assistant", "d")]
     lines += [codex("event_msg", {"type": "thread_rolled_back", "num_turns": 1})]
     lines += [codex_says("user", "e"), codex_says("assistant", "f")]
-    main, other = told(jsonl(*lines)).sessions
+    main, other = read_transcript(jsonl(*lines)).sessions
     assert (main.id, texts(main)) == ("c0dec", ["a", "b", "e", "f"])
     assert (other.id, texts(other)) == ("c0dec-branch-1", ["a", "b", "c", "<environment_context>x", "d"])
 
@@ -95,7 +95,7 @@ def test_pictures_of_messages_and_results():
         item("function_call_output", call_id="c1", output=[image]),
         item("function_call_output", call_id="c2", output="x"),
     ]
-    (session,) = told(jsonl(*lines)).sessions
+    (session,) = read_transcript(jsonl(*lines)).sessions
     said = messages(session)
     assert said[0]["content"][1]["image_url"]["url"] == image["image_url"]
     assert [each["role"] for each in said] == ["user", "assistant", "tool", "tool", "user"]
@@ -106,7 +106,7 @@ def test_broken_lines_and_orphans():
     """Broken lines are told; a result without its call stays for the repair to mend."""
     lines = [CODEX_HEAD, b"{", codex_says("user", "a"), item("function_call_output", call_id="gone", output="x")]
     lines += [item("function_call", name="shell", arguments="{}"), codex_says("assistant", "b"), b'{"timestamp": "2026']
-    found = told(jsonl(*lines))
+    found = read_transcript(jsonl(*lines))
     assert [each.line for each in found.troubles] == [2, 5, 7]
     assert [each["role"] for each in messages(found.sessions[0])] == ["user", "tool", "assistant"]
 
@@ -116,7 +116,7 @@ def test_rollouts_of_the_first_versions():
     head = {"id": "old", "timestamp": "2025-07-01T00:00:00Z", "instructions": None}
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
     shell = {"type": "local_shell_call", "call_id": "c", "status": "completed", "action": {"command": ["ls"]}}
-    found = told(jsonl(head, {"record_type": "state"}, said, shell))
+    found = read_transcript(jsonl(head, {"record_type": "state"}, said, shell))
     assert (found.sessions[0].id, found.skipped) == ("old", {"state": 1})
     assert messages(found.sessions[0])[1]["tool_calls"][0]["function"] == {
         "name": "local_shell",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import windowsill
-from support.transcript_lines import GEMINI_HEAD, PIXEL, gemini, jsonl, messages, texts, told
+from support.transcript_lines import GEMINI_HEAD, PIXEL, gemini, jsonl, messages, read_transcript, texts
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +30,7 @@ def test_chat_becomes_chat_messages():
         **GEMINI_HEAD,
         "messages": [ASKED, gemini("i", "info", "Logged in"), CALLED, gemini("h", "gemini", "Done.")],
     }
-    found = told(json.dumps(chat, indent=2).encode())
+    found = read_transcript(json.dumps(chat, indent=2).encode())
     (session,) = found.sessions
     assert (found.agent, session.id, session.format, session.model) == ("gemini-cli", "gem", "openai", "gemini-3-pro")
     said = messages(session)
@@ -48,7 +48,7 @@ def test_lines_of_changes():
     lines = [GEMINI_HEAD, ASKED, gemini("g", "gemini", ""), CALLED, {"$set": {"summary": "x"}}]
     lines += [gemini("v", "user", "no"), gemini("w", "gemini", "old"), {"$rewindTo": "v"}]
     lines += [gemini("x", "user", "yes"), b"{torn", gemini("y", "gemini", "new"), {"odd": 1}]
-    found = told(jsonl(*lines))
+    found = read_transcript(jsonl(*lines))
     main, other = found.sessions
     assert (main.id, texts(main)) == ("gem", ["Fix it", "Reading.", "int main", "yes", "new"])
     assert (other.id, texts(other)) == ("gem-branch-1", ["Fix it", "Reading.", "int main", "no", "old"])
@@ -59,7 +59,7 @@ def test_messages_that_are_set_anew_start_a_new_part():
     """A compression replaces the messages; setting the same and more does not."""
     grown = {"$set": {"messages": [ASKED, gemini("g", "gemini", "one")]}}
     compressed = {"$set": {"messages": [gemini("s", "user", "summary")]}}
-    found = told(jsonl(GEMINI_HEAD, ASKED, grown, compressed, gemini("h", "gemini", "two")))
+    found = read_transcript(jsonl(GEMINI_HEAD, ASKED, grown, compressed, gemini("h", "gemini", "two")))
     assert {each.id: texts(each) for each in found.sessions} == {
         "gem": ["Fix it", "one"],
         "gem-part-2": ["summary", "two"],
@@ -78,7 +78,7 @@ def test_checkpoints(wrapped):
         {"role": "user", "parts": results},
         {"role": "model", "parts": [{"text": "Nothing."}]},
     ]
-    found = told(json.dumps({"history": contents, "authType": "x"} if wrapped else contents).encode())
+    found = read_transcript(json.dumps({"history": contents, "authType": "x"} if wrapped else contents).encode())
     said = messages(found.sessions[0])
     assert said[0]["content"][1]["image_url"]["url"].endswith(PIXEL)
     assert [each.get("tool_call_id") for each in said[2:4]] == [each["id"] for each in said[1]["tool_calls"]]

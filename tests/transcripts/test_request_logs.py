@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.transcript_lines import jsonl, messages, texts, told
+from support.transcript_lines import jsonl, messages, read_transcript, texts
 from windowsill import transcripts
 
 pytestmark = pytest.mark.unit
@@ -22,7 +22,7 @@ def test_requests_of_one_conversation_are_one_session():
         {"timestamp": 11, "request": {"model": "gpt-5", "messages": [{"role": "user", "content": "other"}]}},
         {"timestamp": 12, "request": {"model": "gpt-5", "messages": [ASK, SAY, MORE]}, "response": _reply("bye")},
     ]
-    found = told(jsonl(*lines), "log")
+    found = read_transcript(jsonl(*lines), "log")
     first, second = found.sessions
     assert (found.agent, first.id, second.id) == ("requests", "log:1", "log:2")
     assert texts(first) == ["hi", "hello", "more", "bye"]
@@ -44,7 +44,7 @@ def test_cache_marks_that_move_do_not_split_a_conversation():
         {"body": {**body, "messages": [marked]}},
         {"body": {**body, "messages": [bare, SAY, MORE]}, "response": reply},
     ]
-    (session,) = told(jsonl(*lines)).sessions
+    (session,) = read_transcript(jsonl(*lines)).sessions
     assert texts(session) == ["hi", "hello", "more", "bye"]
     assert json.loads(session.document())["system"] == "Be brief."
     assert messages(session)[3]["content"] == reply["content"]
@@ -53,14 +53,14 @@ def test_cache_marks_that_move_do_not_split_a_conversation():
 def test_bare_bodies_and_broken_lines():
     """A log may hold nothing but bodies; what is none is told."""
     lines = [{"model": "m", "messages": [ASK]}, b"{oops", {"model": "m", "messages": 5}, {"x": 1}]
-    found = told(jsonl(*lines, {"model": "m", "messages": [ASK, SAY, MORE]}))
+    found = read_transcript(jsonl(*lines, {"model": "m", "messages": [ASK, SAY, MORE]}))
     assert [texts(each) for each in found.sessions] == [["hi", "hello", "more"]]
     assert [each.line for each in found.troubles] == [2, 3, 4]
 
 
 def test_the_same_request_again_is_another_session():
     """Only a request that goes on belongs to the one before."""
-    assert len(told(jsonl(*[{"model": "m", "messages": [ASK]}] * 2)).sessions) == 2
+    assert len(read_transcript(jsonl(*[{"model": "m", "messages": [ASK]}] * 2)).sessions) == 2
 
 
 def test_recorded_sessions_are_no_log():
@@ -73,7 +73,7 @@ def test_recorded_sessions_are_no_log():
 
 def test_messages_line_by_line_are_one_session():
     """A plain list may be written one message to a line; broken lines are told."""
-    found = told(jsonl(ASK, SAY, b"}", {"role": "narrator", "content": "x"}, MORE), "talk")
+    found = read_transcript(jsonl(ASK, SAY, b"}", {"role": "narrator", "content": "x"}, MORE), "talk")
     (session,) = found.sessions
     assert (found.agent, session.id, session.named, texts(session)) == (
         "messages",
@@ -104,7 +104,7 @@ REPLY = {
 def test_response_is_added_with_what_it_cost(wrapper):
     """The answer is added, and its usage, model and id are those of the response."""
     body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [ASK]}
-    (session,) = told(jsonl({wrapper: body, "response": REPLY})).sessions
+    (session,) = read_transcript(jsonl({wrapper: body, "response": REPLY})).sessions
     assert messages(session) == [ASK, {"role": "assistant", "content": REPLY["content"]}]
     (paid,) = session.charges
     assert (paid.usage.prompt, paid.usage.output, paid.message, paid.key) == (5, 2, 1, "msg_1")
@@ -114,7 +114,7 @@ def test_response_is_added_with_what_it_cost(wrapper):
 @pytest.mark.parametrize("response", [None, "", "oops", 5, [], {}, {"error": {"type": "overloaded_error"}}])
 def test_response_that_says_nothing_is_no_answer(response):
     """A call that failed leaves the request as it was."""
-    (session,) = told(jsonl({"request": {"model": "m", "messages": [ASK]}, "response": response})).sessions
+    (session,) = read_transcript(jsonl({"request": {"model": "m", "messages": [ASK]}, "response": response})).sessions
     assert (messages(session), session.charges) == ([ASK], ())
 
 
@@ -129,7 +129,7 @@ def test_conversations_of_the_responses_api():
         {"request": first, "response": {"id": "resp_1", "model": "gpt-5", "output": [call], "usage": used}},
         {"request": {**first, "input": [ASK, call, output]}, "response": {"id": "resp_2", "output": [done]}},
     ]
-    (session,) = told(jsonl(*lines)).sessions
+    (session,) = read_transcript(jsonl(*lines)).sessions
     assert messages(session) == [ASK, call, output, done]
     assert [(each.message, each.usage.prompt, each.usage.cache_read) for each in session.charges] == [(1, 100, 60)]
     body = json.loads(session.document())
@@ -146,13 +146,13 @@ def test_text_and_the_block_it_is_short_for_are_the_same():
     """Clients turn text into a block to mark it for the cache, and back."""
     marked = {"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}
     lines = [{"request": {"model": "m", "messages": each}} for each in ([marked], [ASK, SAY, MORE])]
-    assert [texts(each) for each in told(jsonl(*lines)).sessions] == [["hi", "hello", "more"]]
+    assert [texts(each) for each in read_transcript(jsonl(*lines)).sessions] == [["hi", "hello", "more"]]
 
 
 def test_deep_nesting_breaks_one_line_only():
     """A line that cannot be walked through is told, the others are read."""
     deep = b'{"request": {"model": "m", "messages": [{"role": "user", "content": ' + b"[" * 800 + b"]" * 800 + b"}]}}"
     body = {"model": "m", "messages": [ASK]}
-    found = told(jsonl({"request": body}, deep, {"request": {**body, "messages": [ASK, SAY, MORE]}}))
+    found = read_transcript(jsonl({"request": body}, deep, {"request": {**body, "messages": [ASK, SAY, MORE]}}))
     assert [texts(each) for each in found.sessions][:1] == [["hi", "hello", "more"]]
     assert [each.line for each in found.troubles] == [2]

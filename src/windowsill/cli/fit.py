@@ -15,10 +15,10 @@ from windowsill.cli.options import (
     format_option,
     load_settings,
     low_option,
-    mark,
+    parse_mark,
+    parse_size,
     read_input,
     report_option,
-    size,
     stated_marks,
     strategy_option,
     tokenizer_option,
@@ -26,7 +26,7 @@ from windowsill.cli.options import (
 from windowsill.cli.output import on_terminal, pretty_json, print_bytes
 from windowsill.errors import InputError
 from windowsill.messages import Request
-from windowsill.replay.recordings import naming
+from windowsill.replay.recordings import name_in_errors
 
 if TYPE_CHECKING:
     from windowsill.compose.payload import Payload, Report
@@ -59,12 +59,12 @@ def fit(
     `-` is standard input. A list comes out as a list, a body as a body with all its other fields; messages that did not
     have to change keep their bytes. Other settings come from WINDOWSILL_* variables and from windowsill.toml.
     """
-    limit = size(budget)
+    limit = parse_size(budget)
     data = read_input(file)
-    with naming(file):
+    with name_in_errors(file):
         request = providers.read_request(data, format=format)
     settings, loaded = load_settings(
-        model=model or request.model, budget=limit, high=mark(high, "high"), low=mark(low, "low"), **typed
+        model=model or request.model, budget=limit, high=parse_mark(high, "high"), low=parse_mark(low, "low"), **typed
     )
     if settings.model is None and settings.window is None and settings.budget is None:
         raise InputError("the size of the window is not known", remedy="give --model M or --window N")

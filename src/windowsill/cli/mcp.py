@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from windowsill.cli.sessions import opened_session, store_option
+from windowsill.cli.sessions import open_session, store_option
 
 TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
 
@@ -32,7 +32,7 @@ def mcp(
 
     from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
-    with opened_session(place, session) as found, _metrics(metrics):
+    with open_session(place, session) as found, _metrics(metrics):
         if http:
             ready = partial(click.echo, err=True)
             anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token, ready=ready))

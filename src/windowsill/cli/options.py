@@ -12,7 +12,7 @@ import click
 from windowsill import providers
 from windowsill.budget import Size, tokens_of
 from windowsill.errors import FormatError, SettingError
-from windowsill.replay.recordings import naming, read_source
+from windowsill.replay.recordings import name_in_errors, read_source
 from windowsill.text import printable_line
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def read_input(file: str) -> bytes:
     """Read a file or standard input; an empty one is an error."""
     data = read_source(file)
     if not data.strip():
-        with naming(file):
+        with name_in_errors(file):
             raise FormatError("it is empty", remedy="pass a request body or a message list as JSON")
     return data
 
 
-def size(text: str | None, setting: str = "budget") -> Size | None:
+def parse_size(text: str | None, setting: str = "budget") -> Size | None:
     """Read a size as it was typed: `32000`, `32k`, `80%`, `200k,80%`."""
     if text is None:
         return None
@@ -52,9 +52,9 @@ def size(text: str | None, setting: str = "budget") -> Size | None:
     return text if "%" in text else tokens
 
 
-def mark(text: str | None, setting: str) -> Size | None:
+def parse_mark(text: str | None, setting: str) -> Size | None:
     """Read a mark as it was typed: a size, or a share as settings files have it (`0.8`)."""
-    return float(text) if text is not None and _SHARE.fullmatch(text.strip()) else size(text, setting)
+    return float(text) if text is not None and _SHARE.fullmatch(text.strip()) else parse_size(text, setting)
 
 
 def load_settings(**typed: Any) -> tuple[Settings, Loaded]:

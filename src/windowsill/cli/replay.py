@@ -17,7 +17,7 @@ from windowsill.cli.options import (
     format_option,
     load_settings,
     low_option,
-    mark,
+    parse_mark,
     report_option,
     stated_marks,
     strategy_option,
@@ -26,7 +26,7 @@ from windowsill.cli.options import (
 from windowsill.cli.output import on_terminal, pretty_json, print_json, print_table
 from windowsill.config import Loaded, Settings
 from windowsill.replay.costs import CostComparison, RecordedCost
-from windowsill.replay.recordings import BrokenLine, recordings, size_of
+from windowsill.replay.recordings import BrokenLine, read_recordings, total_size
 from windowsill.replay.report import Figures, Replay, ReplayReport
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
@@ -91,10 +91,10 @@ def replay(
         tokenizer=tokenizer,
         overhead=overhead,
         strategy=strategy,
-        high=mark(typed["high"], "high"),
-        low=mark(typed["low"], "low"),
+        high=parse_mark(typed["high"], "high"),
+        low=parse_mark(typed["low"], "low"),
         writer=typed["writer"],
-        recall=mark(typed["recall"], "recall"),
+        recall=parse_mark(typed["recall"], "recall"),
     )
     options = ReplayOptions(
         model=model,
@@ -109,9 +109,9 @@ def replay(
     )
     if options.tokenizer is not None:
         tokens.counter(options.tokenizer)  # A vocabulary that does not exist is refused before any work.
-    size = size_of(files)
+    size = total_size(files)
     with _dump(dump_file) as write, _progress(size) as advance:
-        run = Replay(recordings(files, format=format, advance=advance), options, limit=limit)
+        run = Replay(read_recordings(files, format=format, advance=advance), options, limit=limit)
         for call in run.calls():
             if write is not None:
                 write(call.dump_line())

@@ -62,7 +62,7 @@ def sessions(ctx: click.Context) -> None:
 
 
 @contextmanager
-def opened_store(place: str | None, *, create: bool = False) -> Iterator[Store]:
+def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]:
     """Open the store at a place. Only a command that writes creates one: a mistyped place is an error."""
     from windowsill.store import database_file, open_store
     from windowsill.store.memory import MemoryStore
@@ -81,11 +81,11 @@ def opened_store(place: str | None, *, create: bool = False) -> Iterator[Store]:
 
 
 @contextmanager
-def opened_session(place: str | None, id: str) -> Iterator[Session]:
+def open_session(place: str | None, id: str) -> Iterator[Session]:
     """Open a session that exists."""
     from windowsill.session import Session
 
-    with opened_store(place) as store:
+    with open_store_at(place) as store:
         require_session(store, id)
         with Session.open(id, store=store) as session:
             yield session
@@ -113,7 +113,7 @@ def _moment(at: float) -> str:
 @json_option
 def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
     """List the sessions, the last used first."""
-    with opened_store(place) as store:
+    with open_store_at(place) as store:
         found = [_listed(info) for info in store.sessions()]
     if as_json:
         print_json(found)
@@ -161,7 +161,7 @@ def show(id: str, place: str | None, *, with_messages: bool, as_json: bool) -> N
 
     from windowsill.session import Session
 
-    with opened_store(place) as store:
+    with open_store_at(place) as store:
         info = require_session(store, id)
         with Session.open(id, store=store) as session:
             summary = _summary(session, info)
@@ -287,7 +287,7 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
     """Bring back what FOLD of session ID hid."""
     if fit and span is not None:
         raise click.UsageError("--span and --fit exclude each other", click.get_current_context())
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         before = session.tokens
         entry = session.unfold(fold, span=span, fit=fit, reason="on the command line")
         after = session.tokens
@@ -313,7 +313,7 @@ def rewind(id: str, message: str | None, when: str | None, place: str | None, *,
         raise click.UsageError("give either MESSAGE or --at TIME", ctx)
     if before and message is None:
         raise click.UsageError("--before needs MESSAGE", ctx)
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         left = next((branch.id for branch in session.branches if branch.current), None)
         entry = session.rewind(message, at=None if when is None else _time(when, ctx), before=before)
         messages = sum(1 for _ in session.messages())
@@ -347,7 +347,7 @@ def state(id: str, at: str | None, place: str | None, *, changes: bool, as_json:
 
     if at is not None and changes:
         raise click.UsageError("--at and --changes exclude each other", click.get_current_context())
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         if changes:
             events = session.state.history
             if as_json:
@@ -367,7 +367,7 @@ def state(id: str, at: str | None, place: str | None, *, changes: bool, as_json:
 @json_option
 def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> None:
     """List the checkpoints of session ID on all branches, the newest first."""
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         found = session.checkpoints(limit)
     if as_json:
         print_json(found)
@@ -400,7 +400,7 @@ def checkpoint(id: str, name: str, place: str | None, *, as_json: bool) -> None:
 
     If another checkpoint has this NAME already, that one is then reached by its id only.
     """
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         made = session.checkpoint(name)
     if as_json:
         print_json(made)
@@ -415,7 +415,7 @@ def checkpoint(id: str, name: str, place: str | None, *, as_json: bool) -> None:
 @json_option
 def restore(id: str, checkpoint: str, place: str | None, *, as_json: bool) -> None:
     """Go back to CHECKPOINT (an id or a name) of session ID. What came after stays on its branch."""
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         left = next(branch.id for branch in session.branches if branch.current)
         found = session.restore(checkpoint)
         tokens = session.tokens
@@ -436,7 +436,7 @@ def _called(checkpoint: Checkpoint) -> str:
 @click.pass_context
 def verify(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, as_json: bool) -> None:
     """Check that sessions, the named ones or all, are as they were written. The exit code is 1 if one is not."""
-    with opened_store(place) as store:
+    with open_store_at(place) as store:
         chosen = [require_session(store, id) for id in ids] if ids else store.sessions()
         found = {info.id: _problems(store, info) for info in chosen}
         of_store = store.check() if chosen and not ids else []

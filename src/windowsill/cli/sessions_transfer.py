@@ -12,7 +12,7 @@ import msgspec
 from windowsill import providers
 from windowsill.cli.options import read_input
 from windowsill.cli.output import print_bytes, print_json
-from windowsill.cli.sessions import json_option, opened_session, opened_store, require_session, store_option
+from windowsill.cli.sessions import json_option, open_session, open_store_at, require_session, store_option
 from windowsill.errors import FormatError, InputError
 from windowsill.replay.recordings import (
     STANDARD_INPUT,
@@ -20,8 +20,8 @@ from windowsill.replay.recordings import (
     ForeignFile,
     Found,
     Recording,
-    recordings,
-    recordings_in,
+    read_content,
+    read_recordings,
 )
 from windowsill.secrets.documents import redact_json
 from windowsill.session import Session
@@ -51,13 +51,13 @@ def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> 
     sessions import` reads the export. With --format, print a plain list of messages instead.
     """
     if format is None:
-        with opened_store(place) as store:
+        with open_store_at(place) as store:
             require_session(store, id)
             for line in export_session(store, id, secrets=secrets):
                 print_bytes(line)
         return
     target = providers.get(format)
-    with opened_session(place, id) as session:
+    with open_session(place, id) as session:
         chunks = [chunk for message in session.messages() for chunk in target.render_message(message)]
     if not secrets:
         chunks = [redact_json(chunk) for chunk in chunks]
@@ -91,9 +91,9 @@ def import_file(
     data = b"" if folder else read_input(file)
     lines = data.split(b"\n")
     exported = is_export(lines[0])
-    found = recordings([file], format=format) if folder else recordings_in(data, file, format)
+    found = read_recordings([file], format=format) if folder else read_content(data, file, format)
     conversations = [] if exported else _conversations(found, file, name, folder=folder)
-    with opened_store(place, create=True) as store:
+    with open_store_at(place, create=True) as store:
         ids = [import_session(store, lines, name)] if exported else _record_all(store, conversations, model, window)
         imported = [{"session": id, "entries": info.version} for id in ids if (info := store.info(id)) is not None]
     if exported and (redacted := taken_out(lines[0])):

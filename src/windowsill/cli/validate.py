@@ -9,7 +9,7 @@ import windowsill
 from windowsill.cli.main import FAILED
 from windowsill.cli.options import format_option, read_input
 from windowsill.cli.output import print_json, print_table
-from windowsill.replay.recordings import naming
+from windowsill.replay.recordings import name_in_errors
 
 
 @click.command()
@@ -23,7 +23,7 @@ def validate(ctx: click.Context, file: str, format: str | None, *, as_json: bool
     `-` is standard input. The exit code is 1 if there is a problem.
     """
     data = read_input(file)
-    with naming(file):
+    with name_in_errors(file):
         problems = windowsill.validate(data, format=format)
     if as_json:
         print_json({"valid": not problems, "problems": problems})

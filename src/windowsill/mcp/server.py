@@ -33,7 +33,7 @@ INSTRUCTIONS = (
 )
 
 
-def _build(toolbox: Toolbox) -> Server[Any]:
+def _build_server(toolbox: Toolbox) -> Server[Any]:
     with extra("mcp", "MCP"):
         import mcp_types as types
         from mcp.server.lowlevel import Server
@@ -64,7 +64,7 @@ def _build(toolbox: Toolbox) -> Server[Any]:
 
 async def serve_stdio(toolbox: Toolbox) -> None:
     """Answer one client over standard input and output until it closes them."""
-    server = _build(toolbox)
+    server = _build_server(toolbox)
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (reading, writing):
@@ -78,10 +78,10 @@ def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token:
     it through a name of its own.
     """
     check_token(host, token)
-    server = _build(toolbox)
+    server = _build_server(toolbox)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    names = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(host) else [in_address(host)]
+    names = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(host) else [bracketed(host)]
     places = [f"{name}:{port or '*'}" for name in names]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=host not in {"0.0.0.0", "::"},  # noqa: S104 - compared, not bound to
@@ -114,13 +114,13 @@ async def serve_http(
     with extra("mcp", "MCP"):
         import uvicorn
 
-    sockets = _listening(host, port)
+    sockets = _open_sockets(host, port)
     if ready is not None:
-        ready(f"http://{in_address(host)}:{port}{PATH}")
+        ready(f"http://{bracketed(host)}:{port}{PATH}")
     await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve(sockets)
 
 
-def _listening(host: str, port: int) -> list[socket.socket]:
+def _open_sockets(host: str, port: int) -> list[socket.socket]:
     """Open a socket for every address that a host has here."""
     listening: list[socket.socket] = []
     try:
@@ -131,7 +131,7 @@ def _listening(host: str, port: int) -> list[socket.socket]:
         for each in listening:
             each.close()
         raise WindowsillError(
-            f"cannot listen on {in_address(host)}:{port}: {(error.strerror or str(error)).lower()}",
+            f"cannot listen on {bracketed(host)}:{port}: {(error.strerror or str(error)).lower()}",
             remedy="give another --host or --port, or end what listens there",
         ) from None
     return listening
@@ -145,7 +145,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def in_address(host: str) -> str:
+def bracketed(host: str) -> str:
     """Return a host as addresses and `Host` headers have it: IPv6 in brackets."""
     bare = host.strip("[]")
     return f"[{bare}]" if ":" in bare else bare

@@ -86,7 +86,7 @@ def read_source(source: str) -> bytes:
     """Read all bytes of a file (decompressed if its name ends in .gz), or of standard input for `-`."""
     if source == STANDARD_INPUT:
         return sys.stdin.buffer.read()
-    with naming(source):
+    with name_in_errors(source):
         data = Path(source).read_bytes()
     if not source.endswith(".gz"):
         return data
@@ -97,7 +97,7 @@ def read_source(source: str) -> bytes:
 
 
 @contextmanager
-def naming(source: str) -> Iterator[None]:
+def name_in_errors(source: str) -> Iterator[None]:
     """Add the name of the file to errors about its content and about reading it."""
     name = "standard input" if source == STANDARD_INPUT else source
     try:
@@ -110,22 +110,22 @@ def naming(source: str) -> Iterator[None]:
         raise
 
 
-def files_of(source: str) -> list[str]:
+def list_files(source: str) -> list[str]:
     """List the files in a folder, at any depth, that may hold recordings; a file is itself."""
     if source == STANDARD_INPUT or not Path(source).is_dir():
         return [source]
     return sorted(str(path) for path in Path(source).rglob("*") if path.name.endswith(IN_FOLDERS) and path.is_file())
 
 
-def size_of(sources: Sequence[str]) -> int:
+def total_size(sources: Sequence[str]) -> int:
     """Add up the bytes of all files; raise `OSError` before any work if one that was named cannot be opened."""
     total = 0
     for source in sources:
         if Path(source).is_dir():
             next(Path(source).iterdir(), None)  # rglob passes over what it may not open; this raises.
-            total += sum(map(_size, files_of(source)))
+            total += sum(map(_size, list_files(source)))
         elif source != STANDARD_INPUT:
-            with naming(source), Path(source).open("rb") as opened:
+            with name_in_errors(source), Path(source).open("rb") as opened:
                 total += opened.seek(0, 2)
     return total
 
@@ -137,7 +137,7 @@ def _size(file: str) -> int:
         return 0  # A file of a folder may vanish while we look.
 
 
-def recordings(
+def read_recordings(
     sources: Sequence[str], *, format: str | None = None, advance: Callable[[int], None] | None = None
 ) -> Iterator[Found]:
     """Read every recording of every file and folder, in order, and report what could not be read.
@@ -148,11 +148,11 @@ def recordings(
         if source == STANDARD_INPUT or not Path(source).is_dir():
             yield from _advancing(_in_file(source, format), advance)
             continue
-        for file in files_of(source):
+        for file in list_files(source):
             yield from _or_foreign(_advancing(_in_file(file, format), advance), file)
 
 
-def recordings_in(data: bytes, file: str, format: str | None = None) -> Iterator[Found]:
+def read_content(data: bytes, file: str, format: str | None = None) -> Iterator[Found]:
     """Read every recording in the content of a file, whatever the file is called."""
     transcript = transcripts.read(data, _stem(file))
     if transcript is not None:
@@ -257,7 +257,7 @@ def _in_document(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
         yield BrokenLine(file, error.what, file), 0
         return
     size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
-    yield from ((each, size) for each in recordings_in(data, file, format))
+    yield from ((each, size) for each in read_content(data, file, format))
 
 
 def _of_transcript(transcript: transcripts.Transcript, file: str, format: str | None) -> Iterator[Found]:

@@ -23,7 +23,7 @@ from windowsill.replay.costs import (
     SessionCosts,
 )
 from windowsill.replay.evidence import Evidence, KeptEvidence
-from windowsill.replay.recordings import BrokenLine, ForeignFile, Found, Recording, SkippedContent, recordings
+from windowsill.replay.recordings import BrokenLine, ForeignFile, Found, Recording, SkippedContent, read_recordings
 from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
 from windowsill.transcripts import Charge
 
@@ -357,7 +357,7 @@ def replay(
 
     `limit` is the most sessions to replay. For the requests themselves, take the `calls` of a `Replay`.
     """
-    return Replay(recordings(_paths(sources), format=format), options, limit=limit).report()
+    return Replay(read_recordings(_paths(sources), format=format), options, limit=limit).report()
 
 
 def compare(

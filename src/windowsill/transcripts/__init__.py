@@ -20,7 +20,7 @@ from windowsill.transcripts.base import (
     RecordedSession,
     Transcript,
     Trouble,
-    numbered,
+    number_lines,
     without_half_characters,
 )
 
@@ -34,7 +34,7 @@ FIRST_LINES = 50
 
 def recognise(lines: Iterable[bytes]) -> str | None:
     """Name the agent whose transcript these lines are; `None` if the first lines do not say."""
-    for line in itertools.islice(numbered(lines), FIRST_LINES):
+    for line in itertools.islice(number_lines(lines), FIRST_LINES):
         value = _value(line.raw)
         if isinstance(value, dict):
             found = next((reader.agent for reader in READERS if reader.knows(value)), None)
@@ -47,7 +47,7 @@ def read_lines(agent: str, lines: Iterable[bytes], name: str) -> Transcript:
     """Read the sessions of a transcript; `name` is the id of what states none."""
     notes = Notes()
     reader = next(reader for reader in READERS if reader.agent == agent)
-    return _transcript(agent, reader.read(numbered(lines), name, notes), notes)
+    return _transcript(agent, reader.read(number_lines(lines), name, notes), notes)
 
 
 def read(data: bytes, name: str) -> Transcript | None:

@@ -146,7 +146,7 @@ def without_half_characters(raw: bytes) -> bytes:
     return _SURROGATES.sub(lambda found: rb"\ufffd" if found.group(1) else found.group(0), raw)
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[Line]:
+def number_lines(lines: Iterable[bytes]) -> Iterator[Line]:
     """Number the lines that are not empty."""
     for number, line in enumerate(lines, 1):
         raw = line.removeprefix(BOM).strip() if number == 1 else line.strip()
@@ -154,17 +154,17 @@ def numbered(lines: Iterable[bytes]) -> Iterator[Line]:
             yield Line(number, without_half_characters(raw))
 
 
-def objects(lines: Iterable[Line], notes: Notes) -> Iterator[tuple[Line, dict[str, Any]]]:
+def decode_objects(lines: Iterable[Line], notes: Notes) -> Iterator[tuple[Line, dict[str, Any]]]:
     """Decode each line that is a JSON object; the others are noted as trouble."""
     for line in lines:
-        value = decoded(line, any_decoder, notes)
+        value = decode_line(line, any_decoder, notes)
         if isinstance(value, dict):
             yield line, value
         elif value is not None:
             notes.trouble(line.number, "not a JSON object")
 
 
-def decoded(line: Line, decoder: msgspec.json.Decoder[T], notes: Notes) -> T | None:
+def decode_line(line: Line, decoder: msgspec.json.Decoder[T], notes: Notes) -> T | None:
     """Decode a line; if it cannot be read, note that and return `None`."""
     try:
         return decode(decoder, line.raw)

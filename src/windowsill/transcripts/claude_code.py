@@ -16,7 +16,7 @@ import msgspec
 
 from windowsill.errors import FormatError
 from windowsill.providers.wire import any_decoder, decode, encode
-from windowsill.transcripts.base import Charge, Line, Notes, Reader, RecordedSession, charge, decoded, timestamp
+from windowsill.transcripts.base import Charge, Line, Notes, Reader, RecordedSession, charge, decode_line, timestamp
 
 SPEAKERS = frozenset({"user", "assistant"})
 
@@ -293,7 +293,7 @@ class _File:
         """For each chain what the compaction kept whose summary has not come yet."""
 
     def take(self, line: Line) -> None:
-        value = decoded(line, _line_decoder, self._notes)
+        value = decode_line(line, _line_decoder, self._notes)
         if value is None:
             return
         message = _message_of(value, line.number, self._notes)

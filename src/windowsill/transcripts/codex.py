@@ -19,7 +19,7 @@ from windowsill.transcripts.base import (
     RecordedSession,
     Turn,
     answers_calls,
-    objects,
+    decode_objects,
     picture,
     text_or_none,
     timestamp,
@@ -208,7 +208,7 @@ def _call(item: Mapping[str, Any], call: str) -> ToolUse:
 
 def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[RecordedSession]:
     rollout = _Rollout(notes)
-    for line, value in objects(lines, notes):
+    for line, value in decode_objects(lines, notes):
         rollout.take(value, line.number)
     return rollout.conversation.sessions(rollout.id or name, rollout.family)
 

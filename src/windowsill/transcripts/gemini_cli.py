@@ -19,7 +19,7 @@ from windowsill.transcripts.base import (
     Reader,
     RecordedSession,
     Turn,
-    objects,
+    decode_objects,
     text_or_none,
     timestamp,
     usage_of,
@@ -233,7 +233,7 @@ def _is_content(value: Any) -> bool:
 
 def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[RecordedSession]:
     chat = _Chat(notes)
-    for line, value in objects(lines, notes):
+    for line, value in decode_objects(lines, notes):
         chat.take(value, line.number)
     return chat.sessions(name)
 

@@ -20,8 +20,8 @@ from windowsill.transcripts.base import (
     Reader,
     RecordedSession,
     charge,
-    decoded,
-    objects,
+    decode_line,
+    decode_objects,
     text_or_none,
     timestamp,
 )
@@ -105,7 +105,7 @@ def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[RecordedSe
     waiting: dict[bytes, list[_Conversation]] = {}
     """For each request a digest of its messages, and the conversations that it is the last of."""
     for line in lines:
-        fields = decoded(line, fields_decoder, notes)
+        fields = decode_line(line, fields_decoder, notes)
         if fields is None:
             continue
         try:
@@ -164,7 +164,7 @@ def _is_message(line: Mapping[str, object]) -> bool:
 def _read_messages(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[RecordedSession]:
     messages: list[bytes] = []
     times: list[float | None] = []
-    for line, value in objects(lines, notes):
+    for line, value in decode_objects(lines, notes):
         if _is_message(value):
             messages.append(line.raw)
             times.append(timestamp(value.get("timestamp")))
