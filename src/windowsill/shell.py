@@ -48,7 +48,7 @@ WRAPPERS = frozenset({
 """Programs that run the program behind them, and words of the shell that a command follows."""
 
 MOVERS = frozenset({"cd", "pushd", "-C", "--directory", "--chdir"})
-"""What is followed by the folder in which relative paths begin from there on."""
+"""Words before a folder in which relative paths begin from there on."""
 
 LONGEST_FOLDER = 4_096
 """Characters of a folder that is changed to: no system takes longer ones."""

@@ -25,11 +25,11 @@ Role: TypeAlias = Literal[
 ]
 
 Kind: TypeAlias = Literal["path", "glob", "url", "command", "text"]
-"""What a policy takes an argument for; a text is not looked at, as one may write about a path without going there."""
+"""The kinds that a policy tells apart; a text is not looked at, as one may write about a path without going there."""
 
 
 class Row(NamedTuple):
-    """What tools call one part."""
+    """The names that tools give to one part."""
 
     names: tuple[str, ...] = ()
     """The names in tools of known agents and MCP servers, the most telling first."""

@@ -199,9 +199,9 @@ def test_nothing_is_lost_between_threads_and_sessions():
         thread.start()
     for thread in threads:
         thread.join()
-    sessions[0].refresh()
-    assert sessions[0].state.value.memory.short_term.variables[0].value == 60
-    assert sessions[0].verify() == []
+    again = opened(store)
+    assert again.state.value.memory.short_term.variables[0].value == 60
+    assert again.verify() == []
 
 
 def test_two_who_contradict_each_other_are_told(pair):

@@ -27,7 +27,7 @@ from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set
 from windowsill.state.layers import Resources, State, System, ToolRun
 from windowsill.state.policies import Guard
-from windowsill.state.verbs import count_failure
+from windowsill.state.session_state import count_failure
 
 HUGE = 1_000_000
 """Characters of an output that no window has room for: to count its tokens alone would take a while."""

@@ -59,7 +59,7 @@ class StateMessages:
         if version == self._known or not is_asked(journal.view):
             return None
         self._known = version
-        state, told, now = self._state.value, self._state.told, journal.clock()
+        state, told, now = self._state.value, self._state.known_pieces, journal.clock()
         if told is None and state == UNTOUCHED:
             # A session that keeps no state has nothing to tell.
             return None
@@ -86,7 +86,7 @@ class StateMessages:
         message = text_message("user", text, metadata={ORIGIN: Origin.STATE})
 
         def note(draft: Draft, entries: list[Entry]) -> None:
-            self._state.tell(draft, told(entries[0].seq))
+            self._state.record_shown(draft, told(entries[0].seq))
 
         self._journal.add([message], conversation=self._journal.view.conversation_hash, also=note)
         self._known = None

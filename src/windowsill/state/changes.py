@@ -19,7 +19,7 @@ from windowsill.errors import InputError, NotFoundError
 from windowsill.state.layers import Element, Part, State, check_jump, check_steps
 
 LATEST = 100
-"""How many of what happens at every step are kept in sight; all of them are in the history."""
+"""Elements kept in sight of what happens at every step; all of them are in the history."""
 
 OBSERVATIONS = 2_000
 
@@ -39,7 +39,7 @@ EPISODES = "memory.episodic.max_entries"
 EPISODIC = ("memory.episodic.summaries", "memory.episodic.decisions", "memory.episodic.milestones")
 
 MOST_NESTED = 100
-"""How deep a value may be nested: one that is nested deeper could be written, and not be read from everywhere."""
+"""Levels of a nested value: one that is nested deeper could be written, and not be read from everywhere."""
 
 STEPS, CURRENT, PHASE = "work.plan.steps", "work.plan.current", "runtime.phase"
 

@@ -49,7 +49,7 @@ Enforcement: TypeAlias = Literal["hard", "soft"]
 
 
 class Role(Part, frozen=True, kw_only=True):
-    """What the agent is."""
+    """The part that the agent plays."""
 
     name: str = "AI Coding Assistant"
     description: str = "Helps with software development tasks"
@@ -100,7 +100,7 @@ class Constraints(Part, frozen=True, kw_only=True):
 
 
 class Audit(Part, frozen=True, kw_only=True):
-    """What somebody has to allow first. What is written down, and for how long, is the store's matter."""
+    """The calls that somebody has to allow first."""
 
     require_approval: tuple[str, ...] = ("delete", "deploy")
     """Categories or names of tools that are run only after somebody said yes."""
@@ -132,7 +132,7 @@ class Criterion(Element, frozen=True, kw_only=True):
 
 
 class OutputFormat(Part, frozen=True, kw_only=True):
-    """What the result has to look like."""
+    """The form of the result."""
 
     type: Output = "mixed"
     schema: dict[str, Any] | None = None
@@ -150,7 +150,7 @@ class TaskLimits(Part, frozen=True, kw_only=True):
 
 
 class About(Part, frozen=True, kw_only=True):
-    """Where the task comes from and how pressing it is."""
+    """The origin of the task and how pressing it is."""
 
     created_at: float = 0.0
     created_by: str = "user"
@@ -193,7 +193,7 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     "completed": frozenset({"initializing", "planning", "executing"}),
     "failed": frozenset({"initializing", "planning", "executing"}),
 }
-"""Where each phase may lead. Nothing is completed that was never worked on; what has ended may be taken up again."""
+"""The phases that may follow each. Nothing is completed that was never worked on; what has ended may begin again."""
 
 
 def check_jump(before: Phase, after: Phase) -> None:
@@ -251,7 +251,7 @@ class ToolRun(Element, frozen=True, kw_only=True):
 
 
 class Decision(Element, frozen=True, kw_only=True):
-    """What was decided, why, and instead of what."""
+    """A decision, its reason, and what it was made instead of."""
 
     required = {"description": "describe what was decided"}
 
@@ -277,7 +277,7 @@ class Failure(Element, frozen=True, kw_only=True):
 
 
 class Execution(Part, frozen=True, kw_only=True):
-    """What was done, the latest of each kind."""
+    """The course of the run, the latest of each kind."""
 
     tool_calls: tuple[ToolRun, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -286,7 +286,7 @@ class Execution(Part, frozen=True, kw_only=True):
 
 
 class Resources(Part, frozen=True, kw_only=True):
-    """What the task has used so far. `input` excludes what a provider's cache gave."""
+    """The resources used so far. `input` excludes what a provider's cache gave."""
 
     input: Count = 0
     output: Count = 0
@@ -318,11 +318,11 @@ class Runtime(Part, frozen=True, kw_only=True):
 Source: TypeAlias = Literal["tool", "user", "system"]
 
 OBSERVATION_SECONDS = 300.0
-"""How long an observation holds: five minutes."""
+"""Seconds that an observation holds: five minutes."""
 
 
 class Observation(Element, frozen=True, kw_only=True):
-    """What a tool, the user or the system showed."""
+    """Something that a tool, the user or the system showed."""
 
     result: Any
     source: Source = "tool"
@@ -332,7 +332,7 @@ class Observation(Element, frozen=True, kw_only=True):
 
 
 class Place(Part, frozen=True, kw_only=True):
-    """Where in its source something was found."""
+    """A place in a source."""
 
     page: Count | None = None
     section: str = ""
@@ -340,7 +340,7 @@ class Place(Part, frozen=True, kw_only=True):
 
 
 class Retrieved(Element, frozen=True, kw_only=True):
-    """What a search found."""
+    """A result of a search."""
 
     content: str
     source: str
@@ -381,10 +381,10 @@ class Evidence(Part, frozen=True, kw_only=True):
 Significance: TypeAlias = Literal["low", "medium", "high"]
 
 SHORT_TERM_SECONDS = 300.0
-"""How long an observation is fresh: five minutes."""
+"""Seconds that an observation is fresh: five minutes."""
 
 EPISODES = 50
-"""How many summaries, decisions and milestones are kept in sight, each."""
+"""Summaries, decisions and milestones that are kept in sight, of each."""
 
 
 class Variable(Element, frozen=True, kw_only=True):
@@ -400,14 +400,14 @@ class Variable(Element, frozen=True, kw_only=True):
 
 
 class Turn(Element, frozen=True, kw_only=True):
-    """What somebody said, where the conversation itself does not stand in the request."""
+    """Words of the conversation, where it does not itself stand in the request."""
 
     role: Literal["user", "assistant", "system"]
     text: str
 
 
 class ShortTerm(Part, frozen=True, kw_only=True):
-    """What is being worked with now."""
+    """Memory of the moment."""
 
     variables: tuple[Variable, ...] = ()
     turns: tuple[Turn, ...] = ()
@@ -417,7 +417,7 @@ class ShortTerm(Part, frozen=True, kw_only=True):
 
 
 class Summary(Element, frozen=True, kw_only=True):
-    """What a stretch of the past came to; `condensed_from` are the messages it stands for."""
+    """A summary of a stretch of the past; `condensed_from` are the messages it stands for."""
 
     required = {"text": "say what happened"}
 
@@ -438,7 +438,7 @@ class Milestone(Element, frozen=True, kw_only=True):
 
 
 class Episodic(Part, frozen=True, kw_only=True):
-    """What happened."""
+    """Memory of what happened."""
 
     summaries: tuple[Summary, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -461,7 +461,7 @@ class Fact(Element, frozen=True, kw_only=True):
 
 
 class Definition(Element, frozen=True, kw_only=True):
-    """What a word means here."""
+    """The meaning of a word here."""
 
     term: str
     definition: str
@@ -475,7 +475,7 @@ class Definition(Element, frozen=True, kw_only=True):
 
 
 class Preference(Element, frozen=True, kw_only=True):
-    """How the user wants something."""
+    """A wish of the user."""
 
     category: str
     name: str
@@ -496,7 +496,7 @@ class Knowledge(Element, frozen=True, kw_only=True):
 
 
 class Semantic(Part, frozen=True, kw_only=True):
-    """What is known."""
+    """Memory of what is known."""
 
     facts: tuple[Fact, ...] = ()
     definitions: tuple[Definition, ...] = ()
@@ -534,7 +534,7 @@ class ChecklistItem(Part, frozen=True, kw_only=True):
 
 
 class Checklist(Element, frozen=True, kw_only=True):
-    """What has to be looked at, and what was."""
+    """A list of things to look at, and which of them are done."""
 
     name: str
     items: tuple[ChecklistItem, ...] = ()
@@ -554,7 +554,7 @@ class ProcedurePhase(Part, frozen=True, kw_only=True):
 
 
 class Procedure(Element, frozen=True, kw_only=True):
-    """How something is done, in stages."""
+    """A way to do something, in stages."""
 
     name: str
     description: str = ""
@@ -563,7 +563,7 @@ class Procedure(Element, frozen=True, kw_only=True):
 
 
 class Procedural(Part, frozen=True, kw_only=True):
-    """How things are done."""
+    """Memory of how things are done."""
 
     skills: tuple[Skill, ...] = ()
     templates: tuple[Template, ...] = ()
@@ -705,12 +705,12 @@ class State(Part, frozen=True, kw_only=True):
     work: Work = Work()
 
     def to_json(self) -> bytes:
-        """As JSON, every field said: a default of a later version must not change what was meant."""
+        """Write the state as JSON, every field: a default of a later version must not change what was meant."""
         return msgspec.json.encode(self)
 
     @staticmethod
     def from_json(data: bytes | str) -> State:
-        """A state from JSON; `InputError` names the field that is wrong."""
+        """Read a state from JSON; `InputError` names the field that is wrong."""
         try:
             state = msgspec.json.decode(data, type=State)
         except msgspec.ValidationError as error:
@@ -722,5 +722,5 @@ class State(Part, frozen=True, kw_only=True):
 
     @staticmethod
     def schema() -> dict[str, Any]:
-        """The JSON Schema of a state."""
+        """Return the JSON Schema of a state."""
         return msgspec.json.schema(State)

@@ -54,13 +54,13 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
     evidence: int
     work: int
     reserve: int
-    """What rounding down left over."""
+    """Tokens that rounding down left over."""
     free: int
-    """What was not shared out."""
+    """Tokens that were not shared out."""
 
     @property
     def layers(self) -> dict[str, int]:
-        """The tokens by layer, without what belongs to none."""
+        """Tokens by layer, without the reserve and the free part."""
         return {name: getattr(self, name) for name in BASE}
 
 

@@ -32,15 +32,15 @@ Outcome: TypeAlias = Literal["allowed", "refused", "needs-approval"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a call may be run, as a plain value that can be recorded."""
+    """The judgement on a call, as a plain value that can be recorded."""
 
     outcome: Outcome
     refusal: Refusal | None = None
-    """Which policy or limit speaks against it, where the outcome is `refused`."""
+    """The policy or limit that speaks against it, where the outcome is `refused`."""
     warnings: tuple[str, ...] = ()
     """Soft policies that it goes against, one line each; they are reported, and the call is run."""
     approved: bool = False
-    """Whether somebody was asked and said yes."""
+    """True when somebody was asked and said yes."""
 
     @property
     def allowed(self) -> bool:
@@ -54,14 +54,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody is asked to allow."""
+    """A call that somebody is asked to allow."""
 
     tool: str
     category: str
     arguments: dict[str, Any]
     """A copy: what happens to it does not change the call."""
     why: str
-    """What demands that somebody is asked."""
+    """The reason for asking."""
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]

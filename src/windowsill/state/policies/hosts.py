@@ -17,7 +17,7 @@ LONGEST_HOST = 253
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
-"""What clients read differently: some take a backslash for a slash, some drop tabs and line breaks."""
+"""Signs that clients read differently: some take a backslash for a slash, some drop tabs and line breaks."""
 
 _TWO_READINGS = re.compile("[\u00df\u03c2\u200c\u200d]")
 """Letters that older clients replace by others, as sharp s by a double s, and newer ones keep."""

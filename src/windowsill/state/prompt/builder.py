@@ -40,7 +40,7 @@ class Allocate(Protocol):
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a list is not shown."""
+    """The number of elements of a list that are not shown."""
 
     filtered: int = 0
     """Not relevant, not fresh, not among the best, or no longer holding."""
@@ -65,11 +65,11 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     digests: dict[str, str]
     """By the id of a piece: what a model that gets this text was told. See `WITHHELD` for what had no room."""
     shares: Shares
-    """How the budget was shared out before anything was passed on."""
+    """The budget of each layer before anything was passed on."""
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed since a model was last told."""
+    """The changes of a state since a model was last told."""
 
     text: str
     tokens: int
@@ -83,7 +83,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Gathered(NamedTuple):
-    """What may be shown of these layers of a state, from one moment until another."""
+    """Everything that may be shown of these layers of a state, from one moment until another."""
 
     state: State
     layers: tuple[str, ...]
@@ -226,7 +226,7 @@ class Builder:
 
 
 class _Difference(NamedTuple):
-    """What is to be told."""
+    """The difference between a state and what was told of it."""
 
     changed: list[Item]
     """New, or no longer as it was told."""

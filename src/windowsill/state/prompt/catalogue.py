@@ -19,7 +19,7 @@ from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of each list is shown at most, and how near to the goal it has to be. The rest stays in the state."""
+    """The most that is shown of each list, and the relevance it has to have. The rest stays in the state."""
 
     relevance: float = 0.3
     """From 0 to 1; only what is above it has to do with the goal."""
@@ -64,7 +64,7 @@ class Child(NamedTuple):
 
 
 class Look(NamedTuple):
-    """How a struct is shown: the field that is its text, the fields beside it, and those below it."""
+    """The form of a struct: the field that is its text, the fields beside it, and those below it."""
 
     tag: str
     text: str = ""
@@ -108,7 +108,7 @@ def _children(child: Child, value: Any) -> list[Node]:
 
 
 def _json_mark(value: Any) -> tuple[tuple[str, str], ...]:
-    """A text and a number must not look the same: `as` says that a value is written as JSON."""
+    """Mark a value that is written as JSON: a text and a number must not look the same."""
     return () if isinstance(value, str) else (("as", "json"),)
 
 
@@ -191,7 +191,7 @@ class Kind(Entry, frozen=True):
     group: str = ""
     """The kind of memory or evidence whose budget it draws on."""
     about: Callable[[Any], str] | None = None
-    """What of an element is compared with the goal; `None` where the goal does not matter."""
+    """The words of an element that are compared with the goal; `None` where the goal does not matter."""
     holds: Callable[[Any], bool] = _always
     """An element that does not hold is not shown, and a model that was told of it is told so."""
     rank: Callable[[Any, float], Any] = _all_equal
@@ -292,7 +292,7 @@ def _by_priority(policy: Policy, _relevance: float) -> tuple[bool, int]:
 
 
 def _latest(path: str, tag: str, look: Look) -> Kind:
-    """The latest of what happened in a run; the whole of it is in the history."""
+    """Show the latest of what happened in a run; the whole of it is in the history."""
     return Kind(path, ("runtime_state", tag), look, limit="latest", newest=True, fades="always")
 
 
@@ -376,7 +376,7 @@ _EPISODE: dict[str, Any] = {"fades": "at the cap"}
 
 
 def _memory(path: str, tag: str, look: Look, **rules: Any) -> Kind:
-    """A list of memory; the first part of its path is the kind of memory."""
+    """Show a list of memory; the first part of its path is the kind of memory."""
     group = path.split(".", maxsplit=1)[0]
     return Kind(f"memory.{path}", ("memory", group, tag), look, group, **rules)
 
@@ -507,7 +507,7 @@ PLACES = {each.path: place for place, each in enumerate(CATALOGUE)}
 LAYER_OF_TAG = {each.tags[0]: each.layer for each in CATALOGUE}
 
 IMPORTANCE = {"system": 100, "task": 100, "runtime": 80, "memory": 50, "evidence": 80, "work": 50}
-"""Who gets what others leave first, and loses last: 100 is critical, 80 high, 50 medium."""
+"""The order in which layers get what others leave, and lose last: 100 is critical, 80 high, 50 medium."""
 
 WHOLE = ("system", "task")
 """Layers that are shown whole or not at all."""

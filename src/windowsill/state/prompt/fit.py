@@ -13,7 +13,7 @@ from windowsill.state.prompt.formats import Formatter, Part, Rendered, lay_out
 from windowsill.state.shares import Shares, pass_on, split
 
 FRAME = "frame"
-"""What stands around the layers counts like a layer of its own, which has the reserve as its share."""
+"""The outermost tags count like a layer of their own, which has the reserve as its share."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
     layer: str
     path: str
-    """Where in the state it is, such as `memory.semantic.facts`."""
+    """Its list or value in the state, such as `memory.semantic.facts`."""
     key: str
     id: str
     """Its path and key, as in `work.hypotheses#h1`; what has no key of its own goes by its digest."""
@@ -41,7 +41,7 @@ class Item(NamedTuple):
     order: tuple[int, int]
     """The lower, the more important in its layer: the place among its kind, then the place of the kind."""
     place: tuple[int, int]
-    """Where it stands in the text: the place of the kind, then the place among its kind."""
+    """Its order in the text: the place of the kind, then the place among its kind."""
 
     @property
     def urgency(self) -> tuple[int, tuple[int, int]]:
@@ -144,7 +144,7 @@ class FittedText(NamedTuple):
     items: list[Item]
     """In the order of the text."""
     removals: list[Rendered]
-    """What stands before all layers."""
+    """Notices of what is gone, before all layers."""
 
 
 def write_fitting(

@@ -32,7 +32,7 @@ DIGEST_BYTES = 8
 """Enough to notice any change of one element; nobody gains by finding two that look alike."""
 
 CONTROL_PICTURES = 0x2400
-"""Where Unicode has its pictures of control characters, in the same order."""
+"""The first of Unicode's pictures of control characters, which are in the same order."""
 
 DELETE, DELETE_PICTURE = 0x7F, "\u2421"
 

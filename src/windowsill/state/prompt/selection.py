@@ -50,7 +50,7 @@ class Selection:
         self.kind = kind
         self.elements: tuple[Any, ...] = ()
         self.items: list[Item] = []
-        """What was chosen, in the order of the text."""
+        """The chosen elements, in the order of the text."""
         self.until = math.inf
         """The moment from which others may be chosen, though the state stays the same."""
         self._limits = limits

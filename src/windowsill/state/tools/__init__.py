@@ -1,4 +1,4 @@
-"""Which tools a model gets: by phase, permissions, environment and room, and what a call to one may say.
+"""The tools that a model gets by phase, permissions, environment and room, and the calls that may be run.
 
 A `Projection` holds the tools and the settings; `project(state)` decides. It reads no clock and writes nothing.
 """

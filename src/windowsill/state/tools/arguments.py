@@ -21,7 +21,7 @@ MOST_NAMED = 20
 """Names or values that a refusal lists."""
 
 UNREADABLE = "_text"
-"""Where `ToolUse.input` keeps arguments that are not a JSON object."""
+"""The key under which `ToolUse.input` keeps arguments that are not a JSON object."""
 
 DEEPEST = 32
 """Steps into a schema, references included; one that goes on refers to itself."""

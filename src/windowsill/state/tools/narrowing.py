@@ -42,7 +42,7 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
 
     tool: str
     parameter: str = ""
-    """What `allow` is about."""
+    """The parameter that `allow` is about."""
     allow: tuple[Any, ...] | None = None
     """The only values it may have. It has to be given then, unless its default is among them."""
     remove: tuple[str, ...] = ()

@@ -169,7 +169,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     changed: bool
-    """Whether the definitions of the request are others than before."""
+    """True when the definitions of the request are others than before."""
     written: int = 0
     """Tokens that have to be written to the cache again: the new definitions and all that stood behind the old ones."""
     cost: float = 0.0
