@@ -20,7 +20,7 @@ import pytest
 
 from windowsill import Session, providers
 from windowsill.agent import Engine, Model, model, tool
-from windowsill.agent.models import Answer, Asked, Delta
+from windowsill.agent.models import Answer, Delta, ModelRequest
 from windowsill.messages import Usage
 
 pytestmark = pytest.mark.end_to_end
@@ -68,7 +68,7 @@ class Watched(Model):
         self._model = asked
         self._session = session
 
-    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+    async def ask(self, asked: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         answer = await self._model.ask(asked, listen)
         usage = providers.get(self.format).read_reply(answer.body).usage or Usage()
         folds = len(self._session.folds)

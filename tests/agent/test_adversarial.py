@@ -339,7 +339,7 @@ def test_what_makes_no_sense_is_said_before_anything_is_paid_for():
     """A schema that is none, settings out of their range."""
     session = opened(budget=60_000)
     session.state.set("task.output_format", {"type": "json", "schema": {"type": "nope"}})
-    with pytest.raises(InputError, match="is no JSON Schema"):
+    with pytest.raises(InputError, match="is not a JSON Schema"):
         engine(["{}"], session=session).run_sync("Go.")
     for setting in ({"layers": 0}, {"layers": 1.5}, {"max_output": -1}, {"max_turns": 0}):
         with pytest.raises(SettingError, match=next(iter(setting))):

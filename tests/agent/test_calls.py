@@ -211,7 +211,7 @@ def test_folds_are_heard_of_and_other_categories_can_be_shown():
     for number in range(40):
         session.add({"role": "user", "content": f"Question {number}. " + "word " * 150})
         session.add({"role": "assistant", "content": f"Answer {number}. " + "word " * 150})
-    running = engine(["ok"], session=session, listen=heard.append, shown={"executing": ("delete",)})
+    running = engine(["ok"], session=session, listen=heard.append, categories={"executing": ("delete",)})
     running.run_sync("Go.")
     (folded, *_) = [event for event in heard if event.kind == "folded"]
     assert folded.data["before"] > folded.data["after"]
@@ -223,13 +223,13 @@ def test_folds_are_heard_of_and_other_categories_can_be_shown():
 def test_what_cannot_be_a_model_a_tool_or_a_phase_is_named():
     """When the engine is made, in one line."""
     for wrong, said in (
-        ({"answers": 5}, "5 is no model; give"),
-        ({"shown": {"dancing": ("read",)}}, "setting 'shown': there is no phase 'dancing'; use initializing"),
+        ({"answers": 5}, "5 is not a model; give"),
+        ({"categories": {"dancing": ("read",)}}, "setting 'categories': there is no phase 'dancing'; use initializing"),
     ):
         with pytest.raises(InputError) as caught:
             engine(wrong.pop("answers", ["ok"]), **wrong)
         assert str(caught.value).startswith(said)
-    with pytest.raises(InputError, match="5 is no tool; give functions"):
+    with pytest.raises(InputError, match="5 is not a tool; give functions"):
         Engine(opened(budget=60_000), model=Scripted(["ok"]), tools=[5])
 
 

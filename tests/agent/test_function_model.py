@@ -217,7 +217,7 @@ def test_words_of_an_error() -> None:
     """What was raised is named, and its words are those that a session learns a window from."""
     found = fault(FunctionModel(raising(ValueError("This model's maximum context length is 8192 tokens."))))
     assert str(found) == "function raised ValueError: This model's maximum context length is 8192 tokens."
-    assert found.said == "This model's maximum context length is 8192 tokens."
+    assert found.provider_message == "This model's maximum context length is 8192 tokens."
 
 
 def test_pause_of_an_error() -> None:
@@ -313,7 +313,7 @@ def test_model_that_is_one() -> None:
 @pytest.mark.parametrize("what", [None, 7, {}])
 def test_no_model(what: Any) -> None:
     """Anything else is an error that says what may be given."""
-    with pytest.raises(InputError, match="is no model"):
+    with pytest.raises(InputError, match="is not a model"):
         model(what)
 
 

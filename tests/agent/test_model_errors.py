@@ -85,7 +85,7 @@ def test_overflow(format: str, stream: bool) -> None:  # noqa: FBT001 a column o
         found = fault(remote(server, format, stream=stream), asking(session, format=format))
     assert (found.kind, found.passing, len(server.seen)) == ("overflow", False, 1)
     before = session.compose_sync().tokens
-    session.overflowed(found.said, sent=before)
+    session.overflowed(found.provider_message, sent=before)
     assert session.composer.context.ceiling is not None
     assert session.composer.context.ceiling < before
 
@@ -95,7 +95,7 @@ def test_overflow_by_413() -> None:
     said = b'{"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}'
     with Raw((413, {}, said)) as server:
         found = fault(remote(server))
-    assert (found.kind, found.said) == ("overflow", "prompt is too long: 210000 tokens > 200000 maximum")
+    assert (found.kind, found.provider_message) == ("overflow", "prompt is too long: 210000 tokens > 200000 maximum")
 
 
 def test_words_of_an_overflow_are_whole() -> None:
@@ -103,7 +103,7 @@ def test_words_of_an_overflow_are_whole() -> None:
     text = "x " * 500 + "This model's maximum context length is 8192 tokens."
     with Raw((400, {}, json.dumps({"error": {"message": text}}).encode())) as server:
         found = fault(remote(server))
-    assert found.said.endswith("8192 tokens.")
+    assert found.provider_message.endswith("8192 tokens.")
     assert len(str(found)) < 300
 
 
@@ -307,4 +307,9 @@ def test_stop_reasons_are_left_to_the_caller() -> None:
 def test_error_says_what_and_what_to_do() -> None:
     """An error is one line with a remedy."""
     error = ModelError("server", "500: oops", remedy="try later")
-    assert (str(error), error.passing, error.retry_after, error.said) == ("500: oops; try later", True, None, "")
+    assert (str(error), error.passing, error.retry_after, error.provider_message) == (
+        "500: oops; try later",
+        True,
+        None,
+        "",
+    )

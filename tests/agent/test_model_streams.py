@@ -183,7 +183,7 @@ def test_no_secret_in_a_stream() -> None:
     """Errors inside of streams are told without keys too."""
     with Wire([HEAD, data({"error": {"message": f"bad: {KEY}", "type": "server_error"}})]) as server:
         found = fault(remote(server))
-    assert (found.said, KEY in str(found)) == ("bad: [key]", False)
+    assert (found.provider_message, KEY in str(found)) == ("bad: [key]", False)
 
 
 def test_what_a_broken_stream_used() -> None:

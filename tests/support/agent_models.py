@@ -17,7 +17,7 @@ import pytest
 from support.model_writers import ENVIRONMENT, MODELS, no_sleep
 from support.sessions import opened
 from windowsill import Session, providers
-from windowsill.agent.models import Answer, Asked, Delta, HttpModel, Model, ModelError
+from windowsill.agent.models import Answer, Delta, HttpModel, Model, ModelError, ModelRequest
 from windowsill.messages import Block, Reasoning, Text, ToolUse, Usage
 from windowsill.testing import Server
 
@@ -36,11 +36,13 @@ def talking(format: str = "openai", **settings: Any) -> Session:
     return session
 
 
-def asking(session: Session | None = None, *, format: str = "openai", max_output: int = 500, **params: Any) -> Asked:
+def asking(
+    session: Session | None = None, *, format: str = "openai", max_output: int = 500, **params: Any
+) -> ModelRequest:
     """What a loop asks: the session's request, with a tool."""
     session = session or talking(format)
     payload = session.compose_sync(system="You help.", tools=[TOOL], format=format, params=params)
-    return Asked(payload=payload, max_output=max_output)
+    return ModelRequest(payload=payload, max_output=max_output)
 
 
 def spent(session: Session) -> list[Usage]:
@@ -50,7 +52,7 @@ def spent(session: Session) -> list[Usage]:
     return [msgspec.msgpack.decode(entry.meta, type=Usage) for entry in entries if entry.kind == "usage"]
 
 
-def ask(model: Model, asked: Asked | None = None, heard: list[Delta] | None = None) -> Answer:
+def ask(model: Model, asked: ModelRequest | None = None, heard: list[Delta] | None = None) -> Answer:
     async def run() -> Answer:
         listen = (heard if heard is not None else []).append
         return await model.ask(asked or asking(format=model.format), listen)
@@ -58,7 +60,7 @@ def ask(model: Model, asked: Asked | None = None, heard: list[Delta] | None = No
     return anyio.run(run)
 
 
-def fault(model: Model, asked: Asked | None = None, heard: list[Delta] | None = None) -> ModelError:
+def fault(model: Model, asked: ModelRequest | None = None, heard: list[Delta] | None = None) -> ModelError:
     with pytest.raises(ModelError) as caught:
         ask(model, asked, heard)
     return caught.value

@@ -40,8 +40,8 @@ def test_errors(kind: Any) -> None:
 
 def test_overflow_names_a_window_if_it_has_one() -> None:
     """Some providers say the window and some do not; both are overflows."""
-    assert is_overflow(fault(Chaos(schedule=["overflow"])).said)
-    assert learn_window(fault(Chaos(schedule=["overflow"], window=8_000)).said) == 8_000
+    assert is_overflow(fault(Chaos(schedule=["overflow"])).provider_message)
+    assert learn_window(fault(Chaos(schedule=["overflow"], window=8_000)).provider_message) == 8_000
 
 
 def test_rate_limit_asks_for_a_pause() -> None:

@@ -262,7 +262,7 @@ def _read_arguments(call: ToolUse, *, broken: bool) -> tuple[dict[str, Any], str
     try:
         value = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError) as error:
-        return {}, BROKEN_CALL if broken else f"Error: the arguments are no JSON ({error}). Make the call again."
+        return {}, BROKEN_CALL if broken else f"Error: the arguments are not JSON ({error}). Make the call again."
     if not isinstance(value, dict):
         return {}, "Error: the arguments have to be a JSON object. Make the call again."
     return value, ""

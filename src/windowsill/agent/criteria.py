@@ -50,7 +50,7 @@ def check_output_schema(task: Task) -> None:
     except schemas.unreadable() as error:
         said = schemas.fault_of(error)
         raise InputError(
-            f"task.output_format.schema is no JSON Schema: {said}", remedy="mend it, or take it out"
+            f"task.output_format.schema is not a JSON Schema: {said}", remedy="mend it, or take it out"
         ) from None
 
 

@@ -18,7 +18,7 @@ from windowsill import providers, telemetry
 from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
 from windowsill.agent.criteria import check_output_schema, check_validators, unmet
 from windowsill.agent.limits import STUCK_AFTER, WARN_AFTER, RepeatDetector, UsageMeter, max_seconds, reached_limit
-from windowsill.agent.models import Answer, Asked, Delta, ModelError
+from windowsill.agent.models import Answer, Delta, ModelError, ModelRequest
 from windowsill.agent.models.base import request_fields
 from windowsill.agent.models.http import RETRY
 from windowsill.agent.phases import (
@@ -418,7 +418,7 @@ class Loop:
 
     def _reduce(self, error: ModelError, payload: Payload) -> None:
         """Learn the window from an overflow and reduce the history by force."""
-        self._session.overflowed(error.said or str(error), sent=payload.tokens)
+        self._session.overflowed(error.provider_message or str(error), sent=payload.tokens)
         state = self._session.state.value
         self._session.reduce(
             system=self._system_prompt(state),
@@ -446,7 +446,7 @@ class Loop:
             if span.wants_content:
                 sent = providers.read_request(payload.body(), format=model.format)
                 span.record_request(sent.messages, sent.system)
-            answer = await model.ask(Asked(payload=payload, max_output=self._settings.max_output), listen)
+            answer = await model.ask(ModelRequest(payload=payload, max_output=self._settings.max_output), listen)
             try:
                 reply = providers.get(model.format).read_reply(answer.body)
             except FormatError as error:

@@ -119,7 +119,7 @@ def tool(  # noqa: PLR0913 - settings are read by name, and most are left alone
         tool_name = name or getattr(function, "__name__", "")
         if not _NAME.fullmatch(tool_name):
             remedy = "give name= with letters, digits, _ and -, at most 64 of them"
-            raise InputError(f"{tool_name!r} is no name that every provider takes for a tool", remedy=remedy)
+            raise InputError(f"{tool_name!r} is not a name that every provider accepts for a tool", remedy=remedy)
         if not seconds > 0:
             raise InputError(f"tool {tool_name!r} may take {seconds} seconds", remedy="give seconds above 0")
         arguments = arguments_of(function)
@@ -154,7 +154,7 @@ def as_tool(given: AnyTool) -> EngineTool:
         definition, function = given
         return EngineTool(definition=definition, function=function)
     if not callable(given):
-        raise InputError(f"{given!r:.80} is no tool", remedy="give functions, or make tools with @tool")
+        raise InputError(f"{given!r:.80} is not a tool", remedy="give functions, or make tools with @tool")
     return tool(given)
 
 

@@ -93,13 +93,13 @@ class Toolset:
         rules: Iterable[Narrow] = (),
         mode: Mode = "remove",
         budget: int | None,
-        shown: Mapping[str, Iterable[str]] | None = None,
+        categories: Mapping[str, Iterable[str]] | None = None,
         history: bool = True,
         own: bool = True,
     ) -> None:
         given = [as_tool(each) for each in tools]
-        for name in shown or ():
-            known_phase(name, "setting 'shown'")
+        for name in categories or ():
+            known_phase(name, "setting 'categories'")
         always = [*(own_tools() if own else ()), *(_history_tools(session) if history else ())]
         names = {each.name for each in always}
         taken = next((each.name for each in given if each.name in names), None)
@@ -115,7 +115,7 @@ class Toolset:
         self._given = Projection(
             [each.offered for each in given],
             count=session.count,
-            phases=shown,
+            phases=categories,
             budget=budget,
             rules=rules,
             mode=mode,

@@ -135,7 +135,7 @@ def _check_url(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in {"http", "https"} or not host:
-        raise InputError("the address of a model is no web address", remedy="give one like http://127.0.0.1:8080/v1")
+        raise InputError("the address of a model is not a web address", remedy="give one like http://127.0.0.1:8080/v1")
     if parts.username is not None or parts.query or parts.fragment:
         raise InputError(
             f"the address of a model at {host} holds more than host and path",

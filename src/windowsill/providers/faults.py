@@ -81,13 +81,13 @@ class ModelError(WindowsillError):
         what: str,
         *,
         remedy: str = "",
-        said: str = "",
+        provider_message: str = "",
         retry_after: float | None = None,
         passing: bool | None = None,
         **about: Any,
     ) -> None:
         self.kind = kind
-        self.said = said
+        self.provider_message = provider_message
         """The provider's own message without keys, for `session.overflowed`."""
         self.retry_after = retry_after
         """The seconds the provider asks to be left alone."""
@@ -106,7 +106,7 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, hide_key
         kind = "overflow"
     wait = _retry_delay(headers, body) if kind in PASSING else None
     what = f"{status}: {message[:MAX_SHOWN]}"
-    return ModelError(kind, what, remedy=_REMEDIES.get(kind, ""), said=message, retry_after=wait)
+    return ModelError(kind, what, remedy=_REMEDIES.get(kind, ""), provider_message=message, retry_after=wait)
 
 
 _REMEDIES: dict[FaultKind, str] = {
@@ -126,8 +126,8 @@ def from_report(what: str, names: str, hide_keys: Callable[[str], str]) -> Model
     if kind == "no-key":
         # The message may quote the key.
         return ModelError(kind, "the provider does not accept the key", remedy="check the key")
-    told = f"the provider gave up: {message[:MAX_SHOWN]}"
-    return ModelError(kind, told, remedy="try again" if kind in PASSING else "", said=message)
+    what = f"the provider gave up: {message[:MAX_SHOWN]}"
+    return ModelError(kind, what, remedy="try again" if kind in PASSING else "", provider_message=message)
 
 
 def reported_error(data: bytes, hide_keys: Callable[[str], str]) -> ModelError | None:
@@ -155,7 +155,7 @@ def from_exception(error: Exception, name: str) -> ModelError:
     what = f"{name} raised {type(error).__name__}{shown}"
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
     wait = retry_after(headers) if isinstance(headers, Mapping) else None
-    return ModelError(kind, what, said="" if kind == "no-key" else message, retry_after=wait)
+    return ModelError(kind, what, provider_message="" if kind == "no-key" else message, retry_after=wait)
 
 
 def hide_keys(text: str) -> str:

@@ -42,7 +42,7 @@ class Parser:
         self._id: str | None = None
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that end in this chunk; an event above the limit is an error once those before it were given."""
+        """Return the events that end in this chunk; raise for one above the limit after those before it."""
         if self._between and CR not in chunk and len(chunk) <= self._limit:
             # Servers send each event by itself: one that is alone and spelled the usual way is soon taken apart.
             line, _, rest = chunk.partition(b"\n")
@@ -78,7 +78,7 @@ class Parser:
         return found
 
     def close(self) -> list[Event]:
-        """The event that lacks nothing but its blank line: some servers hang up without it."""
+        """Return the event that lacks nothing but its blank line: some servers hang up without it."""
         found: list[Event] = []
         self._take([b"".join(self._line), b"", b""], found)
         self._line.clear()
@@ -110,7 +110,7 @@ class Parser:
                 self._field(line)
 
     def _field(self, line: bytes) -> None:
-        """A line that is not spelled the usual way; a comment has an empty name, and names not known are left out."""
+        """Take a line that is not spelled the usual way; a comment has an empty name, unknown names are left out."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":

@@ -70,7 +70,7 @@ class UnusableError(WindowsillError):
     @classmethod
     def of(cls, error: ModelError) -> UnusableError:
         """Return the fault of a model call as the reason why there is no text."""
-        return cls(_KINDS[error.kind], error.what, remedy=error.remedy, window=learn_window(error.said))
+        return cls(_KINDS[error.kind], error.what, remedy=error.remedy, window=learn_window(error.provider_message))
 
 
 _KINDS: dict[ModelFaultKind, FaultKind] = {

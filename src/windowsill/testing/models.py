@@ -10,7 +10,16 @@ from typing import Any, Literal, TypeAlias, get_args
 from anyio.lowlevel import checkpoint
 
 from windowsill import providers
-from windowsill.agent.models.base import Answer, Asked, Delta, Model, decoded_request, deltas, read_answer, render_reply
+from windowsill.agent.models.base import (
+    Answer,
+    Delta,
+    Model,
+    ModelRequest,
+    decoded_request,
+    deltas,
+    read_answer,
+    render_reply,
+)
 from windowsill.errors import InputError, SettingError
 from windowsill.messages import Block, Message, Text, ToolUse, Usage, text_length
 from windowsill.providers.faults import ModelError, from_exception, hide_keys
@@ -22,7 +31,7 @@ CHARACTERS = 4
 
 
 def _answer(
-    item: Any, asked: Asked, model: Model, request: dict[str, Any], number: int, *, whole: bool = True
+    item: Any, asked: ModelRequest, model: Model, request: dict[str, Any], number: int, *, whole: bool = True
 ) -> Answer:
     """Make the answer that says an item of a script, with the usage that such a call would report.
 
@@ -84,7 +93,7 @@ class Scripted(Model):
         """The number of answers that have not been given."""
         return max(0, len(self._answers) - len(self.requests))
 
-    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+    async def ask(self, asked: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Give the next answer."""
         await checkpoint()
         request = decoded_request(asked, self.format, self.name)
@@ -173,7 +182,7 @@ class Chaos(Model):
     def __repr__(self) -> str:
         return f"<model chaos around {self._inner!r}>"
 
-    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+    async def ask(self, asked: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Give the answer of the inner model, or a disturbance."""
         kind = self._next()
         self.did.append(kind)
@@ -199,7 +208,7 @@ class Chaos(Model):
         disturbed = self._chance.random() < self._share
         return self._chance.choice(self._kinds) if disturbed and self._kinds else "ok"
 
-    def _error(self, kind: Kind, asked: Asked) -> ModelError:
+    def _error(self, kind: Kind, asked: ModelRequest) -> ModelError:
         match kind:
             case "overflow":
                 tokens = asked.payload.tokens
@@ -208,11 +217,11 @@ class Chaos(Model):
                     if self._window is None
                     else f"prompt is too long: {max(tokens, self._window + 1)} tokens > {self._window} maximum"
                 )
-                return ModelError("overflow", f"400: {said}", said=said)
+                return ModelError("overflow", f"400: {said}", provider_message=said)
             case "rate-limited":
-                return ModelError("rate-limited", "429: slow down", said="slow down", retry_after=PAUSE)
+                return ModelError("rate-limited", "429: slow down", provider_message="slow down", retry_after=PAUSE)
             case _:
-                return ModelError("server", "500: something broke", said="something broke")
+                return ModelError("server", "500: something broke", provider_message="something broke")
 
     def _item(self, kind: Kind, request: dict[str, Any]) -> Any:
         """Return what is said in the place of an answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windowsill.agent.models.base import Answer, Asked, Delta, DeltaKind, Model
+from windowsill.agent.models.base import Answer, Delta, DeltaKind, Model, ModelRequest
 from windowsill.agent.models.function import FunctionModel
 from windowsill.agent.models.http import HttpModel
 from windowsill.errors import InputError
@@ -13,7 +13,6 @@ from windowsill.providers.faults import FaultKind, ModelError
 
 __all__ = [
     "Answer",
-    "Asked",
     "Delta",
     "DeltaKind",
     "FaultKind",
@@ -21,6 +20,7 @@ __all__ = [
     "HttpModel",
     "Model",
     "ModelError",
+    "ModelRequest",
     "model",
 ]
 
@@ -41,6 +41,6 @@ def model(what: str | Callable[..., Any] | Model, **settings: Any) -> Model:
         return what
     if not callable(what):
         raise InputError(
-            f"{what!r:.80} is no model", remedy='give "provider:model", a function, or an object that asks'
+            f"{what!r:.80} is not a model", remedy='give "provider:model", a function, or an object that asks'
         )
     return FunctionModel(what, **settings)

@@ -24,7 +24,7 @@ NO_NAME = "unknown"
 DeltaKind: TypeAlias = Literal["text", "reasoning", "tool_call"]
 
 
-class Asked(msgspec.Struct):
+class ModelRequest(msgspec.Struct):
     """The question to a model."""
 
     payload: Payload
@@ -64,7 +64,7 @@ class Model(ABC):
     """The name of the field that limits the answer; empty takes the one that the format and the model's name imply."""
 
     @abstractmethod
-    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+    async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Return the answer; raise `ModelError` when there is none. Leave nothing running when cancelled."""
 
     def opened(self) -> AbstractAsyncContextManager[None]:
@@ -87,19 +87,19 @@ def request_fields(model: Model, max_output: int) -> dict[str, Any]:
     return fields
 
 
-def decoded_request(asked: Asked, format: str, name: str) -> dict[str, Any]:
+def decoded_request(request: ModelRequest, format: str, name: str) -> dict[str, Any]:
     """Return the decoded request, complete but for streaming, for models without an address."""
-    known = name or (asked.payload.model.name if asked.payload.model is not None else "")
+    known = name or (request.payload.model.name if request.payload.model is not None else "")
     body = complete_body(
-        asked.payload.body(format),
+        request.payload.body(format),
         format,
         model=name,
-        max_output=asked.max_output,
+        max_output=request.max_output,
         limit_field=limit_field(format, known),
         stream=False,
     )
-    request: dict[str, Any] = decode(any_decoder, body)
-    return request
+    decoded: dict[str, Any] = decode(any_decoder, body)
+    return decoded
 
 
 def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> list[Message]:

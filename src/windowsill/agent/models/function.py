@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from windowsill import providers, user_function
-from windowsill.agent.models.base import Answer, Asked, Delta, Model, decoded_request, deltas, read_answer, render_reply
+from windowsill.agent.models.base import (
+    Answer,
+    Delta,
+    Model,
+    ModelRequest,
+    decoded_request,
+    deltas,
+    read_answer,
+    render_reply,
+)
 from windowsill.errors import FormatError
 from windowsill.messages import text_message
 from windowsill.providers.faults import ModelError, from_exception, hide_keys
@@ -38,10 +47,10 @@ class FunctionModel(Model):
     def __repr__(self) -> str:
         return f"<model function:{self._called}>"
 
-    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+    async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Return the answer of the function."""
         began = self._clock()
-        result = await self._call(decoded_request(asked, self.format, self.name))
+        result = await self._call(decoded_request(request, self.format, self.name))
         body = self._body(result)
         messages = read_answer(body, self.format, hide_keys)
         for delta in deltas(messages):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from windowsill import providers
-from windowsill.agent.models.base import Answer, Asked, Delta, Model, delta_of, deltas, has_content, read_answer
+from windowsill.agent.models.base import Answer, Delta, Model, ModelRequest, delta_of, deltas, has_content, read_answer
 from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.extras import require
 from windowsill.models import find
@@ -153,14 +153,14 @@ class HttpModel(Model):
     def __repr__(self) -> str:
         return f"<model {self._endpoint.name()}>"
 
-    async def ask(self, asked: Asked, listen: Callable[[Delta], None]) -> Answer:
+    async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Return the answer; retry what may pass unless something of an answer has come."""
         began = self._clock()
         listener = StreamListener(self.format, listen, self._endpoint.hide_keys)
         fault = ModelError("timeout", "the model gave no answer in time", remedy="raise patience=")
         try:
             with anyio.move_on_after(self._http.policy.patience):
-                body = await self._send(self._post(asked), listener)
+                body = await self._send(self._post(request), listener)
                 if body is not None:
                     listener.emit_whole(body)
                     return Answer(body=body, seconds=self._clock() - began)
@@ -173,7 +173,7 @@ class HttpModel(Model):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Keep one connection for all that is asked inside, instead of one for each."""
+        """Keep one connection for all requests inside, instead of one for each."""
         async with AsyncExitStack() as stack:
             token = self._open.set(OpenClient(stack))
             try:
@@ -192,7 +192,7 @@ class HttpModel(Model):
         return listener.whole
 
     async def _client(self, stack: AsyncExitStack) -> httpx2.AsyncClient:
-        """Return the client of the run that this is asked in, or one for this question alone."""
+        """Return the client of the run around this request, or one for this request alone."""
         run = self._open.get()
         if run is not None and run.client is not None:
             return run.client
@@ -202,8 +202,8 @@ class HttpModel(Model):
             run.client = client
         return client
 
-    def _post(self, asked: Asked) -> Post:
-        body, composed_for = asked.payload.body(self.format), asked.payload.model
+    def _post(self, request: ModelRequest) -> Post:
+        body, composed_for = request.payload.body(self.format), request.payload.model
         model = self.name or providers.model_of(body) or (composed_for.name if composed_for is not None else "")
         if not model:
             raise ModelError("refused", "nobody says which model is to answer", remedy="name one: provider:model")
@@ -211,11 +211,11 @@ class HttpModel(Model):
             body,
             self.format,
             model=model,
-            max_output=asked.max_output,
+            max_output=request.max_output,
             limit_field=self.limit_field,
             stream=self.stream,
         )
-        headers = {**self._endpoint.headers(), **asked.payload.headers}
+        headers = {**self._endpoint.headers(), **request.payload.headers}
         return Post(self._endpoint.address(model, stream=self.stream), headers, sent, self._endpoint.hide_keys)
 
 
