@@ -1,4 +1,4 @@
-"""Rendering turn by turn gives the same bytes as rendering at once, and only what is new is rendered."""
+"""Renderer turn by turn gives the same bytes as rendering at once, and only what is new is rendered."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from support.conversations import (
     use,
 )
 from windowsill import Session, providers
-from windowsill.compose.render import Rendering
+from windowsill.compose.render import Renderer
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -35,12 +35,12 @@ def opened(format="anthropic", budget=100_000):
 
 
 def at_once(session, format):
-    return Rendering(providers.get(format)).render(session.view)
+    return Renderer(providers.get(format)).render(session.view)
 
 
 def steps(session, messages, format):
     """Render after each message, as an agent would, and compare with rendering everything afresh."""
-    growing = Rendering(providers.get(format))
+    growing = Renderer(providers.get(format))
     for message in messages:
         session.add(message)
         session.journal.head.sent = True
@@ -87,7 +87,7 @@ def test_a_sound_openai_conversation_is_sent_as_it_came(messages):
 def test_nothing_is_settled_while_a_call_waits():
     """A result that comes after the assistant spoke again still finds its call."""
     session = opened()
-    growing = Rendering(providers.get("anthropic"))
+    growing = Renderer(providers.get("anthropic"))
     session.add({"role": "user", "content": "task"})
     session.add({"role": "assistant", "content": [use("a"), use("b")]})
     session.add({"role": "user", "content": [result("a", "first")]})
@@ -102,7 +102,7 @@ def test_nothing_is_settled_while_a_call_waits():
 def test_a_settled_part_is_rendered_once():
     """The next turn hands out the very same bytes, not a copy made again."""
     session = opened()
-    growing = Rendering(providers.get("anthropic"))
+    growing = Renderer(providers.get("anthropic"))
     session.add({"role": "user", "content": "task"})
     session.add({"role": "assistant", "content": [use("a")]})
     session.add({"role": "user", "content": [result("a")]})

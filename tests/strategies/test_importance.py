@@ -11,7 +11,7 @@ from support.conversations import result, text_block, use
 from support.sessions import TASK, opened, plain_view, problems, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.history.folds import MessageSpan
 from windowsill.history.units import units
 from windowsill.history.view import Item
@@ -388,7 +388,7 @@ def test_criterion_it_works_in_an_emergency():
 def test_criterion_a_summary_that_fails_leaves_a_notice():
     """002 11.2: the fold is whole before anything is written, so a failure costs nothing."""
     view, plan = plan_of_runs(target=600)
-    proposal = checked(view, msgspec.structs.replace(plan.proposals[0], briefs=()))
+    proposal = check_fold(view, msgspec.structs.replace(plan.proposals[0], briefs=()))
     assert all(stand_in.text for stand_in in proposal.stand_ins)
     assert view.tokens_of(view.after(proposal.spans)) <= 600
 
@@ -459,7 +459,7 @@ def test_a_plan_keeps_every_promise(messages, share, keep, summaries, emergency)
     assert not gone & {item.seq for item in view.items if item.pinned}
     for unit in units(view.items):
         assert len({item.seq in gone for item in view.items[unit.start : unit.stop]}) == 1
-    spans = [span for proposal in plan.proposals for span in checked(view, proposal).spans]
+    spans = [span for proposal in plan.proposals for span in check_fold(view, proposal).spans]
     assert all(isinstance(span, MessageSpan) and view.tokens_of(span.saves) > 0 for span in spans)
     left = [item for item in plan.middle if item.seq not in gone]
     if view.tokens_of(view.after(spans)) > budget.low:

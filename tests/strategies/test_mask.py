@@ -9,7 +9,7 @@ from support.conversations import PNG, result, text_block, use
 from support.sessions import TASK, opened, problems, shown, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.messages import ToolResult
 from windowsill.outputs.show import TRIMMED
 from windowsill.strategies import get
@@ -188,7 +188,7 @@ def test_an_output_that_was_cut_before_is_named_by_its_whole_size():
     session.mask(view.items[2].id, text="some of it " * 60)
     plan = Mask().plan(view, tight(view, 0.01))
     assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 500 lines]"]
-    assert checked(view, plan.proposals[0]).spans[0].saves.overhead == plan.proposals[0].spans[0].saves.overhead
+    assert check_fold(view, plan.proposals[0]).spans[0].saves.overhead == plan.proposals[0].spans[0].saves.overhead
 
 
 def test_settings_may_follow_the_name():
@@ -227,7 +227,7 @@ def test_a_plan_keeps_every_promise(turns, share, keep):
     assert gone == [id for id in order if id in gone]
     stays = max(0, len(order) - max(keep, turns[-1][0]))
     assert not set(gone) & set(order[stays:])
-    spans = [span for proposal in plan.proposals for span in checked(view, proposal).spans]
+    spans = [span for proposal in plan.proposals for span in check_fold(view, proposal).spans]
     assert all(view.tokens_of(span.saves) > 0 for span in spans)
     assert all(isinstance(block, ToolResult) for proposal in plan.proposals for block in proposal.stand_ins)
     if view.tokens_of(view.after(spans)) > budget.low:

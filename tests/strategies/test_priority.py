@@ -9,7 +9,7 @@ from support.conversations import result, use
 from support.sessions import opened, problems, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.history.units import units
 from windowsill.strategies.priority import Priority
 
@@ -235,7 +235,7 @@ def test_a_plan_keeps_every_promise(messages, share, window, keep):
     assert not gone & {item.seq for item in view.items if item.pinned}
     for unit in units(view.items):
         assert len({item.seq in gone for item in view.items[unit.start : unit.stop]}) == 1
-    spans = [span for proposal in plan.proposals for span in checked(view, proposal).spans]
+    spans = [span for proposal in plan.proposals for span in check_fold(view, proposal).spans]
     after = view.tokens_of(view.after(spans))
     classes = {each.seq: each.category for each in strategy.score(view)}
     left = [item for item in plan.middle if item.seq not in gone and view.tokens(item) > 30]

@@ -9,7 +9,7 @@ from support.conversations import result, text_block, use
 from support.sessions import TASK, opened
 from windowsill import Budget, Plan, SettingError, Strategy
 from windowsill.budget import Size
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.compose.summaries import fill
 from windowsill.session.folds import commit_fold
 from windowsill.summaries import Written
@@ -86,7 +86,7 @@ def keeps_its_promises(strategy: Strategy, session, text=None):
         for proposal in plan.proposals:
             tokens = session.view.tokens()
             texts = [Written(text=text) if text else None for _ in proposal.spans]
-            commit_fold(session.journal, checked(session.view, fill(session.view, proposal, texts).proposal))
+            commit_fold(session.journal, check_fold(session.view, fill(session.view, proposal, texts).proposal))
             assert session.view.tokens() < tokens
     else:
         raise AssertionError("it never ends")

@@ -31,7 +31,7 @@ from windowsill.secrets.messages import redact_for_reading
 from windowsill.tokens import Weight
 
 
-def checked(view: View, proposal: Proposal) -> Proposal:
+def check_fold(view: View, proposal: Proposal) -> Proposal:
     """Return the proposal with its true weights; `FoldError` when it would break something or save nothing."""
     if not isinstance(proposal, Proposal) or proposal.kind not in get_args(FoldKind):
         raise FoldError("not a fold", remedy="propose a Proposal of kind " + ", ".join(get_args(FoldKind)))

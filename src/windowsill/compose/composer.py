@@ -11,7 +11,7 @@ import msgspec
 
 from windowsill import providers, strategies, telemetry
 from windowsill.budget import Budget, Size, budget_for, tokens_of
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import (
     FitResult,
@@ -25,7 +25,7 @@ from windowsill.compose.payload import (
 )
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import reductions
-from windowsill.compose.render import Rendered, Rendering
+from windowsill.compose.render import Rendered, Renderer
 from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
@@ -97,7 +97,7 @@ class Composer:
         self._own_writer = writer
         self._contexts = {settings.model: context}
         self._strategies: dict[str, Strategy] = {}
-        self._renderers: dict[tuple[str, bool], Rendering] = {}
+        self._renderers: dict[tuple[str, bool], Renderer] = {}
         self._parts: RequestParts | None = None
         self._before: tuple[Rendered, RequestParts] | None = None
         self._total = 0
@@ -105,6 +105,7 @@ class Composer:
         self._warned = False
         self._nothing_to_do: object = None
         self._state_size: Size | None = None
+        self._state_apart: frozenset[str] = frozenset()
         self._recent: dict[str, SentRequest] = {}
         # An unknown strategy is refused now, not at the first request.
         _ = self.strategy
@@ -136,7 +137,7 @@ class Composer:
 
     @cached_property
     def state_messages(self) -> StateMessages:
-        """Tells the model the layered state."""
+        """Shows the model the layered state."""
         from windowsill.compose.state_messages import StateMessages
 
         return StateMessages(self.journal, self.state, self.count)
@@ -170,16 +171,16 @@ class Composer:
 
     @contextmanager
     def show_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
-        """Let requests tell the layered state within `size`, unless the settings or the strategy say how much.
+        """Let requests show the layered state within `size`, unless the settings or the strategy say how much.
 
         `apart` are layers that the caller puts into the system prompt.
         """
-        before = (self._state_size, self.state_messages.apart)
-        self._state_size, self.state_messages.apart = size, frozenset(apart)
+        before = (self._state_size, self._state_apart)
+        self._state_size, self._state_apart = size, frozenset(apart)
         try:
             yield
         finally:
-            self._state_size, self.state_messages.apart = before
+            self._state_size, self._state_apart = before
 
     def use_model(self, model: str | None) -> None:
         """Compose for another model from now on; an unknown one is counted like the configured model."""
@@ -340,26 +341,26 @@ class Composer:
     def _fit_with_context(self, spec: RequestSpec) -> FitResult:
         """Add the state and recalled text, recorded like messages, and fit the request.
 
-        Where the folds hid what was told of the state, it is told again, and the request fitted again. What stands last
+        Where the folds hid the state, it is shown again, and the request fitted again. What stands last
         always stays, so a second time is enough.
         """
         room = self._state_tokens(spec)
-        notes = [*self._tell_state(room), *self._add_recalled(spec)]
+        notes = [*self._show_state(room), *self._add_recalled(spec)]
         result = self.fit(spec)
-        if again := self._tell_state(room):
+        if again := self._show_state(room):
             notes += again
             result = _together(result, self.fit(spec))
         result.notes.extend(notes)
         return result
 
     def _state_tokens(self, spec: RequestSpec) -> int:
-        """Return the tokens in which the layered state may be told; 0 when it is not."""
+        """Return the tokens in which the layered state may be shown; 0 when it is not."""
         wanted = spec.strategy.layers(spec.budget)
         size = self.settings.layers if self.settings.layers is not None else None if wanted else self._state_size
         return wanted if size is None else tokens_of(size, spec.budget.limit, "layers")
 
-    def _tell_state(self, room: int) -> list[str]:
-        note = self.state_messages.tell(self.context.model, room) if room else None
+    def _show_state(self, room: int) -> list[str]:
+        note = self.state_messages.show(self.context.model, room, self._state_apart) if room else None
         return [] if note is None else [note]
 
     def _add_recalled(self, spec: RequestSpec) -> list[str]:
@@ -412,7 +413,7 @@ class Composer:
             extra = max(extra, result.rendered.extra) + 1
         raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
 
-    def _renderer(self, spec: RequestSpec) -> Rendering:
+    def _renderer(self, spec: RequestSpec) -> Renderer:
         key = (spec.format, spec.shows_refs)
         if key not in self._renderers:
             self._renderers[key] = spec.renderer()
@@ -445,7 +446,7 @@ class Composer:
         if drafted is None:
             return
         try:
-            result.folds.append(self._fold(checked(self.journal.view, drafted.proposal)))
+            result.folds.append(self._fold(check_fold(self.journal.view, drafted.proposal)))
         except FoldError as error:
             result.note(f"a summary that was prepared no longer fits: {error}")
         result.note(*drafted.notes)

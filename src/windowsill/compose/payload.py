@@ -12,7 +12,7 @@ import msgspec
 from windowsill import providers
 from windowsill.budget import Budget
 from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Rendered, Rendering, shows_refs
+from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.history.head import prompt_hash
 from windowsill.history.repair import Repair
 from windowsill.history.view import Item, View
@@ -109,9 +109,9 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Whether messages say under which refs outputs are read: only if the model has the tool that follows them."""
         return shows_refs(self.parts.tools)
 
-    def renderer(self, format: str | None = None) -> Rendering:
+    def renderer(self, format: str | None = None) -> Renderer:
         """Make what renders messages for this request, in its format or another."""
-        return Rendering(providers.get(format or self.format, self.demands), self.demands, refs=self.shows_refs)
+        return Renderer(providers.get(format or self.format, self.demands), self.demands, refs=self.shows_refs)
 
     def shared(self, view: View) -> Shared:
         """Build the request as it would be sent now, whether it fits or not: a summary can be asked for at its end."""

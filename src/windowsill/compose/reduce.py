@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.compose.payload import FitResult, RequestSpec
 from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
 from windowsill.compose.summaries import Drafted, SummaryQueue
@@ -135,13 +135,13 @@ def _round(
         result.note(*plan.notes)
         for proposal in plan.proposals:
             # A caller who keeps no session has no later request for what is written meanwhile.
-            drafted = summaries.write(view, checked(view, proposal), spec, urgent=urgent or spec.stateless)
+            drafted = summaries.write(view, check_fold(view, proposal), spec, urgent=urgent or spec.stateless)
             if drafted is None:
                 waiting = True
                 continue
             result.note(*drafted.notes)
             for fold in _foldable(view, budget, strategy, drafted):
-                yield checked(view, fold)
+                yield check_fold(view, fold)
     return waiting
 
 

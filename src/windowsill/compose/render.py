@@ -48,7 +48,7 @@ class _Part(msgspec.Struct, frozen=True):
     used: frozenset[str] = frozenset()
 
 
-class Rendering:
+class Renderer:
     """Renders one session's view for one format."""
 
     def __init__(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from windowsill.compose.recall import is_asked
 from windowsill.errors import BudgetError
 from windowsill.history.entries import Entry
@@ -39,8 +41,6 @@ class StateMessages:
         self._count = count
         self._builders: dict[SizeClass, Builder] = {}
         self._known: object = None
-        self.apart: frozenset[str] = frozenset()
-        """Layers that the caller tells in the system prompt."""
 
     def builder(self, size: SizeClass) -> Builder:
         """Return the builder of the prompt for models of this size."""
@@ -52,41 +52,42 @@ class StateMessages:
         """Write the first layer, uncut, for callers who put it into the system prompt."""
         return self.builder("balanced").build(state, UNLIMITED, now=0.0, layers=("system",)).text
 
-    def tell(self, model: Model, room: int) -> str | None:
-        """Tell what the model does not know yet, in at most `room` tokens; what was done, or `None`."""
+    def show(self, model: Model, room: int, apart: frozenset[str]) -> str | None:
+        """Add a message with what the model has not seen yet, in at most `room` tokens; return a note, or `None`.
+
+        `apart` are layers that the caller puts into the system prompt.
+        """
         journal = self._journal
         version = (journal.version, room, model.name)
         if version == self._known or not is_asked(journal.view):
             return None
         self._known = version
-        state, told, now = self._state.value, self._state.known_pieces, journal.clock()
-        if told is None and state == UNTOUCHED:
-            # A session that keeps no state has nothing to tell.
+        state, seen, now = self._state.value, self._state.known_pieces, journal.clock()
+        if seen is None and state == UNTOUCHED:
+            # A session that keeps no state has nothing to show.
             return None
-        layers = tuple(layer for layer in LAYERS if layer not in self.apart)
+        layers = tuple(layer for layer in LAYERS if layer not in apart)
         builder = self.builder(model.size)
         try:
-            update = None if told is None else builder.update(told, state, room, now=now, layers=layers)
+            update = None if seen is None else builder.update(seen, state, room, now=now, layers=layers)
         except BudgetError:
-            # The role or the task has grown beyond its share: then everything is told anew.
-            told = update = None
-        if told is None:
+            # The role or the task has grown beyond its share: then everything is shown anew.
+            seen = update = None
+        if seen is None:
             built = _built(builder, state, room, now, layers)
-            self._write(f"{WHOLE}\n{built.text}", lambda seq: StateShown((seq,), True, built.digests))  # noqa: FBT003 - a whole telling
+            self._write(f"{WHOLE}\n{built.text}", StateShown((), whole=True, pieces=built.digests))
             return f"layers: the state told in {built.tokens:,} tokens"
         if update is None:
             return None
-        self._write(
-            f"{CHANGED}\n{update.text}",
-            lambda seq: StateShown((seq,), False, update.digests, update.removed),  # noqa: FBT003 - an addition
-        )
+        shown = StateShown((), whole=False, pieces=update.digests, gone=update.removed)
+        self._write(f"{CHANGED}\n{update.text}", shown)
         return f"layers: {len(update.digests) + len(update.removed)} changes of the state told"
 
-    def _write(self, text: str, told: Callable[[int], StateShown]) -> None:
+    def _write(self, text: str, shown: StateShown) -> None:
         message = text_message("user", text, metadata={ORIGIN: Origin.STATE})
 
         def note(draft: Draft, entries: list[Entry]) -> None:
-            self._state.record_shown(draft, told(entries[0].seq))
+            self._state.record_shown(draft, msgspec.structs.replace(shown, messages=(entries[0].seq,)))
 
         self._journal.add([message], conversation=self._journal.view.conversation_hash, also=note)
         self._known = None

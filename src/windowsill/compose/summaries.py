@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from windowsill import telemetry
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
 from windowsill.history.folds import MessageSpan, Proposal, StandIn
@@ -203,7 +203,7 @@ class SummaryQueue:
         if self.writer is None or not self.prepares or not any(brief is not None for brief in proposal.briefs):
             return
         try:
-            sound = checked(view, proposal)
+            sound = check_fold(view, proposal)
         except FoldError as error:
             # It is only wanted early: when it is needed, whoever folds it says so, and knows what to do instead.
             self.notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")

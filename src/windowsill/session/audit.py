@@ -11,7 +11,7 @@ import msgspec
 from windowsill import providers
 from windowsill.compose.payload import build_body
 from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Rendering, shows_refs
+from windowsill.compose.render import Renderer, shows_refs
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
@@ -310,7 +310,7 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     rest = _part(journal, call, "rest")
     return build_body(
         format,
-        Rendering(format, call.demands, refs=shows_refs(tools)).render(journal.at(call.at).view, call.prompt_hash),
+        Renderer(format, call.demands, refs=shows_refs(tools)).render(journal.at(call.at).view, call.prompt_hash),
         system=system,
         tools=tools,
         rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},

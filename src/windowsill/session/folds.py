@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from windowsill.compose.check import checked
+from windowsill.compose.check import check_fold
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
@@ -20,7 +20,7 @@ BY_HAND = "by hand"
 
 def commit_fold(journal: JournalWriter, proposal: Proposal) -> str:
     """Check a proposal, write it, apply it; return the id of the fold."""
-    return journal.fold(checked(journal.view, proposal)).id
+    return journal.fold(check_fold(journal.view, proposal)).id
 
 
 def fold_run(journal: JournalWriter, first: str, last: str, text: str | None, kind: FoldKind, reason: str) -> str:
