@@ -9,7 +9,7 @@ from support.sessions import SCALE, plain_view, unread
 from windowsill import FoldError
 from windowsill.history.entries import ROOT_HASH, seal
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, Unfold
-from windowsill.history.view import TASK_IS_WITHIN, Item, Marking, MessageMeta, View, build, marked, sum_weights
+from windowsill.history.view import TASK_IS_WITHIN, Item, Marking, MessageMeta, View, apply_marking, build, sum_weights
 from windowsill.messages import text_message
 from windowsill.tokens import Weight
 
@@ -263,7 +263,7 @@ def test_marking_what_is_hidden_changes_nothing_that_is_shown():
 
 def test_a_mark_given_and_taken_at_once_is_not_there():
     """Taking comes last."""
-    assert marked((), Marking(1, "m1", add=("pinned",), remove=("pinned",))) == ()
+    assert apply_marking((), Marking(1, "m1", add=("pinned",), remove=("pinned",))) == ()
 
 
 # From entries

@@ -30,7 +30,7 @@ from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
-from windowsill.history.folds import Proposal, touched
+from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import text_message
@@ -489,7 +489,7 @@ class Composer:
             kind=proposal.kind,
             strategy=proposal.strategy,
             reason=proposal.reason,
-            messages=touched(proposal.spans),
+            messages=count_touched(proposal.spans),
             before=before,
             after=after,
         )

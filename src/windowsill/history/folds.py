@@ -46,7 +46,7 @@ class BlockSpan(msgspec.Struct, frozen=True, array_like=True, tag="part"):
 Span: TypeAlias = MessageSpan | BlockSpan
 
 
-def touched(spans: tuple[Span, ...]) -> int:
+def count_touched(spans: tuple[Span, ...]) -> int:
     """Count the messages that these spans hide or cut, those inside inner folds included."""
     cut = {span.message for span in spans if isinstance(span, BlockSpan)}
     return len(cut) + sum(span.hides for span in spans if isinstance(span, MessageSpan))

@@ -320,7 +320,7 @@ class View:
         index = self.position(marking.message)
         if index is not None:
             item = self.items[index]
-            self.items[index] = msgspec.structs.replace(item, marks=marked(item.marks, marking))
+            self.items[index] = msgspec.structs.replace(item, marks=apply_marking(item.marks, marking))
 
 
 TASK_IS_WITHIN = 50
@@ -335,7 +335,7 @@ def sum_weights(weights: Iterable[Weight]) -> Weight:
     return sum(weights, _NOTHING)
 
 
-def marked(marks: Sequence[Mark], marking: Marking) -> tuple[Mark, ...]:
+def apply_marking(marks: Sequence[Mark], marking: Marking) -> tuple[Mark, ...]:
     """Return marks after a marking, in a fixed order."""
     return tuple(sorted((set(marks) | set(marking.add)) - set(marking.remove)))
 
@@ -397,7 +397,7 @@ def build(
     removed = {(each.fold, span) for each in undone.values() for span in each.spans}
     folds = {entry.seq: fold_meta(entry.meta) for entry in by_kind["fold"]}
     view.edits_of_past = edits_of_past(folds, undone)
-    view.restored = restored(folds[seq].spans[number] for seq, number in removed if seq in folds)
+    view.restored = blocks_of(folds[seq].spans[number] for seq, number in removed if seq in folds)
     # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
     for entry in by_kind["fold"]:
         for number, span in enumerate(folds[entry.seq].spans):
@@ -406,7 +406,7 @@ def build(
     return view
 
 
-def restored(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
+def blocks_of(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
     """Return the blocks that are shown again when these spans are removed."""
     return frozenset((span.message, span.block) for span in spans if isinstance(span, BlockSpan))
 

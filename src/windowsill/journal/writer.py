@@ -12,7 +12,7 @@ import msgspec
 from windowsill import providers, telemetry
 from windowsill.errors import ConflictError, InputError
 from windowsill.history.entries import ROOT, Entry, Kind
-from windowsill.history.folds import Proposal, touched
+from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call, Draft, Head
 from windowsill.history.view import Item, View
 from windowsill.journal.messages import SharedBytes
@@ -215,7 +215,9 @@ class JournalWriter(JournalReader):
         with telemetry.span("fold", session=self.session, kind=kind, strategy=strategy) as span:
             entry = self.append(lambda draft: draft.fold(proposal, before, after))
             if span.live:
-                span.set(fold=entry.id, messages=touched(proposal.spans), tokens_before=before, tokens_after=after)
+                span.set(
+                    fold=entry.id, messages=count_touched(proposal.spans), tokens_before=before, tokens_after=after
+                )
         telemetry.count(names.FOLDS, kind=kind, strategy=strategy)
         telemetry.record(names.FOLD_TOKENS_SAVED, before - after, kind=kind, strategy=strategy)
         return entry

@@ -12,7 +12,7 @@ from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, w
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, Proposal, edits_of_past, unpack_stand_ins
 from windowsill.history.head import Draft, Head, rewind_meta
 from windowsill.history.units import units
-from windowsill.history.view import View, build, fold_meta, message_meta, restored, unfold_meta
+from windowsill.history.view import View, blocks_of, build, fold_meta, message_meta, unfold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.strategies.base import MARKER_TOKENS, fold_units
 
@@ -123,7 +123,7 @@ def _without_fold(
         {each.seq: fold_meta(each.meta) for each in shapers if each.kind == "fold"},
         {each.seq: unfold_meta(each.meta) for each in shapers if each.kind == "unfold"},
     )
-    after.view.restored |= restored(fold.spans[number] for number in numbers)
+    after.view.restored |= blocks_of(fold.spans[number] for number in numbers)
     for number in numbers:
         _show_again(journal, after.view, entry, fold.spans[number], undone)
     for written in entries:

@@ -1,4 +1,4 @@
-"""The mending itself: goes through the conversation once, turn by turn.
+"""Mends a conversation in one pass, turn by turn.
 
 A turn ends where a request must have been sent: before an assistant message that follows something else, or where the
 caller says so. What was sent stays as it was sent: open calls got a stand-in result there, and whatever arrives for
@@ -12,17 +12,124 @@ import hashlib
 import re
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
+from operator import is_
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from windowsill.history.repair import rules
-from windowsill.history.repair import rules as notes
-from windowsill.history.repair.rules import Draft, Piece, Repair, Repaired, RepairKind, Rules, build, stripped
-from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
+from windowsill.history.repair.rules import (
+    EMPTY,
+    MISSING,
+    NO_OUTPUT,
+    NOTHING_NEW,
+    OPENING,
+    SILENT,
+    Repair,
+    Repaired,
+    RepairKind,
+    Rules,
+    as_system,
+    attached_heading,
+    describe,
+    late_heading,
+)
+from windowsill.messages import (
+    NEUTRAL,
+    Block,
+    Document,
+    Image,
+    Mark,
+    Message,
+    Reasoning,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+    Unknown,
+)
 
 ASSISTANT_BLOCKS = (Text, Reasoning, ToolUse, Unknown)
 USER_BLOCKS = (Text, Image, Document, Unknown)
+
+
+class Piece(msgspec.Struct, gc=False):
+    """Blocks of one message that stay together; without a source they are a stand-in."""
+
+    source: int | None
+    role: Role
+    blocks: list[Block]
+    fresh: bool = False
+    """True when the fields around the blocks do not fit any more, because the role changed."""
+
+
+class Draft:
+    """A message in the making."""
+
+    __slots__ = ("blocks", "fresh", "last_source", "owners", "role", "sources")
+
+    def __init__(self, piece: Piece) -> None:
+        self.role = piece.role
+        self.blocks: list[Block] = []
+        self.owners: list[int | None] = []
+        self.sources: set[int] = set()
+        self.fresh = False
+        self.add(piece)
+
+    def add(self, piece: Piece) -> None:
+        """Put a piece at the end."""
+        self.last_source = piece.source
+        self.blocks += piece.blocks
+        self.owners += [piece.source] * len(piece.blocks)
+        self.fresh = self.fresh or piece.fresh
+        if piece.source is not None:
+            self.sources.add(piece.source)
+
+    def add_text(self, text: str) -> None:
+        """Put words at the end that nobody said."""
+        self.blocks.append(Text(text=text))
+        self.owners.append(None)
+
+
+def _build(draft: Draft, messages: Sequence[Message], format: str) -> Message:
+    """Build the message of a draft: the very same object when nothing about it changed."""
+    parts = [messages[source] for source in sorted(draft.sources)]
+    if len(parts) == 1 and parts[0].role == draft.role and _is_unchanged(draft.blocks, parts[0]):
+        return parts[0]
+    if not parts:
+        return Message(role=draft.role, blocks=tuple(draft.blocks), format=format)
+    found = {part.format for part in parts} - {NEUTRAL}
+    # Bytes of two formats cannot stand in one message: those of the format it is made for are kept.
+    own = format if format in found or not found else min(found)
+    blocks = draft.blocks
+    if len(found) > 1:
+        blocks = [
+            without_bytes(block) if owner is not None and messages[owner].format != own else block
+            for block, owner in zip(draft.blocks, draft.owners, strict=True)
+            if owner is None or messages[owner].format == own or not isinstance(block, Reasoning)
+        ]
+    fitting = (part.raw for part in parts if part.format == own and part.role == draft.role and part.raw)
+    raw = None if draft.fresh else next(fitting, None)
+    marks: frozenset[Mark] = frozenset().union(*(part.marks for part in parts))
+    return msgspec.structs.replace(
+        parts[0],
+        role=draft.role,
+        blocks=tuple(blocks) or (Text(text=EMPTY),),
+        format=own,
+        raw=raw,
+        edited=True,
+        marks=marks,
+    )
+
+
+def without_bytes(block: Block) -> Block:
+    """Return the block without the bytes it came as."""
+    if isinstance(block, ToolResult):
+        return msgspec.structs.replace(block, raw=None, content=tuple(map(without_bytes, block.content)))
+    return block if block.raw is None else msgspec.structs.replace(block, raw=None)
+
+
+def _is_unchanged(blocks: Sequence[Block], message: Message) -> bool:
+    return len(blocks) == len(message.blocks) and all(map(is_, blocks, message.blocks))
 
 
 class Sorted(msgspec.Struct):
@@ -43,15 +150,10 @@ class Fitted(msgspec.Struct):
     emptied: bool = False
 
 
-class Sorter(msgspec.Struct, frozen=True, kw_only=True):
-    """Sorts for one provider; see the rules of the same names."""
+class Sorter(msgspec.Struct, frozen=True):
+    """Sorts the blocks of messages by the rules of one provider."""
 
-    format: str
-    blank: bool
-    unsigned: bool
-    media: bool
-    bare_results: bool
-    silent_errors: bool
+    rules: Rules
 
     def sort(self, message: Message) -> Sorted:
         """Take a message of the user or the assistant apart."""
@@ -63,7 +165,7 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
                 found.results.append((len(blocks), block))
             elif not isinstance(block, allowed):
                 found.misplaced = True
-                if not is_blank(words := rules.describe(block)):
+                if not is_blank(words := describe(block)):
                     blocks.append(Text(text=words))
             elif self._is_empty(block, message.format):
                 found.emptied = True
@@ -77,29 +179,29 @@ class Sorter(msgspec.Struct, frozen=True, kw_only=True):
         """Return the result under the id and name of its call, with nothing in it that the provider refuses."""
         content = result.content
         moved: list[Block] = []
-        if not self.media and any(is_media(block) for block in content):
-            moved = [Text(text=rules.hoisted(id)), *(block for block in content if is_media(block))]
+        if not self.rules.result_media and any(is_media(block) for block in content):
+            moved = [Text(text=attached_heading(id)), *(block for block in content if is_media(block))]
             content = tuple(block for block in content if not is_media(block))
-        filled = self._filled(content, failed=result.is_error, own=format == self.format)
+        filled = self._filled(content, failed=result.is_error, own=format == self.rules.format)
         if id == result.tool_use_id and filled is result.content and name == result.name:
             return Fitted(result, moved)
         changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, name=name, raw=None)
         # Another format's empty output is nothing broken: it is only written differently here.
-        return Fitted(changed, moved, emptied=filled is not content and format == self.format)
+        return Fitted(changed, moved, emptied=filled is not content and format == self.rules.format)
 
     def _filled(self, content: tuple[Block, ...], *, failed: bool, own: bool) -> tuple[Block, ...]:
-        if not self.blank and any(isinstance(block, Text) and is_blank(block.text) for block in content):
+        if not self.rules.blank_text and any(isinstance(block, Text) and is_blank(block.text) for block in content):
             content = tuple(block for block in content if not (isinstance(block, Text) and is_blank(block.text)))
-        if not content and failed and not self.silent_errors:
-            return (Text(text=rules.NO_OUTPUT),)
-        if not content and own and not self.bare_results:
+        if not content and failed and not self.rules.silent_errors:
+            return (Text(text=NO_OUTPUT),)
+        if not content and own and not self.rules.bare_results:
             return (Text(text=""),)
         return content
 
     def _is_empty(self, block: Block, format: str) -> bool:
         if isinstance(block, Text):
-            return not self.blank and is_blank(block.text)
-        if isinstance(block, Reasoning) and not self.unsigned and format == self.format:
+            return not self.rules.blank_text and is_blank(block.text)
+        if isinstance(block, Reasoning) and self.rules.signed_reasoning and format == self.rules.format:
             return block.signature is None and block.data is None
         return False
 
@@ -114,14 +216,14 @@ def is_media(block: Block) -> bool:
     return isinstance(block, Image | Document)
 
 
-def same_result(one: ToolResult, other: ToolResult) -> bool:
+def _say_the_same(one: ToolResult, other: ToolResult) -> bool:
     """Tell whether two results say the same, whatever bytes they came as."""
     return one.is_error == other.is_error and list(map(_bare, one.content)) == list(map(_bare, other.content))
 
 
-def merged_result(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
+def _merge_results(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
     """Join two results into one, in order."""
-    more = other.content if one_format else tuple(map(stripped, other.content))
+    more = other.content if one_format else tuple(map(without_bytes, other.content))
     return msgspec.structs.replace(
         one,
         content=one.content + more,
@@ -133,7 +235,7 @@ def merged_result(one: ToolResult, other: ToolResult, *, one_format: bool) -> To
 
 def _bare(block: Block) -> Block:
     # Of an unknown block the bytes are all there is.
-    return block if isinstance(block, Unknown) else stripped(block)
+    return block if isinstance(block, Unknown) else without_bytes(block)
 
 
 Outcome: TypeAlias = Literal["paired", "again", "late", "orphan"]
@@ -177,7 +279,7 @@ class Pairing:
 
     def call(self, block: ToolUse, *, source: int, turn: int, taken: Collection[str]) -> Call:
         """Open a call, under a new id where its own cannot be used; `taken` are the ids of the same message."""
-        id = self.spelled(block.id)
+        id = self._spell(block.id)
         if id in taken or (self._unique and self._is_used(id)):
             count = 2
             while self._is_used(renamed := f"{id}_{count}") or renamed in taken:
@@ -199,7 +301,7 @@ class Pairing:
                 return "paired", call
         if calls:
             return "again", calls[-1]
-        return ("late" if self._is_used(self.spelled(result.tool_use_id)) else "orphan"), None
+        return ("late" if self._is_used(self._spell(result.tool_use_id)) else "orphan"), None
 
     def _is_used(self, id: str) -> bool:
         return id in self.used or id in self._before
@@ -209,7 +311,7 @@ class Pairing:
         self.calls = []
         self._by_id = {}
 
-    def spelled(self, id: str) -> str:
+    def _spell(self, id: str) -> str:
         """Spell an id in the characters this provider allows."""
         return id if self._pattern is None or self._pattern.fullmatch(id) else safe_id(id)
 
@@ -250,14 +352,7 @@ class Mender:
         self.leading = first
         pattern = re.compile(rules.id_pattern) if rules.id_pattern is not None else None
         self.pairing = Pairing(used, unique=rules.unique_ids, pattern=pattern)
-        self.sorter = Sorter(
-            format=rules.format,
-            blank=rules.blank_text,
-            unsigned=not rules.signed_reasoning,
-            media=rules.result_media,
-            bare_results=rules.bare_results,
-            silent_errors=rules.silent_errors,
-        )
+        self.sorter = Sorter(rules)
         self.drafts: list[Draft] = []
         self.repairs: list[Repair] = []
         self.talking = False
@@ -317,12 +412,12 @@ class Mender:
         if self.leading or inside or message.format == self.rules.format:
             self.rest.append(Piece(index, "system", list(message.blocks)))
             return
-        text = "\n".join(notes.describe(block) for block in message.blocks)
+        text = "\n".join(describe(block) for block in message.blocks)
         if is_blank(text):
             self._report("empty_filled", index, "an empty system message was left out")
             return
         self._report("role_order_mended", index, "a system message inside the conversation became words of the user")
-        self.rest.append(Piece(index, "user", [Text(text=notes.as_system(text))], fresh=True))
+        self.rest.append(Piece(index, "user", [Text(text=as_system(text))], fresh=True))
 
     def _take_user(self, index: int, message: Message) -> None:
         found = self.sorter.sort(message)
@@ -381,13 +476,13 @@ class Mender:
     def _again(self, index: int, call: Call, result: ToolResult, media: list[Block]) -> list[Block]:
         earlier = call.result
         assert earlier is not None
-        if same_result(earlier, result):
+        if _say_the_same(earlier, result):
             self._report("duplicate_merged", index, "the same result a second time was left out", call.id)
             return []
         self._report("duplicate_merged", index, "a second result for one call was added to the first", call.id)
         entry = next(entry for entry in self.slots[call.turn] if entry.order == call.order)
         one_format = entry.source is not None and self.messages[entry.source].format == self.messages[index].format
-        entry.block = call.result = merged_result(earlier, result, one_format=one_format)
+        entry.block = call.result = _merge_results(earlier, result, one_format=one_format)
         return media
 
     # Writing out
@@ -427,7 +522,7 @@ class Mender:
     def _supply(self, call: Call) -> None:
         self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
         name = call.name if self.rules.named_results else None
-        content = (Text(text=notes.MISSING),)
+        content = (Text(text=MISSING),)
         block = ToolResult(tool_use_id=call.id, content=content, is_error=True, name=name, type=call.type)
         slot = self.slots[call.turn]
         place = next((place for place, entry in enumerate(slot) if entry.order > call.order), len(slot))
@@ -464,7 +559,7 @@ class Mender:
         begins = piece.role == "assistant" and not self.talking and self.first and self.rules.user_first
         if begins and not self._is_own_compaction(piece):
             self._report("role_order_mended", piece.source or 0, "the first message was not from the user")
-            self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
+            self._start(Piece(None, "user", [Text(text=OPENING)]))
         last = self.drafts[-1] if self.drafts else None
         if last is None or last.role != piece.role or piece.role == "system":
             self._start(piece)
@@ -499,21 +594,21 @@ class Mender:
         """Put a stand-in where everything a user message held was left out."""
         if self.first and index and not self.talking and (self.rules.user_first or not self.drafts):
             self._report("role_order_mended", index - 1, "nothing was left of the conversation")
-            self._start(Piece(None, "user", [Text(text=notes.OPENING)]))
+            self._start(Piece(None, "user", [Text(text=OPENING)]))
         elif self.rules.alternate and self.heard and self.drafts and self.drafts[-1].role == "assistant":
             self._report("role_order_mended", index - 1, "nothing was left of a user message")
-            self._start(Piece(None, "user", [Text(text=notes.NOTHING_NEW)]))
+            self._start(Piece(None, "user", [Text(text=NOTHING_NEW)]))
 
     def _fill(self, draft: Draft) -> None:
         if draft.role == "system":
             return
         if not draft.blocks:
-            draft.add_text(notes.EMPTY)
+            draft.add_text(EMPTY)
         elif self.rules.in_items and self._is_own_reasoning(draft):
             return
         elif draft.role == "assistant" and self._is_silent(draft.blocks):
             self._report("empty_filled", draft.last_source or 0, "a message that ended in reasoning got a text")
-            draft.add_text(notes.SILENT)
+            draft.add_text(SILENT)
 
     def _is_silent(self, blocks: Sequence[Block]) -> bool:
         if not isinstance(blocks[-1], Reasoning):
@@ -523,7 +618,7 @@ class Mender:
     def finish(self) -> Repaired:
         """Return the whole conversation, as it can be sent."""
         self.settle(len(self.messages), last=True)
-        built = tuple(build(draft, self.messages, self.rules.format) for draft in self.drafts)
+        built = tuple(_build(draft, self.messages, self.rules.format) for draft in self.drafts)
         return Repaired(
             messages=built,
             repairs=tuple(self.repairs),
@@ -534,7 +629,7 @@ class Mender:
 
 def _as_words(result: ToolResult) -> list[Block]:
     """Turn a late result into words of the user: its heading and words, then its pictures and files."""
-    lines = [notes.late(result.tool_use_id, failed=result.is_error)]
+    lines = [late_heading(result.tool_use_id, failed=result.is_error)]
     media: list[Block] = []
     for block in result.content:
         if isinstance(block, Text):
@@ -542,5 +637,5 @@ def _as_words(result: ToolResult) -> list[Block]:
         elif is_media(block):
             media.append(block)
         else:
-            lines.append(notes.describe(block))
+            lines.append(describe(block))
     return [Text(text="\n".join(lines)), *media]

@@ -368,7 +368,7 @@ def _attached(block: ToolResult, *, native: bool) -> Iterator[bytes]:
     """Render what a tool returned beside text, to stand after the responses: only newer models take it inside."""
     media = [each for each in block.content if is_media(each) and not (native and each.raw is not None)]
     if media:
-        yield _text(notes.hoisted(block.tool_use_id))
+        yield _text(notes.attached_heading(block.tool_use_id))
     for each in media:
         yield from _render_parts(each, native=native)
 

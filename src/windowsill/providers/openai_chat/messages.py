@@ -441,7 +441,7 @@ def _render_user(blocks: Sequence[Block], template: Mapping[str, Raw], role: str
         around = _around(template if is_result else {}, "tool")
         yield encode({**around, "tool_call_id": block.tool_use_id, "content": _render_result(block, native=native)})
         if media := [each for each in block.content if is_media(each)]:
-            rest += [Text(text=notes.hoisted(block.tool_use_id)), *media]
+            rest += [Text(text=notes.attached_heading(block.tool_use_id)), *media]
     if rest or not blocks:
         content = _content(rest or [Text(text=notes.EMPTY)], native=native)
         yield encode({**_around({} if is_result else template, "user"), "content": content})
