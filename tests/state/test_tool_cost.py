@@ -9,7 +9,7 @@ import pytest
 
 from support.offered_tools import state, tool
 from windowsill.models import Prices, find, prices
-from windowsill.state.tools import Change, Projection
+from windowsill.state.tools import Projection, ToolChange
 
 pytestmark = pytest.mark.unit
 
@@ -38,14 +38,14 @@ def test_other_tools_write_everything_again():
 def test_masking_reads_what_is_hidden_each_turn():
     """One of three definitions, at the price of reading a cache."""
     found = change("mask", PLAN, ACT)
-    assert found == Change(changed=False, masking=100, masking_cost=10.0)
+    assert found == ToolChange(changed=False, masking=100, masking_cost=10.0)
 
 
 def test_a_report_can_hold_both_against_each_other():
     """Removing 100 tokens pays after 1,150 turns here; never, if nothing is hidden."""
     assert change("remove", PLAN, ACT).turns == 1_150.0
     assert change("remove", PLAN, PLAN).turns == 0.0
-    assert Change(changed=True, extra=1.0).turns == math.inf
+    assert ToolChange(changed=True, extra=1.0).turns == math.inf
 
 
 def test_more_and_larger_tools_are_counted():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.offered_tools import ALL, COMMANDS, DELETABLE, RULES, TEXT, letters, projected, state, tool
 from windowsill.errors import InputError, SettingError
 from windowsill.state.layers import PERMISSIONS, PHASES
-from windowsill.state.tools import Hidden, Narrow, Projection, ToolDecision, ToolOffer
+from windowsill.state.tools import HiddenTool, Narrow, Projection, ToolDecision, ToolOffer
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def test_executing_shows_what_acts():
     found = projected(at=state("executing", ("read", "write", "execute")), rules=RULES)
     assert names(found) == ["readFile", "writeFile", "execute", "test"]
     assert hidden(found) == {"search": "phase", "deleteFile": "permission", "deploy": "permission"}
-    assert found.decided.narrowed == ()
+    assert found.decision.narrowed == ()
 
 
 def test_production_narrows_schemas():
@@ -47,7 +47,7 @@ def test_production_narrows_schemas():
     shown = {each.name: each.schema["properties"] for each in found.tools}
     assert shown["deleteFile"]["path"]["enum"] == list(DELETABLE)
     assert shown["execute"]["command"]["enum"] == list(COMMANDS)
-    assert found.decided.narrowed == ("deleteFile", "execute")
+    assert found.decision.narrowed == ("deleteFile", "execute")
     assert found.hidden[-1].name == "deploy"
     assert "permission deploy" in found.hidden[-1].why
 
@@ -113,7 +113,7 @@ def test_the_highest_priority_gets_room_first():
     assert names(found) == ["read_3", "read_2"]
     assert found.tokens == 2 * size
     assert found.hidden == (
-        Hidden("read_1", "budget", f"its definition needs more than the 0 tokens left of {2 * size}"),
+        HiddenTool("read_1", "budget", f"its definition needs more than the 0 tokens left of {2 * size}"),
     )
 
 
@@ -237,10 +237,10 @@ def test_a_tool_is_not_mistaken_for_one_that_is_gone():
 
 def test_the_decision_can_be_recorded():
     """It is a plain value that comes back from JSON as it was."""
-    decided = projected(at=state(permissions=("execute", "read")), rules=RULES).decided
-    assert msgspec.json.decode(msgspec.json.encode(decided), type=ToolDecision) == decided
-    assert decided.permissions == ("read", "execute")
-    assert decided.names == ("readFile", "writeFile", "execute", "test")
+    decision = projected(at=state(permissions=("execute", "read")), rules=RULES).decision
+    assert msgspec.json.decode(msgspec.json.encode(decision), type=ToolDecision) == decision
+    assert decision.permissions == ("read", "execute")
+    assert decision.names == ("readFile", "writeFile", "execute", "test")
 
 
 @pytest.mark.parametrize(

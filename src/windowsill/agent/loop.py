@@ -44,8 +44,7 @@ from windowsill.session.audit import open_calls, record_tools, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import Criterion, Resources, State, System, Trouble
-from windowsill.state.tools import Change as ToolChange
-from windowsill.state.tools import ToolSelection
+from windowsill.state.tools import ToolChange, ToolSelection
 
 FORCED = 0.3
 """The share of its budget to which a request is reduced when the provider says it was too long."""
@@ -488,13 +487,13 @@ class Loop:
         """Return the tools of a request; record a selection that differs from the one before."""
         shown = self._settings.toolset.project(state)
         before, self._shown = self._shown, shown.given
-        if before is None or before.decided != shown.given.decided:
-            record_tools(self._session.journal, shown.given.decided)
+        if before is None or before.decision != shown.given.decision:
+            record_tools(self._session.journal, shown.given.decision)
             # The definitions that are always there come first, and stay in the cache.
             cached = max(0, self._session.composer.fill[0] - shown.always.tokens) if before is not None else 0
             change = shown.given.change(before, cached_tokens=cached, prices=prices(self._session.model))
             self._tool_changes.append(change)
-            facts = {"decided": msgspec.to_builtins(shown.given.decided), "cost": msgspec.to_builtins(change)}
+            facts = {"decided": msgspec.to_builtins(shown.given.decision), "cost": msgspec.to_builtins(change)}
             self._emit("tools_shown", ", ".join(shown.given.names), **facts)
         return shown.tools
 

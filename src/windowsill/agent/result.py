@@ -9,7 +9,7 @@ import msgspec
 
 from windowsill.errors import log
 from windowsill.state.layers import Phase, Resources
-from windowsill.state.tools import Change
+from windowsill.state.tools import ToolChange
 
 Status: TypeAlias = Literal["completed", "failed", "limit", "stuck", "cancelled"]
 
@@ -80,7 +80,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     used: Resources = Resources()
     """The resources of the task since it began, earlier runs included."""
     seconds: float = 0.0
-    tool_changes: tuple[Change, ...] = ()
+    tool_changes: tuple[ToolChange, ...] = ()
     """Each time other tools were shown: what that cost with the provider's cache, and what masking would have."""
     notes: tuple[str, ...] = ()
     """Events that did not go as planned, oldest first."""

@@ -69,10 +69,10 @@ class Mention(NamedTuple):
     """It stands in a command or is a pattern: wildcards in it are expanded."""
 
 
-def arguments_of(offered: ToolOffer, arguments: Mapping[str, Any]) -> list[Argument]:
+def arguments_of(offer: ToolOffer, arguments: Mapping[str, Any]) -> list[Argument]:
     """Return every value of a call with its kind; keys of a parameter for paths count as its values."""
     found: list[Argument] = []
-    root = offered.tool.schema
+    root = offer.tool.schema
     waiting: list[tuple[str, Any, str, dict[str, Any]]] = [("", arguments, "", root)]
     while waiting:
         parameter, value, kind, schema = waiting.pop()
@@ -83,7 +83,7 @@ def arguments_of(offered: ToolOffer, arguments: Mapping[str, Any]) -> list[Argum
                 inner = properties.get(key) if isinstance(properties, dict) else None
                 inner = inner if isinstance(inner, dict) else {}
                 where = f"{parameter}.{key}".lstrip(".")
-                waiting.append((where, each, _kind(offered, str(key), resolve(inner, root)), inner))
+                waiting.append((where, each, _kind(offer, str(key), resolve(inner, root)), inner))
                 if kind == "path":
                     waiting.append((where, str(key), kind, {}))
         elif isinstance(value, list | tuple) and not (kind == "command" and _is_argv(value)):
@@ -95,11 +95,11 @@ def arguments_of(offered: ToolOffer, arguments: Mapping[str, Any]) -> list[Argum
     return found
 
 
-def _kind(offered: ToolOffer, name: str, schema: dict[str, Any]) -> str:
-    declared = {"path": offered.paths, "url": offered.urls, "command": offered.commands}
+def _kind(offer: ToolOffer, name: str, schema: dict[str, Any]) -> str:
+    declared = {"path": offer.paths, "url": offer.urls, "command": offer.commands}
     if any(declared.values()):
         return next((kind for kind, names in declared.items() if name in names), "text")
-    return kind_of(name, schema, offered.name)
+    return kind_of(name, schema, offer.name)
 
 
 def kind_of(name: str, schema: dict[str, Any], tool: str = "") -> str:

@@ -100,63 +100,63 @@ class Guard:
         self._checks = [(policies[id], check) for id, check in (checks or {}).items()]
 
     async def check(
-        self, offered: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
+        self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """Say whether a call may be run; ask somebody where that is needed.
 
         The state says what was used before this call, and the limits of its task; `used` is more recent.
         """
-        verdict = self.judge(offered, arguments, state, used=used)
+        verdict = self.judge(offer, arguments, state, used=used)
         if verdict.outcome != "needs-approval":
             return verdict
-        why_not = await self._ask(offered, arguments)
+        why_not = await self._ask(offer, arguments)
         if why_not is None:
             return msgspec.structs.replace(verdict, outcome="allowed", approved=True)
         remedy = "go on without it, and tell the user what you would have done"
-        refused = _refused(offered, "require_approval", why_not, remedy)
+        refused = _refused(offer, "require_approval", why_not, remedy)
         return msgspec.structs.replace(refused, warnings=verdict.warnings)
 
     def check_sync(
-        self, offered: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
+        self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """`check` for code without an event loop, or inside one, which then stands still until there is an answer."""
         import anyio  # noqa: PLC0415 - only who asks needs it
 
-        verdict = self.judge(offered, arguments, state, used=used)
+        verdict = self.judge(offer, arguments, state, used=used)
         if verdict.outcome != "needs-approval":
             return verdict
         # A thread of its own: this one may have an event loop that cannot be entered again.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(anyio.run, partial(self.check, offered, arguments, state, used=used)).result()
+            return thread.submit(anyio.run, partial(self.check, offer, arguments, state, used=used)).result()
 
     def judge(
-        self, offered: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
+        self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """Say the same without asking anybody: the outcome may be that approval is needed."""
         for rule, why, remedy in _used_up(self._limits, state.task.limits, used or state.runtime.resources):
-            return _refused(offered, rule, why, remedy)
-        for refusal in self._rules.crossings(offered, arguments):
+            return _refused(offer, rule, why, remedy)
+        for refusal in self._rules.crossings(offer, arguments):
             return Verdict(outcome="refused", refusal=refusal)
         warnings: list[str] = []
         for policy, check in self._checks:
             try:
-                against = check(offered, arguments)
+                against = check(offer, arguments)
             except Exception as error:  # noqa: BLE001 - a check that fails has not found a call to be in order
                 against = f"the check of the policy failed with {type(error).__name__}"
             if against is None:
                 continue
             if policy.enforcement == "hard":
-                return _refused(offered, policy.id, against, f"keep to the policy: {policy.rule}")
+                return _refused(offer, policy.id, against, f"keep to the policy: {policy.rule}")
             warnings.append(" ".join(f"{policy.id} ({policy.rule}): {against}".split()))
-        outcome: Outcome = "needs-approval" if self._needs_approval(offered) else "allowed"
+        outcome: Outcome = "needs-approval" if self._needs_approval(offer) else "allowed"
         return Verdict(outcome=outcome, warnings=tuple(warnings))
 
-    def _needs_approval(self, offered: ToolOffer) -> str | None:
+    def _needs_approval(self, offer: ToolOffer) -> str | None:
         """Return the name or category by which a call needs somebody's consent."""
-        names = [offered.name, offered.category, first_word(offered.category or offered.name), category_of(offered)]
+        names = [offer.name, offer.category, first_word(offer.category or offer.name), category_of(offer)]
         return next((each for each in names if each.casefold() in self._consent), None)
 
-    async def _ask(self, offered: ToolOffer, arguments: Mapping[str, Any]) -> str | None:
+    async def _ask(self, offer: ToolOffer, arguments: Mapping[str, Any]) -> str | None:
         """Ask somebody; `None` when the answer is yes, otherwise what came instead."""
         from anyio import move_on_after  # noqa: PLC0415 - only who asks needs it
 
@@ -166,8 +166,8 @@ class Guard:
             shown = copy.deepcopy(dict(arguments))
         except RecursionError:
             return "its arguments are nested too deep to be shown to anybody"
-        why = f"{self._needs_approval(offered)} is in require_approval"
-        approval = Approval(tool=offered.name, category=category_of(offered), arguments=shown, why=why)
+        why = f"{self._needs_approval(offer)} is in require_approval"
+        approval = Approval(tool=offer.name, category=category_of(offer), arguments=shown, why=why)
         answer: Any = None
         with move_on_after(math.inf if self._wait is None else self._wait) as scope:
             try:
@@ -188,23 +188,23 @@ class ArgumentRules:
         self._hosts = None if constraints.allowed_domains is None else Hosts(constraints.allowed_domains)
         self._most = math.inf if constraints.max_file_bytes is None else constraints.max_file_bytes
 
-    def crossings(self, offered: ToolOffer, arguments: Mapping[str, Any]) -> Iterator[Refusal]:
+    def crossings(self, offer: ToolOffer, arguments: Mapping[str, Any]) -> Iterator[Refusal]:
         """Yield everything that speaks against these arguments."""
-        found = arguments_of(offered, arguments)
+        found = arguments_of(offer, arguments)
         for parameter, value, _ in found:
             for text in value if isinstance(value, list | tuple) else (value,):
                 size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
                 if size > self._most:
                     why = f"the parameter {parameter!r} has {size:,} bytes, and {self._most:,} are allowed"
                     remedy = "write less, or several smaller files"
-                    yield Refusal(tool=offered.name, rule="max_file_bytes", parameter=parameter, why=why, remedy=remedy)
-        reads = category_of(offered) not in NOT_READING
+                    yield Refusal(tool=offer.name, rule="max_file_bytes", parameter=parameter, why=why, remedy=remedy)
+        reads = category_of(offer) not in NOT_READING
         forbidden = ForbiddenPaths(self._forbidden, base=self._base)
         for mention in (mention for argument in found for mention in argument.mentions()):
             fault = self._address(mention) if mention.kind == "url" else self._path(mention, forbidden, reads=reads)
             if fault is not None:
                 rule, why, remedy = fault
-                yield Refusal(tool=offered.name, rule=rule, parameter=mention.parameter, why=why, remedy=remedy)
+                yield Refusal(tool=offer.name, rule=rule, parameter=mention.parameter, why=why, remedy=remedy)
 
     def _address(self, mention: Mention) -> tuple[str, str, str] | None:
         if self._hosts is None or (why := self._hosts.beyond(mention.text)) is None:
@@ -242,5 +242,5 @@ def _used_up(limits: Constraints, task: TaskLimits, used: Resources) -> Iterator
             yield name, why, "finish with what you have, and say what is left to do"
 
 
-def _refused(offered: ToolOffer, rule: str, why: str, remedy: str) -> Verdict:
-    return Verdict(outcome="refused", refusal=Refusal(tool=offered.name, rule=rule, why=why, remedy=remedy))
+def _refused(offer: ToolOffer, rule: str, why: str, remedy: str) -> Verdict:
+    return Verdict(outcome="refused", refusal=Refusal(tool=offer.name, rule=rule, why=why, remedy=remedy))

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from windowsill.state.tools.arguments import Refusal
 from windowsill.state.tools.narrowing import Narrow
-from windowsill.state.tools.projection import Change, Hidden, Projection, ToolDecision, ToolOffer, ToolSelection
+from windowsill.state.tools.projection import HiddenTool, Projection, ToolChange, ToolDecision, ToolOffer, ToolSelection
 
-__all__ = ["Change", "Hidden", "Narrow", "Projection", "Refusal", "ToolDecision", "ToolOffer", "ToolSelection"]
+__all__ = ["HiddenTool", "Narrow", "Projection", "Refusal", "ToolChange", "ToolDecision", "ToolOffer", "ToolSelection"]

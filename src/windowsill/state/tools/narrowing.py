@@ -80,9 +80,9 @@ class NarrowedTool:
             for name in rule.remove:
                 self._remove(name)
             for name, value in rule.force.items():
-                self._force(name, value)
+                self._restrict(name, [value], fixed=True)
             if rule.allow is not None:
-                self._allow(rule.parameter, rule.allow)
+                self._restrict(rule.parameter, rule.allow, fixed=False)
         self.is_narrowed = bool(rules)
         self.tool = with_schema(tool, self._schema) if rules else tool
         self._checker = ArgumentChecker(tool.name, self._schema)
@@ -126,25 +126,11 @@ class NarrowedTool:
         self._edit(path, _without)
         self._removed.append(path)
 
-    def _force(self, name: str, value: Any) -> None:
-        path = _parse(name, self._schema)
-
-        def edit(holder: Schema, last: str) -> Schema:
-            part = _part(holder, last, self._root)
-            if not accepts(part, value, self._root):
-                raise InputError(
-                    f"{self.name!r}: the parameter {name!r} does not take {quote(value)}",
-                    remedy="force a value that its schema accepts",
-                )
-            return _replace(holder, last, self._noted({**part, "const": value}, [value], f"always {quote(value)}"))
-
-        self._edit(path, edit)
-        self._forced[path] = value
-
-    def _allow(self, name: str, values: tuple[Any, ...]) -> None:
+    def _restrict(self, name: str, values: Sequence[Any], *, fixed: bool) -> None:
+        """Leave a parameter only these of the values that it takes; the one of a fixed value is filled in."""
         path = _parse(name, self._schema)
         left: list[Any] = []
-        has_always = _has_always(self._schema, path, self._root)
+        has_always = not fixed and _has_always(self._schema, path, self._root)
 
         def edit(holder: Schema, last: str) -> Schema:
             part = _part(holder, last, self._root)
@@ -152,15 +138,23 @@ class NarrowedTool:
             if not fitting:
                 raise InputError(
                     f"{self.name!r}: the parameter {name!r} takes none of {list_values(values)}",
-                    remedy="allow values that its schema accepts",
+                    remedy="give values that its schema accepts",
                 )
             left.extend(value for value in fitting if not any(_is_same(value, other) for other in left))
-            part = self._noted({**part, "enum": fitting}, fitting, "only the listed values")
+            keeps_default = any(_is_same(part.get("default"), value) for value in fitting)
+            note = f"always {quote(fitting[0])}" if fixed else "only the listed values"
+            part = {key: value for key, value in part.items() if key != "default" or keeps_default} | {
+                "description": f"{part.get('description', '')} ({self._environment}: {note})".lstrip(),
+                **({"const": fitting[0]} if fixed else {"enum": fitting}),
+            }
             holder = _replace(holder, last, part)
             # Left out, a tool would take what nobody checked.
-            return holder if last == ENTRIES or "default" in part else _require(holder, last)
+            return holder if fixed or last == ENTRIES or "default" in part else _require(holder, last)
 
         self._edit(path, edit)
+        if fixed:
+            self._forced[path] = left[0]
+            return
         self._allowed[path] = tuple(left)
         if has_always:
             for length in range(len(path) - 1, 0, -1):
@@ -174,12 +168,6 @@ class NarrowedTool:
                 remedy=f"it has {list_names(self._schema.get('properties') or (), none='no parameters')}",
             )
         self._schema = found
-
-    def _noted(self, part: Schema, values: list[Any], note: str) -> Schema:
-        """Say in the description what is narrowed, and drop a default that is no longer allowed."""
-        if not any(_is_same(part.get("default"), value) for value in values):
-            part = {key: value for key, value in part.items() if key != "default"}
-        return {**part, "description": f"{part.get('description', '')} ({self._environment}: {note})".lstrip()}
 
 
 # Parameters inside parameters: where one stands in a schema, and which values a call gives for it

@@ -137,7 +137,7 @@ def category_of(offered: ToolOffer, categories: Collection[str] = KNOWN) -> str:
     return stated or GENERAL
 
 
-class Hidden(msgspec.Struct, frozen=True, gc=False):
+class HiddenTool(msgspec.Struct, frozen=True, gc=False):
     """A tool that may not be called, the first rule that kept it out, and why."""
 
     name: str
@@ -155,13 +155,13 @@ class ToolDecision(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     names: tuple[str, ...]
     """Tools that may be called, in the given order."""
-    hidden: tuple[Hidden, ...]
+    hidden: tuple[HiddenTool, ...]
     narrowed: tuple[str, ...]
     """Those whose schema a rule changed."""
     tokens: int
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     """The price of another set of tools, against masking: all definitions stay, and calls are refused.
 
     Definitions stand before the system prompt and the messages, so a cache that held the request is of no use once
@@ -194,15 +194,15 @@ class ToolSelection:
     """The tools of a request. In mode `mask` they are all there, and `allows` refuses those that are hidden."""
 
     def __init__(
-        self, decided: ToolDecision, *, tools: tuple[Tool, ...], by_name: Mapping[str, NarrowedTool], masking: int
+        self, decision: ToolDecision, *, tools: tuple[Tool, ...], by_name: Mapping[str, NarrowedTool], masking: int
     ) -> None:
-        self.decided = decided
+        self.decision = decision
         self.tools = tools
         """The definitions to send, in the given order."""
-        self.names = decided.names
+        self.names = decision.names
         """The tools that may be called."""
-        self.hidden = decided.hidden
-        self.tokens = decided.tokens
+        self.hidden = decision.hidden
+        self.tokens = decision.tokens
         """Of the definitions that are sent."""
         self._by_name = by_name
         self._masking = masking
@@ -223,7 +223,7 @@ class ToolSelection:
             raise InputError(f"there is no tool {name!r}", remedy="ask `allows` before running a call")
         return self._by_name[name].fill(given)
 
-    def change(self, before: ToolSelection | None, *, cached_tokens: int, prices: Prices) -> Change:
+    def change(self, before: ToolSelection | None, *, cached_tokens: int, prices: Prices) -> ToolChange:
         """Price sending these tools after those of `before`, with so many tokens in the provider's cache.
 
         `cached_tokens` is what the cache holds of the last request, its tool definitions included.
@@ -232,7 +232,7 @@ class ToolSelection:
         behind = max(0, cached_tokens - (0 if before is None else before.tokens))
         written = self.tokens + behind if changed and cached_tokens else 0
         cost = written * prices.cache_write
-        return Change(
+        return ToolChange(
             changed=changed,
             written=written,
             cost=cost,
@@ -363,7 +363,7 @@ class Projection:
         callable = [each for name, each in definitions.by_name.items() if name not in hidden]
         tokens = sum(definitions.tokens[each.name] for each in callable)
         masked = self.mode == "mask"
-        decided = ToolDecision(
+        decision = ToolDecision(
             phase=phase,
             environment=environment,
             permissions=tuple(each for each in PERMISSIONS if each in permissions),
@@ -375,7 +375,7 @@ class Projection:
             tokens=definitions.total if masked else tokens,
         )
         tools = definitions.tools if masked else tuple(each.tool for each in callable)
-        return ToolSelection(decided, tools=tools, by_name=definitions.by_name, masking=definitions.total - tokens)
+        return ToolSelection(decision, tools=tools, by_name=definitions.by_name, masking=definitions.total - tokens)
 
     def _held(self, given: Iterable[Permission]) -> frozenset[Permission]:
         """Return these permissions and all that they bring with them."""
@@ -388,11 +388,11 @@ class Projection:
                 waiting.extend(self._implied.get(each, ()))
         return frozenset(held)
 
-    def _hide(self, phase: Phase, environment: Environment, held: Collection[Permission]) -> dict[str, Hidden]:
+    def _hide(self, phase: Phase, environment: Environment, held: Collection[Permission]) -> dict[str, HiddenTool]:
         """Hide tools by phase, then permission, then environment."""
         reasons = [self._reason(group, phase, environment, held) for group in self._groups]
         return {
-            name: Hidden(name, *reason)
+            name: HiddenTool(name, *reason)
             for name, group in self._group_of.items()
             if (reason := reasons[group]) is not None
         }
@@ -412,7 +412,7 @@ class Projection:
             return "environment", f"it is for {where}, and this is {environment}"
         return None
 
-    def _make_room(self, tokens: Mapping[str, int], hidden: dict[str, Hidden], *, urgent: bool) -> None:
+    def _make_room(self, tokens: Mapping[str, int], hidden: dict[str, HiddenTool], *, urgent: bool) -> None:
         """Hide what does not fit, the highest priority first; a smaller tool further down may still fit.
 
         A masked definition is sent all the same, so the budget hides nothing then: it would save nothing.
@@ -426,10 +426,10 @@ class Projection:
             if name in hidden:
                 continue
             if most == 0:
-                hidden[name] = Hidden(name, "urgent", full)
+                hidden[name] = HiddenTool(name, "urgent", full)
             elif tokens[name] > left:
                 short = short or f"its definition needs more than the {left} tokens left of {budget}"
-                hidden[name] = Hidden(name, "budget", short)
+                hidden[name] = HiddenTool(name, "budget", short)
             else:
                 left, most, short = left - tokens[name], most - 1, ""
 
