@@ -9,7 +9,7 @@ import msgspec
 
 from windowsill.errors import FormatError
 from windowsill.history.repair import Rules
-from windowsill.messages import Message, Reply, Request, Tool, Usage
+from windowsill.messages import Message, Reply, Request, Role, Tool, Usage
 from windowsill.models import Demands
 from windowsill.providers.convert import safe_name
 from windowsill.providers.wire import (
@@ -394,6 +394,25 @@ class Format:
     def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
         """Find what the provider would refuse in the messages; `body` is empty where there are only messages."""
         raise NotImplementedError
+
+
+def neutral_role(format: str, roles: Mapping[str, Role], name: str | None, where: str) -> Role:
+    """Return the role that a format calls by this name, or raise a `FormatError` that lists those it knows."""
+    role = roles.get(name or "")
+    if role is None:
+        raise FormatError(
+            f"no such role as {name!r} in format {format!r}",
+            where=f"{where}.role".removeprefix("."),
+            remedy=f"use one of {', '.join(roles)}; name the format if it is another one",
+        )
+    return role
+
+
+def usage_of(prompt: int | None, output: int | None, *, read: int | None, written: int | None) -> Usage:
+    """Return the usage of a provider that counts what its cache read and wrote into the prompt."""
+    read, written = read or 0, written or 0
+    fresh = max((prompt or 0) - read - written, 0)
+    return Usage(input=fresh, output=output or 0, cache_write=written, cache_read=read)
 
 
 def at_most(stated: Any, wanted: int) -> int:

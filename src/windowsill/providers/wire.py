@@ -25,6 +25,13 @@ any_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of a decoder; `decode` says them in words."""
 
+
+class _Type(msgspec.Struct, gc=False):
+    type: str
+
+
+_type = msgspec.json.Decoder(_Type)
+
 _LISTS: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(msgspec.defstruct("_Body", [(name, list[msgspec.Raw])], gc=False))
     for name in ("messages", "input", "contents")
@@ -88,6 +95,11 @@ def to_bytes(source: Any) -> bytes:
             raise FormatError(f"not UTF-8 at byte {error.start}", remedy="save it as UTF-8") from None
         return body
     return encode(source)
+
+
+def kind_of(raw: bytes, where: str) -> str:
+    """Return the `type` of an object whose other fields could not be read."""
+    return decode(_type, raw, where).type
 
 
 def join_body(

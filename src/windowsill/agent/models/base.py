@@ -76,7 +76,7 @@ def request_fields(model: Model, max_output: int) -> dict[str, Any]:
     """Return the fields of a body that limit the answer and ask for a stream."""
     spec = providers.get(model.format).spec
     if spec.config_field:
-        return {spec.config_field: {spec.limit_field(): max_output}} if max_output else {}
+        return spec.limit_setting(max_output) if max_output else {}
     fields: dict[str, Any] = {}
     if most := max_output or spec.default_limit:
         fields[model.limit_field or limit_field(model.format, model.name)] = most

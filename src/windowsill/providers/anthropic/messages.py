@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -30,9 +30,18 @@ from windowsill.messages import (
     Usage,
 )
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
-from windowsill.providers.base import THOUGHTS, Format, Problem, ToolChoice, without_format
+from windowsill.providers.base import THOUGHTS, Format, ToolChoice, neutral_role, without_format
 from windowsill.providers.convert import arguments_object, in_words, is_web, safe_name
-from windowsill.providers.wire import NULL, UNREADABLE, any_decoder, decode, encode, fields_decoder, items_decoder
+from windowsill.providers.wire import (
+    NULL,
+    UNREADABLE,
+    any_decoder,
+    decode,
+    encode,
+    fields_decoder,
+    items_decoder,
+    kind_of,
+)
 
 NAME = SPEC.name
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -60,10 +69,6 @@ class _Block(msgspec.Struct, gc=False):
     is_error: bool | None = None
     source: Raw = Raw(b"{}")
     title: str | None = None
-
-
-class _Type(msgspec.Struct, gc=False):
-    type: str
 
 
 class _Source(msgspec.Struct, gc=False):
@@ -108,7 +113,6 @@ class _Reply(msgspec.Struct, gc=False):
 
 _message = msgspec.json.Decoder(_Message)
 _block = msgspec.json.Decoder(_Block)
-_type = msgspec.json.Decoder(_Type)
 _source = msgspec.json.Decoder(_Source)
 _tool = msgspec.json.Decoder(_Tool)
 _usage = msgspec.json.Decoder(_Usage)
@@ -137,13 +141,7 @@ class Anthropic(Format):
             wire = _message.decode(raw)
         except UNREADABLE:
             wire = decode(_message, raw, where)
-        role = ROLES.get(wire.role)
-        if role is None:
-            raise FormatError(
-                f"no such role as {wire.role!r} in Anthropic's format",
-                where=f"{where}.role".removeprefix("."),
-                remedy="use user, assistant or system; name the format if it is another one",
-            )
+        role = neutral_role(NAME, ROLES, wire.role, where)
         return Message(role=role, blocks=_read_content(wire.content, where), format=NAME, raw=raw)
 
     def read_system_value(self, raw: bytes) -> Message:
@@ -255,14 +253,8 @@ class Anthropic(Format):
         thinking = fields.get("thinking") or {}
         return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
 
-    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong beside the messages."""
-        return rules.check_body(body)
-
-    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong in the messages."""
-        del body
-        return rules.check_messages(messages, where)
+    check_body = staticmethod(rules.check_body)
+    check_messages = staticmethod(rules.check_messages)
 
 
 def _read_content(content: str | list[Raw] | None, where: str, field: str = "") -> tuple[Block, ...]:
@@ -280,8 +272,7 @@ def _read_block(raw: bytes, list_place: str, index: int) -> Block:
         wire = _block.decode(raw)
     except UNREADABLE:
         place = f"{list_place}[{index}]"
-        kind = decode(_type, raw, place).type
-        if kind not in _NEEDED:
+        if (kind := kind_of(raw, place)) not in _NEEDED:
             return Unknown(type=kind, raw=raw)
         wire = decode(_block, raw, place)
     match wire.type:

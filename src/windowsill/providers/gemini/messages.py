@@ -94,9 +94,11 @@ class Gemini(Format):
             return "messages" not in fields
         return isinstance(fields.get("candidates"), list) or "usageMetadata" in fields or _is_content(fields)
 
-    def read_message(self, raw: bytes, where: str) -> Message:
-        """Read one content; text alone is the user's."""
-        return read.read_content(raw, where)
+    read_message = staticmethod(read.read_content)
+    read_system_value = staticmethod(read.read_system)
+    read_tool = staticmethod(tools.read_tool)
+    split_tool = staticmethod(tools.split_tool)
+    tool_layout = staticmethod(tools.layout_of)
 
     def read_body(self, body: bytes) -> Request:
         """Read a request body or a list of contents. `model` may be in it, but stands in the address of a request."""
@@ -118,14 +120,6 @@ class Gemini(Format):
             fields.pop("tools", None)
             return ()
         return tools.read_tools(fields["tools"], "tools")
-
-    def read_system_value(self, raw: bytes) -> Message:
-        """Read a system prompt: text, parts, or a content."""
-        return read.read_system(raw)
-
-    def read_tool(self, raw: bytes, where: str) -> Tool:
-        """Read a function declaration, or an entry of `tools`."""
-        return tools.read_tool(raw, where)
 
     def read_reply(self, body: bytes) -> Reply:
         """Read a response: its first candidate. One that was cut short may hold no parts at all."""
@@ -161,17 +155,9 @@ class Gemini(Format):
         """Tie later messages to the turn they belong to, where ids are missing."""
         return read.link((*turn, *messages))[len(turn) :]
 
-    def split_tool(self, tool: Tool, where: str) -> tuple[Tool, ...]:
-        """Return the declarations of an entry, each as a tool, and after them what else the entry holds."""
-        return tools.split_tool(tool, where)
-
     def is_portable(self, tool: Tool) -> bool:
         """Tell whether others can take a tool over: what only Google runs, such as its search, is for Gemini alone."""
         return tool.raw is None or tools.is_declaration(tool.raw)
-
-    def tool_layout(self, definitions: Sequence[bytes]) -> Raw | None:
-        """Return the entries as one value, where that says more than the tools in them."""
-        return tools.layout_of(definitions)
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a content as Gemini takes it."""
@@ -295,13 +281,8 @@ class Gemini(Format):
         """Return what Gemini would refuse; field names count under either spelling."""
         return super().validate(camel(body) if isinstance(body, dict) else body)
 
-    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong beside the contents."""
-        return rules.check_body(body)
-
-    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong in the contents."""
-        return rules.check_contents(messages, where, model=body.get("model"))
+    check_body = staticmethod(rules.check_body)
+    check_messages = staticmethod(rules.check_messages)
 
 
 _SIGNED = Gemini(signature=PLACEHOLDER)

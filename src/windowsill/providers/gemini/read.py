@@ -16,6 +16,7 @@ from msgspec import Raw
 from windowsill.errors import FormatError
 from windowsill.history.repair.mend import is_blank, numbered_id, numbered_name
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
+from windowsill.providers.base import neutral_role
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
     UNREADABLE,
@@ -90,13 +91,7 @@ def read_content(raw: bytes, where: str) -> Message:
         wire = _content.decode(raw)
     except UNREADABLE:
         wire = decode(_content, raw, where)
-    role = ROLES.get(wire.role or "user")
-    if role is None:
-        raise FormatError(
-            f"no such role as {wire.role!r} in Gemini's format",
-            where=f"{where}.role".removeprefix("."),
-            remedy="use user or model; instructions stand in `systemInstruction`; name the format if it is another one",
-        )
+    role = neutral_role(SPEC.name, ROLES, wire.role or "user", where)
     if wire.parts is None and (wire.role is None or "content" in decode(fields_decoder, raw, where)):
         raise FormatError(
             "a content without parts", where=where, remedy="give it `parts`; name the format if it is another one"

@@ -8,7 +8,7 @@ providers' models the API documents placeholders, which it takes without looking
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from windowsill.models import signs_calls
@@ -51,15 +51,16 @@ def _declaration(tool: Any, where: str) -> Iterator[Problem]:
         yield Problem("gemini.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
 
 
-def check_contents(contents: Any, where: str, *, model: Any = None) -> Iterator[Problem]:
-    """Find what is wrong with the contents; the model, where it is known, tells whether calls must be signed."""
-    if not isinstance(contents, list) or not contents:
+def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what is wrong with the messages; the model, where it is known, tells whether calls must be signed."""
+    model = body.get("model")
+    if not isinstance(messages, list) or not messages:
         yield Problem("gemini.no-contents", where, "no contents", "add at least one content of the user")
         return
     calls = _Calls()
     roles: list[str] = []
     turns: list[Turn] = []
-    for index, content in enumerate(contents):
+    for index, content in enumerate(messages):
         place = f"{where}[{index}]"
         role = content.get("role") or "user" if isinstance(content, dict) else None
         if role not in ROLES:

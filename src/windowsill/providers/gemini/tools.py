@@ -99,12 +99,12 @@ def join_tools(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
     return b"[" + b",".join(entries) + b"]" if entries else None
 
 
-def layout_of(entries: Sequence[bytes]) -> Raw | None:
-    """Return the entries as one value, where that says more than the tools in them."""
-    if any(is_declaration(entry) for entry in entries):
+def layout_of(definitions: Sequence[bytes]) -> Raw | None:
+    """Return the definitions as one value, where that says more than the tools in them."""
+    if any(is_declaration(entry) for entry in definitions):
         return None
-    value = b"[" + b",".join(entries) + b"]"
-    tools = [each for entry in entries for part in _apart(entry, "tools") for each in part]
+    value = b"[" + b",".join(definitions) + b"]"
+    tools = [each for entry in definitions for part in _apart(entry, "tools") for each in part]
     return Raw(value) if value != join_tools(tools, None) else None
 
 

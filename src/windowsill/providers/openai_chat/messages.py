@@ -31,10 +31,10 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, Problem, ToolChoice
+from windowsill.providers.base import Format, ToolChoice, neutral_role, usage_of
 from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, safe_name, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
-from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, text_decoder
+from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, kind_of, text_decoder
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -103,10 +103,6 @@ class _Part(msgspec.Struct, gc=False):
     thinking: Raw = NULL
 
 
-class _Type(msgspec.Struct, gc=False):
-    type: str
-
-
 class _Thought(msgspec.Struct, gc=False):
     text: str | None = None
     summary: str | None = None
@@ -155,7 +151,6 @@ class _Reply(msgspec.Struct, gc=False):
 _message = msgspec.json.Decoder(_Message)
 _call = msgspec.json.Decoder(_Call)
 _part = msgspec.json.Decoder(_Part)
-_type = msgspec.json.Decoder(_Type)
 _thoughts = msgspec.json.Decoder(list[_Thought])
 _tool = msgspec.json.Decoder(_Tool)
 _usage = msgspec.json.Decoder(_Usage)
@@ -177,13 +172,7 @@ class OpenAI(Format):
             wire = _message.decode(raw)
         except UNREADABLE:
             wire = decode(_message, raw, where)
-        role = ROLES.get(wire.role)
-        if role is None:
-            raise FormatError(
-                f"no such role as {wire.role!r} in OpenAI's format",
-                where=f"{where}.role".removeprefix("."),
-                remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
-            )
+        role = neutral_role(self.name, ROLES, wire.role, where)
         if role == "assistant":
             blocks = _read_assistant(wire, where)
         elif wire.role in {"tool", "function"}:
@@ -221,14 +210,8 @@ class OpenAI(Format):
         """Read the usage of a call."""
         wire = decode(_usage, raw, "usage")
         details = wire.prompt_tokens_details or _Details()
-        read = details.cached_tokens or wire.prompt_cache_hit_tokens or wire.cached_tokens or 0
-        write = details.cache_write_tokens or 0
-        return Usage(
-            input=max((wire.prompt_tokens or 0) - read - write, 0),
-            output=wire.completion_tokens or 0,
-            cache_write=write,
-            cache_read=read,
-        )
+        read = details.cached_tokens or wire.prompt_cache_hit_tokens or wire.cached_tokens
+        return usage_of(wire.prompt_tokens, wire.completion_tokens, read=read, written=details.cache_write_tokens)
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a message as OpenAI takes it: reasoning of a dialect stays behind, as unknown fields are refused."""
@@ -281,14 +264,8 @@ class OpenAI(Format):
         function = decode(fields_decoder, fields["function"])
         return encode({**fields, "function": {**function, "parameters": schema}})
 
-    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong beside the messages."""
-        return rules.check_body(body)
-
-    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong in the messages."""
-        del body
-        return rules.check_messages(messages, where)
+    check_body = staticmethod(rules.check_body)
+    check_messages = staticmethod(rules.check_messages)
 
 
 def _read_assistant(wire: _Message, where: str) -> tuple[Block, ...]:
@@ -367,8 +344,7 @@ def _read_part(raw: bytes, where: str, index: int) -> Block:
         wire = _part.decode(raw)
     except UNREADABLE:
         place = f"{where}.content[{index}]".removeprefix(".")
-        kind = decode(_type, raw, place).type
-        if kind not in KNOWN_PARTS:
+        if (kind := kind_of(raw, place)) not in KNOWN_PARTS:
             return Unknown(type=kind, raw=raw)
         wire = decode(_part, raw, place)
     if wire.type == "text" and wire.text is not None:

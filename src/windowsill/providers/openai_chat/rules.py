@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowsill.providers.base import Problem
@@ -48,8 +48,9 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
         yield Problem("openai.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
 
 
-def check_messages(messages: Any, where: str) -> Iterator[Problem]:
+def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with the messages."""
+    del body
     if not isinstance(messages, list) or not messages:
         yield Problem("openai.no-messages", where, "no messages", "add at least one message")
         return

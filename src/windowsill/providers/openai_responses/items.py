@@ -7,7 +7,7 @@ row. Items of a kind that only the provider understands become one unknown block
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -30,7 +30,7 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, Problem, ToolChoice, without_format
+from windowsill.providers.base import Format, ToolChoice, neutral_role, usage_of, without_format
 from windowsill.providers.convert import (
     FAILED,
     all_in_words,
@@ -69,6 +69,7 @@ from windowsill.providers.wire import (
     encode,
     fields_decoder,
     items_decoder,
+    kind_of,
     read_each,
     text_decoder,
 )
@@ -124,10 +125,6 @@ class _Part(msgspec.Struct, gc=False):
     filename: str | None = None
 
 
-class _PartType(msgspec.Struct, gc=False):
-    type: str
-
-
 class _Summary(msgspec.Struct, gc=False):
     text: str = ""
 
@@ -170,7 +167,6 @@ class _Reply(msgspec.Struct, gc=False):
 _item = msgspec.json.Decoder(_Item)
 _type = msgspec.json.Decoder(_Type)
 _part = msgspec.json.Decoder(_Part)
-_part_type = msgspec.json.Decoder(_PartType)
 _summary = msgspec.json.Decoder(_Summary)
 _printed = msgspec.json.Decoder(list[_Printed])
 _tool = msgspec.json.Decoder(_Tool)
@@ -212,13 +208,7 @@ class Responses(Format):
             wire = decode(_item, raw, where)
         kind = wire.type
         if kind == "message" or (kind is None and wire.role is not None):
-            role = ROLES.get(wire.role or "")
-            if role is None:
-                raise FormatError(
-                    f"no such role as {wire.role!r} in the format of OpenAI's Responses",
-                    where=f"{where}.role".removeprefix("."),
-                    remedy=f"use one of {', '.join(ROLES)}; name the format if it is another one",
-                )
+            role = neutral_role(NAME, ROLES, wire.role, where)
             return Message(role=role, blocks=_read_parts(wire.content, where, "content"), format=NAME, raw=raw)
         if kind is None and wire.id is None:
             raise FormatError("neither a message nor an item", where=where, remedy="give it a type, or a role")
@@ -267,13 +257,8 @@ class Responses(Format):
         """Read the usage of a call."""
         wire = decode(_usage, raw, "usage")
         details = wire.input_tokens_details or _Details()
-        read, write = details.cached_tokens or 0, details.cache_write_tokens or 0
-        return Usage(
-            input=max((wire.input_tokens or 0) - read - write, 0),
-            output=wire.output_tokens or 0,
-            cache_write=write,
-            cache_read=read,
-        )
+        read, written = details.cached_tokens, details.cache_write_tokens
+        return usage_of(wire.input_tokens, wire.output_tokens, read=read, written=written)
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a message as items: its text, its calls and its results one each, in order."""
@@ -329,13 +314,8 @@ class Responses(Format):
         """Return a definition without the strict rules, which are the default here: the schema was not written so."""
         return {"type": "function", **fields, "strict": False}
 
-    def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong beside the items."""
-        return rules.check_body(body)
-
-    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
-        """Find what is wrong in the items."""
-        return rules.check_items(messages, where, known=any(body.get(field) for field in SPEC.history_fields))
+    check_body = staticmethod(rules.check_body)
+    check_messages = staticmethod(rules.check_messages)
 
 
 def _has_own_parts(value: dict[str, Any]) -> bool:
@@ -426,8 +406,7 @@ def _read_part(raw: bytes, where: str) -> Block:
     try:
         wire = _part.decode(raw)
     except UNREADABLE:
-        kind = decode(_part_type, raw, where).type
-        if kind not in TEXTS | MEDIA:
+        if (kind := kind_of(raw, where)) not in TEXTS | MEDIA:
             return Unknown(type=kind, raw=raw)
         wire = decode(_part, raw, where)
     if wire.type in TEXTS:

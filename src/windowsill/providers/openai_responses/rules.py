@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowsill.providers.base import Problem
@@ -18,6 +18,7 @@ from windowsill.providers.openai_responses import (
     OUTPUTS,
     PARTS,
     PATCH,
+    SPEC,
     author,
 )
 
@@ -55,17 +56,18 @@ def _is_name(name: Any) -> bool:
     return isinstance(name, str) and _name.fullmatch(name) is not None
 
 
-def check_items(items: Any, where: str, *, known: bool) -> Iterator[Problem]:
-    """Find what is wrong with the items; `known` when the provider has more of the conversation than is here."""
-    if isinstance(items, str) and items:
+def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what is wrong with the messages; the provider may have more of the conversation than is here."""
+    known = any(body.get(field) for field in SPEC.history_fields)
+    if isinstance(messages, str) and messages:
         return
-    if not isinstance(items, list) or not items:
+    if not isinstance(messages, list) or not messages:
         if not known:
             yield Problem("responses.no-input", where, "no input", "add at least one item")
         return
     calls = _Calls(known=known)
     reasoning: str | None = None
-    for index, item in enumerate(items):
+    for index, item in enumerate(messages):
         place = f"{where}[{index}]"
         kind = _kind(item)
         if kind is None:
