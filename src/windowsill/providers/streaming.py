@@ -307,6 +307,33 @@ def grow(into: dict[str, Any], fields: dict[str, Any]) -> None:
             into[key] = value
 
 
+class Growing:
+    """An object as it began, each value as its bytes, and what was added to it since."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields: dict[str, Any] = fields
+        self._more: dict[str, Any] = {}
+
+    def first(self, field: str) -> str:
+        """Return the text this field began with."""
+        return text_of(self._value(field))
+
+    def grow(self, fields: dict[str, Any]) -> None:
+        """Add what arrived to what is there."""
+        for key in fields:
+            if key not in self._more and key in self.fields:
+                self._more[key] = self._value(key)
+        grow(self._more, fields)
+
+    def settled(self) -> dict[str, Any]:
+        """Return the fields in the order they began in."""
+        return {**self.fields, **settle(self._more)}
+
+    def _value(self, field: str) -> Any:
+        value = self.fields.get(field)
+        return any_decoder.decode(value) if isinstance(value, msgspec.Raw) else value
+
+
 def _longer(old: Any, text: str) -> Any:
     if isinstance(old, Pieces):
         old.append(text)

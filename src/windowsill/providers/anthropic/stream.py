@@ -11,19 +11,18 @@ from windowsill.providers.streaming import (
     Assembly,
     CallDelta,
     CallStarted,
+    Growing,
     Pieces,
     ReasoningDelta,
     TextDelta,
     UsageSeen,
-    grow,
     joined,
     lenient,
     loose,
     raw_fields,
     settle,
-    text_of,
 )
-from windowsill.providers.wire import UNREADABLE, Fields, any_decoder, encode, fields_decoder
+from windowsill.providers.wire import UNREADABLE, Fields, encode, fields_decoder
 
 NULL = b"null"
 
@@ -54,58 +53,40 @@ _message_delta = msgspec.json.Decoder(_MessageDelta)
 _maybe_text = msgspec.json.Decoder(str | None)
 
 
-class OpenBlock:
-    """A block as it began, and what was added to it."""
-
-    __slots__ = ("_fields", "_json", "_more")
+class OpenBlock(Growing):
+    """A block while it arrives."""
 
     def __init__(self, fields: Fields) -> None:
-        self._fields: dict[str, Any] = fields
-        self._more: dict[str, Any] = {}
+        super().__init__(fields)
         self._json = Pieces()
-
-    def first(self, field: str) -> str:
-        """Return the text this field began with."""
-        return text_of(self._value(field))
 
     def add(self, delta: dict[str, Any]) -> None:
         """Add a delta. One of a kind not known adds its fields, so that nothing is lost."""
         match delta:
+            case {"type": "input_json_delta", "partial_json": str(text)}:
+                self._json.append(text)
+            case {"type": "text_delta", "text": str(text)}:
+                self.grow({"text": text})
             case {"type": "signature_delta", "signature": signature}:
-                self._fields["signature"] = settle(signature)
+                self.fields["signature"] = settle(signature)
             case {"type": "compaction_delta"}:
-                self._fields.update(settle({key: value for key, value in delta.items() if key != "type"}))
+                self.fields.update(settle({key: value for key, value in delta.items() if key != "type"}))
             case {"type": "citations_delta", "citation": citation}:
-                self._grow({"citations": [citation]})
+                self.grow({"citations": [citation]})
+            case {"type": "thinking_delta", "thinking": str(text)}:
+                self.grow({"thinking": text})
             case _:
-                self._grow({key: value for key, value in delta.items() if key != "type"})
-
-    def add_text(self, field: str, text: str) -> None:
-        """Add more text to a field."""
-        if field == "partial_json":
-            self._json.append(text)
-        else:
-            self._grow({field: text})
+                self.grow({key: value for key, value in delta.items() if key != "type"})
 
     def settle(self, *, whole: bool) -> dict[str, Any]:
-        """Return the block in its native form, the fields in the order they began in."""
-        fields = {**self._fields, **settle(self._more)}
+        """Return the block in its native form."""
+        fields = self.settled()
         if self._json:
             fields["input"] = _input(joined(self._json), fields.get("input", {}))
         if not whole and fields.get("signature") is not None and not self.first("signature"):
             # Reasoning cut off before its signature; an empty one would be refused, none at all can be mended.
             del fields["signature"]
         return fields
-
-    def _value(self, field: str) -> Any:
-        value = self._fields.get(field)
-        return any_decoder.decode(value) if isinstance(value, msgspec.Raw) else value
-
-    def _grow(self, fields: dict[str, Any]) -> None:
-        for key in fields:
-            if key not in self._more and key in self._fields:
-                self._more[key] = self._value(key)
-        grow(self._more, fields)
 
 
 def _input(text: str, begun: Any) -> Any:
@@ -194,13 +175,10 @@ class AnthropicAssembly(Assembly):
         kind = delta.get("type") if isinstance(delta, dict) else None
         if block is None or not isinstance(index, int) or not isinstance(delta, dict) or not isinstance(kind, str):
             return False
+        block.add(delta)
         field, heard = DELTAS.get(kind, ("", TextDelta))
-        text = delta.get(field)
-        if isinstance(text, str):
-            block.add_text(field, text)
+        if isinstance(text := delta.get(field), str):
             self._emit(heard(text, index))
-        else:
-            block.add(delta)
         # What a known delta says beside its text is of the moment and no part of the block; a listener may want it.
         if kind not in PLAIN or len(delta) > len(("type", "text")):
             self._pass_on(event)

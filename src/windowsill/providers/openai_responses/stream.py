@@ -12,7 +12,7 @@ from windowsill.providers.streaming import (
     Assembly,
     CallDelta,
     CallStarted,
-    Pieces,
+    Growing,
     ReasoningDelta,
     TextDelta,
     UsageSeen,
@@ -20,9 +20,8 @@ from windowsill.providers.streaming import (
     lenient,
     raw_fields,
     settle,
-    text_of,
 )
-from windowsill.providers.wire import Fields, any_decoder, encode
+from windowsill.providers.wire import Fields, encode
 
 DELTAS: dict[str, tuple[str, str, type[TextDelta] | type[ReasoningDelta] | type[CallDelta] | None]] = {
     "response.output_text.delta": ("content", "text", TextDelta),
@@ -69,18 +68,13 @@ class _Status(msgspec.Struct, gc=False):
 _status = msgspec.json.Decoder(_Status)
 
 
-class OpenItem:
-    """An item as it began, its parts, and the text added to them; `whole` when it came once more at its end."""
+class OpenItem(Growing):
+    """An item while it arrives, and its parts; `whole` when it came once more at its end."""
 
     def __init__(self, fields: Fields, *, whole: bool = False) -> None:
-        self._fields = fields
+        super().__init__(fields)
         self._whole = whole
-        self._more: dict[str, Any] = {}
         self._parts: dict[tuple[str, int], dict[str, Any]] = {}
-
-    def first(self, field: str) -> str:
-        """Return the text this field began with."""
-        return text_of(any_decoder.decode(self._fields.get(field, b"null")))
 
     def put(self, inside: str, index: int, part: dict[str, Any]) -> None:
         """Put a part that begins, or that comes whole at its end and counts for all that was added to it."""
@@ -92,17 +86,18 @@ class OpenItem:
             part = self._parts.setdefault((inside, index), {"type": self._part_type(inside, field)})
             grow(part, {field: text})
         else:
-            self._more.setdefault(field, Pieces([self.first(field)])).append(text)
+            self.grow({field: text})
 
     def settle(self) -> dict[str, Any]:
         """Return the item in its native form; one that was cut says so by its status."""
+        fields = self.settled()
         if self._whole:
-            return self._fields
-        fields: dict[str, Any] = {key: any_decoder.decode(raw) for key, raw in self._fields.items()}
-        fields |= settle(self._more)
-        for inside, index in sorted(self._parts):
-            listed = fields.get(inside)
-            fields[inside] = [*(listed if isinstance(listed, list) else []), settle(self._parts[inside, index])]
+            return fields
+        for inside in ("content", "summary"):
+            parts = [settle(self._parts[key]) for key in sorted(self._parts) if key[0] == inside]
+            if parts:
+                begun = self._value(inside)
+                fields[inside] = [*(begun if isinstance(begun, list) else []), *parts]
         if "status" in fields:
             fields["status"] = "incomplete"
         return fields
