@@ -2,13 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.archives import Synonyms
 from windowsill.dates import TimeSpan
-from windowsill.search.ranking import Ranking, best_first, fuse, neighbours, spread, weigh
+from windowsill.search.ranking import Duplicates, Ranking, best_first, fuse, neighbours, relevance, spread, weigh
 from windowsill.store.search_index import APART, PassageFacts
 
 pytestmark = pytest.mark.unit
 
+
 SESSION = 3 << 32
+
+
 RANKING = Ranking(near=(0.5, 0.25), gap=100.0, recency=0.0, speaker=0.5, period=1.0, told_later=10.0)
 
 
@@ -93,3 +97,62 @@ def test_the_best_has_score_one():
     about = {1: PassageFacts(0.0, "user", None, None), 2: PassageFacts(0.0, "user", None, None)}
     found = weigh({1: 8.0, 2: 2.0}, about, RANKING, named=lambda _: False, periods=[], now=0.0)
     assert found == {1: 1.0, 2: 0.25}
+
+
+LONG = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
+
+
+def places(*texts: str) -> list[int | None]:
+    seen = Duplicates(0.9)
+    return [seen.repeats(text, place) for place, text in enumerate(texts)]
+
+
+def test_a_text_said_again_is_a_repetition():
+    """The same words, however spaced and capitalised, repeat the first."""
+    assert places("All tests pass.", "other", "all  tests pass") == [None, None, 0]
+
+
+def test_one_changed_word_of_many_is_a_repetition():
+    """Nine words of ten in common are enough."""
+    assert places(LONG, LONG.replace("wordm", "wordy")) == [None, 0]
+
+
+def test_a_changed_number_is_news():
+    """A balance that changed is not what was said before, however many words are the same."""
+    assert places(f"{LONG} balance 120", f"{LONG} balance 95") == [None, None]
+
+
+def test_different_texts_are_kept():
+    """Half of the words in common is another text."""
+    assert places("the red fox runs", "the red hen sleeps") == [None, None]
+
+
+def test_texts_without_words_do_not_fail():
+    """Punctuation repeats punctuation."""
+    assert places("---", "***") == [None, 0]
+
+
+def test_without_an_embedder_words_in_common_count():
+    """The share of the goal's words that a text holds, whatever else it says."""
+    assert relevance("mend the login page", ["The login page is broken", "login", "weather"]) == [
+        pytest.approx(2 / 3),
+        pytest.approx(1 / 3),
+        0.0,
+    ]
+
+
+def test_japanese_words_in_common_count():
+    """Pairs of characters stand in for words."""
+    assert relevance("東京の天気", ["東京は晴れ", "大阪"]) == [0.25, 0.0]
+
+
+def test_an_embedder_compares_meaning():
+    """Texts that mean the same have all to do with each other."""
+    embedder = Synonyms(("dog", "hound"), ("car", "lorry"))
+    assert relevance("hound", ["dog", "lorry", "dog lorry"], embedder) == [1.0, 0.0, pytest.approx(0.7071, abs=1e-4)]
+
+
+def test_nothing_has_nothing_to_do_with_anything():
+    """Empty goals and no texts are answered."""
+    assert relevance("", ["x"]) == [0.0]
+    assert relevance("x", []) == []

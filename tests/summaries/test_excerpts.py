@@ -3,14 +3,14 @@
 import pytest
 
 from windowsill.summaries.digest import Excerpt
-from windowsill.summaries.excerpts import Edited, current, pick_shown
+from windowsill.summaries.excerpts import Edited, current_excerpts, pick_shown
 from windowsill.summaries.tool_calls import Edit
 
 pytestmark = pytest.mark.unit
 
 
 def texts(*events):
-    return [one.text for one in current([], events)]
+    return [one.text for one in current_excerpts([], events)]
 
 
 def read(text, first=1, path="a.py"):
@@ -67,5 +67,5 @@ def test_a_reminder_after_a_file_is_no_part_of_it():
 def test_what_would_be_pushed_out_is_not_looked_at():
     """Only the latest events matter, however many there were."""
     events = [read(f"line_{number} = 1\n" * 200, path=f"{number}.py") for number in range(1_000)]
-    assert current([], events)[-1:] == []  # no definitions in there
-    assert current([], [*events, read("x = 1", path="last.py")])[-1].path == "last.py"
+    assert current_excerpts([], events)[-1:] == []  # no definitions in there
+    assert current_excerpts([], [*events, read("x = 1", path="last.py")])[-1].path == "last.py"

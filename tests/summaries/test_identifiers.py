@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.summaries.identifiers import MOST_OF_AN_OUTPUT, Source, collect_names, identifiers
+from windowsill.summaries.identifiers import MOST_OF_AN_OUTPUT, Source, collect_names, find_identifiers
 
 pytestmark = pytest.mark.unit
 
@@ -29,17 +29,17 @@ pytestmark = pytest.mark.unit
 )
 def test_names_are_found_with_their_kind(text, name, kind):
     """Paths, hashes, ids, tickets, addresses, named numbers and symbols, without the signs around them."""
-    assert (name, kind) in [(found, its) for found, its, _ in identifiers(text)]
+    assert (name, kind) in [(found, its) for found, its, _ in find_identifiers(text)]
 
 
 def test_plain_words_and_numbers_are_no_names():
     """Prose holds nothing to remember."""
-    assert identifiers("Hello there, this is plain prose. It has 1234 words; really! 12:30 and 1.5 too.") == []
+    assert find_identifiers("Hello there, this is plain prose. It has 1234 words; really! 12:30 and 1.5 too.") == []
 
 
 def test_one_listing_does_not_fill_the_digest():
     """Of a long listing only a few names are kept."""
-    assert len(identifiers("\n".join(f"dir/file{number}.py" for number in range(200)))) == MOST_OF_AN_OUTPUT
+    assert len(find_identifiers("\n".join(f"dir/file{number}.py" for number in range(200)))) == MOST_OF_AN_OUTPUT
 
 
 def test_the_newest_texts_are_looked_at_first_and_names_stand_oldest_first():
@@ -50,14 +50,14 @@ def test_the_newest_texts_are_looked_at_first_and_names_stand_oldest_first():
 
 def test_an_unbroken_line_of_a_million_characters_takes_no_time():
     """A hostile output does not hang the writer."""
-    assert identifiers("a/" * 500_000) == []
-    assert identifiers("aB_" * 400_000) == []
+    assert find_identifiers("a/" * 500_000) == []
+    assert find_identifiers("aB_" * 400_000) == []
 
 
 def test_the_head_of_a_definition_is_kept_as_a_search_for_it_is_written():
     """With its keyword, whatever line numbers a reader puts before it."""
     text = "12:func LoadState(path string) error {\n   40\tclass OrderBook:\ncalls LoadState here\n"
-    names = [name for name, _, _ in identifiers(text)]
+    names = [name for name, _, _ in find_identifiers(text)]
     assert "func LoadState" in names
     assert "class OrderBook" in names
 
@@ -66,5 +66,5 @@ def test_the_head_of_a_definition_is_kept_as_a_search_for_it_is_written():
 def test_passing_over_plain_words_misses_nothing(text):
     """The names of a text are those of its words, each looked at alone."""
     word = r"(?<![A-Za-z0-9_])[A-Z]?[a-z]*+[A-Z0-9_./@~#+:=-][A-Za-z0-9_./@~#+:=?&%-]{2,}+"
-    alone = {name for one in re.findall(word, text) for name, _, _ in identifiers(one)}
-    assert {name for name, _, _ in identifiers(text)} == alone
+    alone = {name for one in re.findall(word, text) for name, _, _ in find_identifiers(one)}
+    assert {name for name, _, _ in find_identifiers(text)} == alone

@@ -19,7 +19,7 @@ from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.providers.convert import message_text
 from windowsill.search import Archive, Found
 from windowsill.summaries.frame import frame_recalled
-from windowsill.summaries.identifiers import identifiers
+from windowsill.summaries.identifiers import find_identifiers
 
 LARGEST_STEP = 8_000
 """Characters of one message that are looked at for names, half from each end."""
@@ -142,7 +142,7 @@ def names(view: View) -> dict[str, float]:
             half = LARGEST_STEP // 2
             text = f"{text[:half]}\n{text[-half:]}"
         weight = 1.0 if item.results else OWN_WORDS
-        for name, _, _ in identifiers(text):
+        for name, _, _ in find_identifiers(text):
             for word in _WORD.findall(name):
                 found[word] = found.get(word, 0.0) + weight
         for word in unspaced(text)[:MOST_UNSPACED]:

@@ -15,9 +15,9 @@ from windowsill.history.entries import on_path, path_to
 from windowsill.messages import Message, Role
 from windowsill.search.embeddings import Embedder
 from windowsill.search.index import catch_up
-from windowsill.search.passages import of_message
+from windowsill.search.passages import message_passages
 from windowsill.search.query import index_words, query_terms, valid_text
-from windowsill.search.ranking import Found, Ranking, fill, found_at, search
+from windowsill.search.ranking import Found, Ranking, fill_answer, load_found, search
 from windowsill.store import SessionInfo, Store
 from windowsill.store.search_index import Filters, Indexed, Passage
 from windowsill.tokens import counter
@@ -35,7 +35,7 @@ SOURCE = "archive"
 """The name of the data source in spans."""
 
 Scope: TypeAlias = Literal["session", "project", "user", "all"]
-Kept: TypeAlias = Literal["stored", "fact", "summary"]
+StoredSource: TypeAlias = Literal["stored", "fact", "summary"]
 _APPROXIMATE = "bytes/4"
 
 
@@ -74,7 +74,7 @@ class Archive:
         self,
         messages: Iterable[Message | str | Mapping[str, Any]],
         *,
-        source: Kept = "stored",
+        source: StoredSource = "stored",
         sources: Sequence[str] = (),
         at: float | None = None,
     ) -> list[str]:
@@ -95,7 +95,7 @@ class Archive:
             id = message.id or f"{source}-{taken + place}"
             when = at if at is not None else message.at or info.updated
             kept = msgspec.structs.replace(message, id=id, at=when)
-            found += of_message(kept, seq=None, tools={}, source=source, sources=made)
+            found += message_passages(kept, seq=None, tools={}, source=source, sources=made)
             ids.append(id)
         if not self._index.put(self.session_id, found, [index_words(passage.text) for passage in found]):
             raise _missing(self.session_id)
@@ -131,7 +131,7 @@ class Archive:
                 self._index, scope, query, filters=filters, ranking=self._ranking, similar=self._similar, now=now
             )
             alike = self._ranking.alike
-            found = fill(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=alike)
+            found = fill_answer(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=alike)
             found = self._with_branches(found)
             span.set(found=len(found))
         return sorted(found, key=lambda each: (each.at, each.session, each.seq or 0, each.lines)) if by_time else found
@@ -146,7 +146,7 @@ class Archive:
         with telemetry.retrieval(SOURCE, asked, session=self.session_id, scope=self.scope) as span:
             scope = self._ready(None)
             matched = self._index.match(query_terms(asked), scope, Filters(within=within), min(k, MOST))
-            found = found_at(self._index, dict(matched), scope)
+            found = load_found(self._index, dict(matched), scope)
             span.set(found=len(found))
         return found
 

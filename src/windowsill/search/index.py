@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from windowsill.history.view import message_meta
 from windowsill.journal.messages import message_of
-from windowsill.search.passages import of_fold, of_message
+from windowsill.search.passages import fold_passages, message_passages
 from windowsill.search.query import index_words
 from windowsill.store import SearchIndex, SessionInfo, Store
 from windowsill.store.search_index import Indexed, Passage
@@ -36,13 +36,13 @@ def passages_between(store: Store, session: str, first: int, last: int) -> list[
     looked_back = False
     for entry in store.read(session, first, last, kinds=("message", "fold")):
         if entry.kind == "fold":
-            found += of_fold(entry)
+            found += fold_passages(entry)
             continue
         message = message_of(entry, store, session)
         tools.update((call.id, call.name) for call in message.calls)
         if not looked_back and any(not each.name and each.tool_use_id not in tools for each in message.results):
             tools, looked_back = _tools_before(store, session, first) | tools, True
-        found += of_message(message, seq=entry.seq, tools=tools)
+        found += message_passages(message, seq=entry.seq, tools=tools)
     return found
 
 

@@ -60,7 +60,7 @@ class Piece(NamedTuple):
     text: str
 
 
-def of_message(
+def message_passages(
     message: Message,
     *,
     seq: int | None,
@@ -82,7 +82,7 @@ def of_message(
     ]
 
 
-def of_fold(entry: Entry) -> Iterator[Passage]:
+def fold_passages(entry: Entry) -> Iterator[Passage]:
     """Yield the passages of the summaries in a fold; a marker that only says what was cut has none."""
     fold = _fold(entry.meta)
     source: Source = "fact" if fold.strategy == STATE_STRATEGY else "summary"
@@ -90,7 +90,7 @@ def of_fold(entry: Entry) -> Iterator[Passage]:
         if isinstance(span, MessageSpan) and stand_in is not None and stand_in.origin == Origin.SUMMARY:
             message = msgspec.structs.replace(stand_in, id=entry.id, at=entry.at)
             covers = msgspec.json.encode([span.first, span.last]).decode()
-            yield from of_message(message, seq=entry.seq, tools={}, source=source, sources=covers)
+            yield from message_passages(message, seq=entry.seq, tools={}, source=source, sources=covers)
 
 
 def split(text: str, start: int = 1) -> list[Piece]:

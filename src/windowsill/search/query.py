@@ -104,7 +104,7 @@ def query_terms(question: str) -> list[str]:
     return terms if len(terms) <= MOST_TERMS else sorted(terms, key=len, reverse=True)[:MOST_TERMS]
 
 
-def phrase(question: str) -> str:
+def phrase_term(question: str) -> str:
     """Return the words of a short question as one term; empty when it has a single word, or many."""
     text = unicodedata.normalize("NFKC", valid_text(question))
     words = _PART.findall(text.casefold()) if len(text) <= LARGEST_QUESTION and not _CJK.search(text) else []

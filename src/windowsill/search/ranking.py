@@ -20,7 +20,7 @@ from windowsill.search.query import (
     content_words,
     distinct_words,
     named_speaker,
-    phrase,
+    phrase_term,
     query_terms,
     shorten_question,
     valid_text,
@@ -154,7 +154,7 @@ def search(
     return Ranked(weighed, frozenset({*matched, *meant}))
 
 
-def fill(
+def fill_answer(
     index: SearchIndex,
     ranked: Ranked,
     scope: Sequence[Indexed],
@@ -191,7 +191,7 @@ def fill(
     ]
 
 
-def found_at(index: SearchIndex, scores: Mapping[int, float], scope: Sequence[Indexed]) -> list[Found]:
+def load_found(index: SearchIndex, scores: Mapping[int, float], scope: Sequence[Indexed]) -> list[Found]:
     """Return these passages, by falling score."""
     sessions = {each.key: each.id for each in scope}
     return [
@@ -264,9 +264,9 @@ def relevance(goal: str, texts: Sequence[str], embedder: Embedder | None = None)
     if not texts:
         return []
     if embedder is not None:
-        from windowsill.search.similarity import unit  # noqa: PLC0415 - brings numpy, which is an extra
+        from windowsill.search.similarity import normalize  # noqa: PLC0415 - brings numpy, which is an extra
 
-        rows = unit(embedder.embed([goal, *texts]))
+        rows = normalize(embedder.embed([goal, *texts]))
         return [min(max(float(score), 0.0), 1.0) for score in rows[1:] @ rows[0]]
     wanted = distinct_words(goal)
     return [len(wanted & distinct_words(text)) / len(wanted) if wanted else 0.0 for text in texts]
@@ -314,7 +314,7 @@ def _matched(
     if not terms:
         return dict.fromkeys(index.literal(exact, scope, filters, most), 1.0) if exact else {}
     found = dict(index.match(terms, scope, filters, most))
-    if len(found) == most and (in_a_row := phrase(exact)):
+    if len(found) == most and (in_a_row := phrase_term(exact)):
         # Among many passages that have its words, those that have them in this order may be further down.
         lowest = min(found.values())
         found |= {key: lowest for key, _ in index.match([in_a_row], scope, filters, most) if key not in found}

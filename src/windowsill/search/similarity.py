@@ -36,13 +36,13 @@ class Similarity:
         for session in scope:
             for first, last in _halves(session):
                 while missing := self._index.without_vector(first, last, self._embedder.name, BATCH):
-                    rows = unit(self._embedder.embed([text for _, text in missing])).astype(STORED)
+                    rows = normalize(self._embedder.embed([text for _, text in missing])).astype(STORED)
                     made = [(key, row.tobytes()) for (key, _), row in zip(missing, rows, strict=True)]
                     self._index.put_vectors(self._embedder.name, made)
 
     def top(self, question: str, scope: Sequence[Indexed], filters: Filters, most: int) -> dict[int, float]:
         """Return the passages most similar to a question, as far as they have anything in common with it."""
-        wanted = unit(self._embedder.embed([question]))[0]
+        wanted = normalize(self._embedder.embed([question]))[0]
         best: list[tuple[float, int]] = []
         with self._lock:
             for session in scope:
@@ -110,7 +110,7 @@ class _Matrix:
         self.count = count
 
 
-def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def normalize(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scale vectors to length one; what has no direction stays zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)

@@ -32,7 +32,14 @@ from windowsill.summaries.digest import (
 from windowsill.summaries.excerpts import REMINDER, Edited
 from windowsill.summaries.frame import unframe
 from windowsill.summaries.identifiers import Source, collect_names
-from windowsill.summaries.sentences import decisions, quotes, request, rules, sentences, telling
+from windowsill.summaries.sentences import (
+    find_decisions,
+    find_quotes,
+    find_rules,
+    pick_telling,
+    quote_request,
+    split_sentences,
+)
 from windowsill.summaries.tool_calls import Action, recognise
 from windowsill.tool_arguments import TABLE, TEXTS
 
@@ -155,7 +162,7 @@ class _Collector:
             "rules": self._rules,
             "decisions": [one for _, one in self._decisions],
             "names": [*self._before.names, *collect_names(self._sources, CAPS["names"])],
-            "sentences": [*self._before.sentences, *telling(said, CAPS["sentences"])],
+            "sentences": [*self._before.sentences, *pick_telling(said, CAPS["sentences"])],
         }
         return cap(
             Digest(
@@ -165,7 +172,7 @@ class _Collector:
                 errors=self._failures.all(),
                 tasks=list(self._tasks.values()),
                 values=list(self._values.values()),
-                excerpts=excerpts.current(self._before.excerpts, self._shown),
+                excerpts=excerpts.current_excerpts(self._before.excerpts, self._shown),
                 state=self._before.state,
                 **{name: join(entries, KEYS[name]) for name, entries in lists.items()},
             )
@@ -186,11 +193,11 @@ class _Collector:
             ]
 
     def _user(self, words: str, id: str) -> None:
-        self._requests.append(request(words, id))
+        self._requests.append(quote_request(words, id))
         words = words[:MOST_SCANNED]
-        spoken = sentences(words)
-        self._rules += rules(spoken, id)
-        self._decisions += [(self._messages, one) for one in decisions(spoken, id)]
+        spoken = split_sentences(words)
+        self._rules += find_rules(spoken, id)
+        self._decisions += [(self._messages, one) for one in find_decisions(spoken, id)]
         self._checkboxes(words)
         self._sources.append(Source(text=words, id=id))
 
@@ -204,10 +211,10 @@ class _Collector:
         """Return the sentences of the assistant's latest messages; decisions and open ends in them are noted."""
         said: list[tuple[str, list[str]]] = []
         for when, id, words in self._spoken[-MOST_MESSAGES:]:
-            spoken = sentences(words)
+            spoken = split_sentences(words)
             said.append((id, spoken))
-            self._decisions += [(when, one) for one in decisions(spoken, id)]
-            for left in quotes(spoken, "open", id):
+            self._decisions += [(when, one) for one in find_decisions(spoken, id)]
+            for left in find_quotes(spoken, "open", id):
                 self._task(Task(text=left.text, status="said"))
         self._decisions.sort(key=lambda pair: pair[0])
         return said
@@ -249,8 +256,8 @@ class _Collector:
         shows = action.kind in ("read", "search", "other") or (
             action.kind == "command" and shell.shows_files(action.command)
         )
-        is_error = result.is_error or (action.kind in ("read", "change") and refused(text))
-        end = outcome(text, is_error=is_error, shows_files=shows or action.kind in ("change", "plan"))
+        is_error = result.is_error or (action.kind in ("read", "change") and is_refused(text))
+        end = read_outcome(text, is_error=is_error, shows_files=shows or action.kind in ("change", "plan"))
         if action.command:
             self._command(action, end, id)
         if action.kind == "plan" and not action.replaces:
@@ -362,7 +369,7 @@ class Outcome(msgspec.Struct, frozen=True):
     said: str = ""
 
 
-def outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
+def read_outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
     """Tell from the output how a call ended. Words in the contents of a file are not taken for an error."""
     if shows_files and not is_error:
         return Outcome(failed=False, said=_first_line(text[:EDGE]))
@@ -376,7 +383,7 @@ def outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
     return Outcome(failed=False, exit=exit, said=_last_line(edges[-EDGE:]))
 
 
-def refused(text: str) -> bool:
+def is_refused(text: str) -> bool:
     """Tell whether a short answer of a tool reads like a refusal to do it."""
     return len(text) < EDGE and _REFUSED.search(text[:400]) is not None
 

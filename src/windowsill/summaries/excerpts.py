@@ -54,12 +54,12 @@ def pick_shown(shown: Excerpt) -> list[Excerpt]:
     if number and _numbered(text):
         return [
             Excerpt(path=path, text=_NUMBER.sub("\n", "\n" + one.text)[1:], first=one.first, id=id)
-            for one in pick(path, text, int(number[1]), id)
+            for one in pick_excerpts(path, text, int(number[1]), id)
         ]
-    return pick(path, text, shown.first, id)
+    return pick_excerpts(path, text, shown.first, id)
 
 
-def pick(path: str, text: str, first: int, id: str) -> list[Excerpt]:
+def pick_excerpts(path: str, text: str, first: int, id: str) -> list[Excerpt]:
     """Return a text as excerpts: all of a short one, the surroundings of definitions of a long one."""
     lines = text.split("\n")
     if len(lines) <= MOST_LINES and len(text) <= MOST_CHARACTERS:
@@ -94,7 +94,7 @@ class Edited(msgspec.Struct, frozen=True):
     id: str
 
 
-def current(before: Iterable[Excerpt], events: Sequence[Excerpt | Edited]) -> list[Excerpt]:
+def current_excerpts(before: Iterable[Excerpt], events: Sequence[Excerpt | Edited]) -> list[Excerpt]:
     """Return the excerpts after these events, oldest first. What later ones would push out is not looked at."""
     held: Held = {(one.path, one.text): one for one in before}
     start, room = len(events), LARGEST_TAIL
@@ -140,7 +140,7 @@ def _replace(held: Held, edit: Edit, id: str) -> None:
             held[(edit.path, text)] = Excerpt(path=edit.path, text=text, first=old.first, id=id)
             found = True
     if not found:
-        for one in pick(edit.path, edit.new, 0, id):
+        for one in pick_excerpts(edit.path, edit.new, 0, id):
             held[(edit.path, one.text)] = Excerpt(path=one.path, text=one.text, id=id)
 
 

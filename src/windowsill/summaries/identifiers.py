@@ -84,14 +84,14 @@ def collect_names(sources: Sequence[Source], most: int) -> list[Name]:
             if len(found) >= enough:
                 break
             if source.contents is contents:
-                for name, kind, count in identifiers(source.text):
+                for name, kind, count in find_identifiers(source.text):
                     if name not in found:
                         found[name] = Name(text=name, kind=kind, count=count, id=source.id)
     order = {source.id: place for place, source in enumerate(sources)}
     return sorted(found.values(), key=lambda name: order[name.id])
 
 
-def identifiers(text: str) -> list[tuple[str, str, int]]:
+def find_identifiers(text: str) -> list[tuple[str, str, int]]:
     """Return `(name, kind, how often)` of the identifiers in a text that are worth keeping, the best first."""
     if len(text) > LARGEST_SCAN:
         half = LARGEST_SCAN // 2

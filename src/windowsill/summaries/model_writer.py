@@ -178,8 +178,8 @@ class FunctionWriter(_Asker):
         brief, material = attempt.brief, attempt.material
         limit = requests.answer_limit(brief, material)
         with attempt.stage(SEPARATE):
-            prompt = requests.prompt(brief, material, window=self._window or UNKNOWN_WINDOW, limit=limit)
-            answer = await self._answer(f"{prompts.apart()}\n\n{prompt}")
+            prompt = requests.separate_prompt(brief, material, window=self._window or UNKNOWN_WINDOW, limit=limit)
+            answer = await self._answer(f"{prompts.separate_role()}\n\n{prompt}")
             return attempt.judge(SEPARATE, answer, self.name)
 
     async def _answer(self, prompt: str) -> str:
@@ -224,7 +224,7 @@ class EndpointWriter(_Asker):
             if shared is not None and requests.shares_cache(where, shared):
                 try:
                     with attempt.stage(SHARED):
-                        body = requests.behind(shared, brief, material, endpoint=where)
+                        body = requests.extend_request(shared, brief, material, endpoint=where)
                         return await self._ask(client, where, attempt, SHARED, body, shared.format)
                 except UnusableError as fault:
                     if fault.kind in HOPELESS:
@@ -238,7 +238,7 @@ class EndpointWriter(_Asker):
             tries -= 1
             try:
                 with attempt.stage(SEPARATE):
-                    body = requests.apart(attempt.brief, attempt.material, endpoint=where, window=window)
+                    body = requests.separate_request(attempt.brief, attempt.material, endpoint=where, window=window)
                     return await self._ask(client, where, attempt, SEPARATE, body, where.provider.name)
             except UnusableError as fault:
                 named = fault.window
@@ -280,7 +280,7 @@ class EndpointWriter(_Asker):
         elif brief.model:
             where = msgspec.structs.replace(where, model=brief.model)
         shared = material.shared
-        if not where.model and shared is not None and requests.speaks(where, shared.format):
+        if not where.model and shared is not None and requests.accepts_format(where, shared.format):
             where = msgspec.structs.replace(where, model=providers.model_of(shared.body))
         if not where.model:
             raise UnusableError("no-model", "nobody says which model is to write", remedy="name one: provider:model")
@@ -316,17 +316,17 @@ class Chain:
         room = min(brief.room or int(material.tokens * UNLIMITED_SHARE), material.tokens - 1)
         share = room if brief.style == "state" else max(1, int(room * MODEL_SHARE))
         try:
-            told = _checked(await self._model.awrite(msgspec.structs.replace(brief, room=share), material))
-            return self._join(brief, material, told, room)
+            written = _checked(await self._model.awrite(msgspec.structs.replace(brief, room=share), material))
+            return self._join(brief, material, written, room)
         except UnusableError as fault:
             notes = fault.notes or (note("", fault.kind, fault.what),)
             return self._by_code(brief, material, notes, fault.usage)
         except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
             return self._by_code(brief, material, (note("", "failed", f"the writer raised {type(error).__name__}"),))
 
-    def _join(self, brief: Brief, material: Material, told: Written, room: int) -> Written:
+    def _join(self, brief: Brief, material: Material, written: Written, room: int) -> Written:
         """Put the record behind the model's words; the record stands alone where there is no room for both."""
-        words = told.text.replace(RECORDED, FORGED)
+        words = written.text.replace(RECORDED, FORGED)
         # An object is all there is to read: what code knows then goes along unseen.
         is_object = brief.style == "state"
         left = room if is_object else room - material.count(f"{words}\n\n{RECORDED}\n\n")
@@ -338,30 +338,30 @@ class Chain:
         text = words if is_object else f"{words}\n\n{RECORDED}\n{record.text}"
         if (record.text or is_object) and material.count(text) <= room:
             return msgspec.structs.replace(
-                told, text=text, digest=_digest(record, told), notes=told.notes + record.notes
+                written, text=text, digest=_digest(record, written), notes=written.notes + record.notes
             )
-        alone = self._by_code(brief, material, told.notes, told.usage)
+        alone = self._by_code(brief, material, written.notes, written.usage)
         if not alone.text and material.count(words) <= room:
-            return msgspec.structs.replace(told, text=words, digest=_digest(alone, told), notes=alone.notes)
+            return msgspec.structs.replace(written, text=words, digest=_digest(alone, written), notes=alone.notes)
         why = note("", "ledger", "there was no room for the model's words beside the record")
         return msgspec.structs.replace(alone, notes=(*alone.notes, why))
 
     def _by_code(self, brief: Brief, material: Material, notes: tuple[str, ...], usage: Usage | None = None) -> Written:
-        written = write_by_code(self._offline, brief, material)
-        return msgspec.structs.replace(written, notes=notes + written.notes, usage=usage)
+        alone = write_by_code(self._offline, brief, material)
+        return msgspec.structs.replace(alone, notes=notes + alone.notes, usage=usage)
 
 
-def _checked(told: object) -> Written:
+def _checked(written: object) -> Written:
     """Return what a writer gave, if it is a text; structs do not look at what they are given."""
-    if not isinstance(told, Written) or (isinstance(told.text, str) and not told.text.strip()):
+    if not isinstance(written, Written) or (isinstance(written.text, str) and not written.text.strip()):
         raise UnusableError("empty", "the writer gave no text")
     try:
-        return storable(told)
+        return storable(written)
     except Exception as error:  # noqa: BLE001 a writer of somebody else's may put anything into it
         what = f"the writer gave what cannot be kept ({type(error).__name__})"
         raise UnusableError("unreadable", what) from None
 
 
-def _digest(record: Written, told: Written) -> dict[str, Any]:
+def _digest(record: Written, written: Written) -> dict[str, Any]:
     """Return the digest of code; of what a model knows only the object it was asked for."""
-    return record.digest | {key: told.digest[key] for key in ("state",) if key in told.digest}
+    return record.digest | {key: written.digest[key] for key in ("state",) if key in written.digest}

@@ -49,7 +49,7 @@ NOTE_TOKENS = 40
 Fields = dict[str, Any]
 
 
-def speaks(endpoint: Endpoint, format: str) -> bool:
+def accepts_format(endpoint: Endpoint, format: str) -> bool:
     """Tell whether a request in this format can go to this endpoint."""
     own = endpoint.provider.name
     return format == own or (own in providers.DIALECTS and format in providers.DIALECTS)
@@ -61,7 +61,7 @@ def shares_cache(endpoint: Endpoint, shared: Shared) -> bool:
     Gemini's bodies do not name the model; it is taken to be the same.
     """
     model = providers.model_of(shared.body)
-    return speaks(endpoint, shared.format) and (not model or spelled(model) == spelled(endpoint.model))
+    return accepts_format(endpoint, shared.format) and (not model or spelled(model) == spelled(endpoint.model))
 
 
 def answer_limit(brief: Brief, material: Material) -> int:
@@ -69,13 +69,13 @@ def answer_limit(brief: Brief, material: Material) -> int:
     return max(SHORTEST, min(brief.room or LONGEST, material.tokens))
 
 
-def behind(shared: Shared, brief: Brief, material: Material, *, endpoint: Endpoint) -> bytes:
+def extend_request(shared: Shared, brief: Brief, material: Material, *, endpoint: Endpoint) -> bytes:
     """Return the same request with an instruction as its last message; what stands before stays byte for byte.
 
     `UnusableError` when that would not be a valid request.
     """
     limit = answer_limit(brief, material)
-    instruction = f"{prompts.at_the_end(material.messages)}\n\n{_instruction(brief, material)}"
+    instruction = f"{prompts.shared_head(material.messages)}\n\n{_instruction(brief, material)}"
     try:
         request = providers.read_request(shared.body, format=shared.format)
         target = providers.get(request.format)
@@ -96,7 +96,7 @@ def behind(shared: Shared, brief: Brief, material: Material, *, endpoint: Endpoi
     return body
 
 
-def apart(brief: Brief, material: Material, *, endpoint: Endpoint, window: int) -> bytes:
+def separate_request(brief: Brief, material: Material, *, endpoint: Endpoint, window: int) -> bytes:
     """Return a small request of its own: who the model is, and everything it needs to read, fitted to a window."""
     # With thoughts where they count, and never so large that nothing can be read.
     thoughts = min(THOUGHTS, window // 8) if endpoint.provider.counts_thoughts else 0
@@ -105,21 +105,21 @@ def apart(brief: Brief, material: Material, *, endpoint: Endpoint, window: int) 
     fields = {**endpoint.provider.limit_setting(limit, endpoint.limit_field), **endpoint.provider.no_store}
     request = Request(
         format=format,
-        system=text_message("system", prompts.apart()),
-        messages=(text_message("user", prompt(brief, material, window=window, limit=limit)),),
+        system=text_message("system", prompts.separate_role()),
+        messages=(text_message("user", separate_prompt(brief, material, window=window, limit=limit)),),
         model=endpoint.model,
         rest={key: msgspec.Raw(providers.encode(value)) for key, value in fields.items()},
     )
     return providers.render_request(request)
 
 
-def prompt(brief: Brief, material: Material, *, window: int, limit: int) -> str:
+def separate_prompt(brief: Brief, material: Material, *, window: int, limit: int) -> str:
     """Return the conversation and what to write of it, fitted to a window with `limit` tokens for the answer."""
     messages = without_open_calls(material.messages)
     mark = mark_for(messages)
     wish = _instruction(brief, material)
-    before = prompts.conversation(mark)
-    around = material.count(f"{prompts.apart()}\n\n{before}\n\n{mark}\n\n{wish}")
+    before = prompts.conversation_head(mark)
+    around = material.count(f"{prompts.separate_role()}\n\n{before}\n\n{mark}\n\n{wish}")
     room = int(window * (1 - MARGIN)) - limit - around
     text = transcript(messages, mark=mark, room=room, count=material.count) if room > 0 else ""
     if not text:

@@ -55,7 +55,7 @@ _ASKING = re.compile(
 )
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Split a text into its sentences as they stand, without list signs; fenced code and tables are left out."""
     found: list[str] = []
     fence = ""
@@ -74,7 +74,7 @@ def sentences(text: str) -> list[str]:
     return found
 
 
-def request(words: str, id: str) -> Quote:
+def quote_request(words: str, id: str) -> Quote:
     """Quote what the user asked for; the middle of something very long is left out."""
     if len(words) > LONGEST_REQUEST:
         half = LONGEST_REQUEST // 2
@@ -82,39 +82,39 @@ def request(words: str, id: str) -> Quote:
     return Quote(text=words, id=id)
 
 
-def rules(spoken: Sequence[str], id: str) -> list[Quote]:
+def find_rules(sentences: Sequence[str], id: str) -> list[Quote]:
     """Quote the sentences of the user that bind. A plain question binds nothing."""
-    return [quote for quote in quotes(spoken, "rules", id) if not _ASKING.search(quote.text)]
+    return [quote for quote in find_quotes(sentences, "rules", id) if not _ASKING.search(quote.text)]
 
 
-def decisions(spoken: Sequence[str], id: str) -> list[Quote]:
+def find_decisions(sentences: Sequence[str], id: str) -> list[Quote]:
     """Quote the sentences that settle something."""
-    return [quote for quote in quotes(spoken, "decisions", id) if not quote.text.endswith(("?", "\uff1f"))]
+    return [quote for quote in find_quotes(sentences, "decisions", id) if not quote.text.endswith(("?", "\uff1f"))]
 
 
-def quotes(spoken: Sequence[str], kind: str, id: str) -> list[Quote]:
+def find_quotes(sentences: Sequence[str], kind: str, id: str) -> list[Quote]:
     """Quote the sentences that hold a cue of this kind."""
     # All of them in one search: most hold none.
-    lowered = "\n".join(spoken).lower()
+    lowered = "\n".join(sentences).lower()
     expression = _cues(kind, lowered)
     held: list[Quote] = []
     place = stop = 0
     while found := expression.search(lowered, stop):
         place += lowered.count("\n", stop, found.start())
         stop = lowered.find("\n", found.start())
-        held.append(Quote(text=spoken[place], id=id))
+        held.append(Quote(text=sentences[place], id=id))
         if stop < 0:
             break
     return held
 
 
-def telling(said: Sequence[tuple[str, list[str]]], most: int) -> list[Sentence]:
+def pick_telling(messages: Sequence[tuple[str, list[str]]], most: int) -> list[Sentence]:
     """Pick the most telling of `(message id, sentences)`, in their order: by cue words, place, names and rare words."""
     found: list[tuple[str, str, bool]] = []
-    for id, spoken in said:
-        ends = spoken
-        if len(spoken) > 2 * MOST_OF_A_MESSAGE:
-            ends = spoken[:MOST_OF_A_MESSAGE] + spoken[-MOST_OF_A_MESSAGE:]
+    for id, sentences in messages:
+        ends = sentences
+        if len(sentences) > 2 * MOST_OF_A_MESSAGE:
+            ends = sentences[:MOST_OF_A_MESSAGE] + sentences[-MOST_OF_A_MESSAGE:]
         found.extend((id, one, one is ends[-1]) for one in ends if len(one) >= SHORTEST_TELLING)
     words = [set(_WORD.findall(text)) for _, text, _ in found]
     total = math.log(len(found) + 1)

@@ -34,19 +34,19 @@ def instruction(brief: Brief, *, aim: int, state: dict[str, Any] | None = None) 
     return "\n\n".join((task, _text("rules"), size, form))
 
 
-def at_the_end(messages: tuple[Message, ...]) -> str:
+def shared_head(messages: tuple[Message, ...]) -> str:
     """Begin a request that stands behind the whole conversation: it has to say which part is meant."""
-    spoken = [quoted for message in messages if (quoted := _opening(message))]
-    first, last = (spoken[0], spoken[-1]) if spoken else ("(the first)", "(the last)")
+    quoted_messages = [quoted for message in messages if (quoted := _opening(message))]
+    first, last = (quoted_messages[0], quoted_messages[-1]) if quoted_messages else ("(the first)", "(the last)")
     return _text("shared").replace("{first}", first).replace("{last}", last)
 
 
-def apart() -> str:
+def separate_role() -> str:
     """Say who the model is when it sees nothing but the part it writes about."""
     return _text("separate")
 
 
-def conversation(mark: str) -> str:
+def conversation_head(mark: str) -> str:
     """Introduce that part; `mark` is how its messages begin."""
     return _text("conversation").replace("{mark}", mark)
 

@@ -6,7 +6,7 @@ import pytest
 from support.archives import Synonyms, said
 from windowsill.errors import WindowsillError
 from windowsill.search import Archive, Ranking, WordLlama
-from windowsill.search.similarity import unit
+from windowsill.search.similarity import normalize
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 
@@ -113,7 +113,7 @@ def test_an_embedder_that_is_not_installed_says_what_to_do(monkeypatch):
 
 def test_what_has_no_direction_stays_zero():
     """An empty text is similar to nothing."""
-    assert unit(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)).tolist() == [
+    assert normalize(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)).tolist() == [
         [pytest.approx(0.6), pytest.approx(0.8)],
         [0, 0],
     ]

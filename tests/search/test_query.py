@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.search.query import MOST_TERMS, content_words, index_words, phrase, query_terms, valid_text
+from windowsill.search.query import (
+    MOST_TERMS,
+    content_words,
+    index_words,
+    named_speaker,
+    phrase_term,
+    query_terms,
+    valid_text,
+)
+from windowsill.store.search_index import PassageFacts
 from windowsill.store.sqlite.search_index import match_expression
 
 pytestmark = pytest.mark.unit
@@ -138,4 +147,46 @@ def test_of_a_long_question_both_ends_count():
 )
 def test_a_few_words_are_also_a_phrase(text, expected):
     """One word is no phrase, and a long text none that anybody repeats."""
-    assert phrase(text) == expected
+    assert phrase_term(text) == expected
+
+
+ANN = PassageFacts(0.0, "user", None, "Ann")
+
+
+BOB = PassageFacts(0.0, "assistant", None, "Bob")
+
+
+TARO = PassageFacts(0.0, "user", None, "太郎")
+
+
+USER = PassageFacts(0.0, "user", None, None)
+
+
+MODEL = PassageFacts(0.0, "assistant", None, None)
+
+
+TOOL = PassageFacts(0.0, "tool", "run", None)
+
+
+ALL = (ANN, BOB, TARO, USER, MODEL, TOOL)
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did Ann buy?", [ANN]),
+        ("what is ann's car?", [ANN]),
+        ("What did Ann tell Bob?", []),
+        ("Is Annabel here?", []),
+        ("太郎は何を買った", [TARO]),
+        ("What did I say?", [USER]),
+        ("what did you answer", [MODEL]),
+        ("what was in the output?", [TOOL]),
+        ("what did I tell you?", []),
+        ("zebras", []),
+    ],
+)
+def test_a_question_names_who_it_asks_about(question, named):
+    """A name, or a word for a role, chooses its passages; two of them choose none."""
+    choose = named_speaker(question, ALL)
+    assert [each for each in ALL if choose(each)] == named
