@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -28,9 +27,6 @@ from windowsill.outputs.parts import Output, copies
 from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
 from windowsill.store.checks import no_session
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,36 +67,6 @@ def pieces_of(store: Store, id: str, ref: str, redaction: Redaction | None = Non
 
 def _data(output: Output) -> Iterator[bytes]:
     return (data for _, data in chunks(output))
-
-
-class Arriving:
-    """Kept outputs on their way into a session, one after the other."""
-
-    def __init__(self, store: Store, id: str) -> None:
-        self._outputs = Outputs(store, id)
-        self._ref = ""
-        self._writing: Writing | None = None
-
-    def take(self, piece: Piece, line: int) -> None:
-        """Keep a piece; the first one of another output ends the one before."""
-        if piece.output != self._ref:
-            self.end(line)
-            self._ref, self._writing = piece.output, self._outputs.start()
-        if self._writing is not None:
-            self._writing.write(piece.data)
-
-    def end(self, line: int) -> None:
-        """End the output, if there is one; `DamagedError` when it is not the one that its ref says."""
-        if self._writing is None:
-            return
-        made, wanted = self._writing.finish(), self._ref
-        self._ref, self._writing = "", None
-        if made.id != wanted:
-            raise DamagedError(
-                f"line {line}: tool output {wanted!r} before it is not what was written",
-                remedy="export the session again; nothing was imported",
-                ref=wanted,
-            )
 
 
 VERSION = 2
@@ -230,76 +196,77 @@ def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], redaction:
 
 
 def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) -> str:
-    """Write an exported session to a store, under its own id or another; the id.
+    """Write an exported session to a store, under its own id or another; return the id.
 
     Everything is checked first: a damaged line is a `DamagedError` that names it, and then nothing is imported.
     """
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     head = _read_head(next(numbered, None))
-    with _Target(store, id or head.id, head) as target:
-        _take(target, head, numbered)
+    target = _Import(store, id or head.id, head)
+    target.run(numbered)
     return target.id
 
 
-def _take(target: _Target, head: Head, numbered: Iterable[tuple[int, bytes]]) -> None:
-    entries: list[Entry] = []
-    blobs: dict[str, bytes] = {}
-    hashes = {ROOT: ROOT_HASH}
-    last = 1
-    for last, line in numbered:
-        found = _read(line, last)
-        if isinstance(found, Piece):
-            target.outputs.take(found, last)
-            continue
-        target.end_output(last)
-        if isinstance(found, Blob):
-            blobs[found.blob] = found.data
-            continue
-        _check(found, len(entries) + 1, hashes, last)
-        hashes[found.seq] = found.hash
-        entries.append(found)
-    if len(entries) != head.entries:
-        raise DamagedError(f"line {last}: it ends after {len(entries)} of {head.entries} entries", remedy=_REMEDY)
-    target.end_output(last)
-    target.write(entries, blobs)
-
-
-class _Target:
-    """The session an import writes to: not there before something is written, and gone again if that fails."""
+class _Import:
+    """A session on its way into a store: not there before something is written, and gone again if that fails."""
 
     def __init__(self, store: Store, id: str, head: Head) -> None:
         self.id = id
         self._store = store
         self._head = head
-        self._arriving: Arriving | None = None
         self._created = False
+        self._ref = ""
+        self._writing: Writing | None = None
 
-    def __enter__(self) -> Self:
-        return self
+    def run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
+        """Check every line, then write the entries."""
+        try:
+            self._run(numbered)
+        except BaseException:
+            if self._created:
+                self._store.delete(self.id)
+            raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None and self._created:
-            self._store.delete(self.id)
-
-    @property
-    def outputs(self) -> Arriving:
-        """Where kept outputs go; they are too large to wait until everything was checked."""
-        if self._arriving is None:
-            self._create()
-            self._arriving = Arriving(self._store, self.id)
-        return self._arriving
-
-    def end_output(self, line: int) -> None:
-        """End the output: what comes next does not belong to it."""
-        if self._arriving is not None:
-            self._arriving.end(line)
-
-    def write(self, entries: list[Entry], blobs: dict[str, bytes]) -> None:
-        """Write what was checked."""
+    def _run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
+        entries: list[Entry] = []
+        blobs: dict[str, bytes] = {}
+        hashes = {ROOT: ROOT_HASH}
+        last = 1
+        for last, line in numbered:
+            found = _read(line, last)
+            if isinstance(found, Piece):
+                self._take(found, last)
+                continue
+            self._end_output(last)
+            if isinstance(found, Blob):
+                blobs[found.blob] = found.data
+                continue
+            _check(found, len(entries) + 1, hashes, last)
+            hashes[found.seq] = found.hash
+            entries.append(found)
+        if len(entries) != self._head.entries:
+            what = f"line {last}: it ends after {len(entries)} of {self._head.entries} entries"
+            raise DamagedError(what, remedy=_REMEDY)
+        self._end_output(last)
         self._create()
         self._store.append(self.id, ROOT, entries, blobs=blobs.items())
+
+    def _take(self, piece: Piece, line: int) -> None:
+        """Keep a piece of an output at once: outputs are too large to wait until everything was checked."""
+        if piece.output != self._ref or self._writing is None:
+            self._end_output(line)
+            self._create()
+            self._ref, self._writing = piece.output, Outputs(self._store, self.id).start()
+        self._writing.write(piece.data)
+
+    def _end_output(self, line: int) -> None:
+        if self._writing is None:
+            return
+        made, wanted = self._writing.finish(), self._ref
+        self._ref, self._writing = "", None
+        if made.id != wanted:
+            what = f"line {line}: tool output {wanted!r} before it is not what was written"
+            raise DamagedError(what, remedy=_REMEDY, ref=wanted)
 
     def _create(self) -> None:
         if not self._created:
