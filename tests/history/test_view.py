@@ -276,7 +276,8 @@ def journal(*values):
     for seq, value in enumerate(values, 1):
         kind = kinds[type(value)]
         if isinstance(value, dict):
-            facts = {"role": "user", "weight": heavy(seq), "counter": "c", "format": "f", "thread": b"%d" % seq}
+            facts = {"role": "user", "weight": heavy(seq), "counter": "c", "format": "f"}
+            facts["conversation_hash"] = b"%d" % seq
             value = MessageMeta(**{**facts, **value})  # noqa: PLW2901 - a message is written short
         meta = msgspec.msgpack.encode(value)
         entry = seal(seq=seq, parent=seq - 1, parent_hash=before, kind=kind, id=f"{kind[0]}{seq}", at=1.0, meta=meta)
