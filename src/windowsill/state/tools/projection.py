@@ -247,13 +247,27 @@ _Group: TypeAlias = tuple[str, tuple[Permission, ...], tuple[Environment, ...] |
 
 
 class _Definitions:
-    """The tools as one environment shows them."""
+    """The tools as one environment shows them, with their tokens."""
 
-    def __init__(self, tools: Mapping[str, NarrowedTool], tokens: Mapping[str, int]) -> None:
+    def __init__(
+        self, tools: Mapping[str, NarrowedTool], counted: Mapping[str, int], count: Callable[[str], int]
+    ) -> None:
         self.by_name = tools
         self.tools = tuple(each.tool for each in tools.values())
-        self.tokens = tokens
-        self.total = sum(tokens.values())
+        self.tokens = {
+            name: counted[name] if name in counted else count(json_text(each.tool)) for name, each in tools.items()
+        }
+        self.total = sum(self.tokens.values())
+
+    def narrow(self, rules: Iterable[Narrow], environment: Environment, count: Callable[[str], int]) -> _Definitions:
+        """Narrow the tools by the rules of an environment; the others are not counted again."""
+        here = [rule for rule in rules if environment in rule.environments]
+        narrowed = {
+            name: NarrowedTool(self.by_name[name].tool, [rule for rule in here if rule.tool == name], environment)
+            for name in dict.fromkeys(rule.tool for rule in here)
+        }
+        counted = {name: tokens for name, tokens in self.tokens.items() if name not in narrowed}
+        return _Definitions({**self.by_name, **narrowed}, counted, count)
 
 
 class Projection:
@@ -287,30 +301,24 @@ class Projection:
         if mode not in get_args(Mode):
             raise SettingError("mode", mode, "remove or mask")
         self.mode: Mode = mode
-        self._budget, self._urgent, self._rules = budget, urgent, tuple(rules)
+        self._budget, self._urgent = budget, urgent
         self._shown = _categories_by_phase(phases or {})
         where = "setting 'implied'"
         self._implied = {
             name: known_permissions(brought, f"{where}, {name}")
             for name, brought in zip(known_permissions(implied or {}, where), (implied or {}).values(), strict=True)
         }
-        self._count = count
-        self._counted: dict[int, tuple[Tool, int]] = {}
-        self.offer(offered)
-
-    def offer(self, offered: Iterable[ToolOffer | Tool]) -> None:
-        """Offer other tools from now on; those that were offered before are not counted again."""
         offers = [each if isinstance(each, ToolOffer) else ToolOffer(each) for each in offered]
         names = [each.name for each in offers]
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise InputError(f"the tool {twice[0]!r} is offered twice", remedy="offer each tool once, under its name")
-        if unknown := [rule.tool for rule in self._rules if rule.tool not in names]:
+        rules = tuple(rules)
+        if unknown := [rule.tool for rule in rules if rule.tool not in names]:
             raise InputError(
                 f"a rule narrows {unknown[0]!r}, which is not offered", remedy=f"offered are {list_names(names)}"
             )
-        plain = {each.name: NarrowedTool(each.tool) for each in offers}
-        known, self._counted = self._counted, {}
-        self._definitions = {each: self._narrowed(plain, each, known) for each in ENVIRONMENTS}
+        plain = _Definitions({each.name: NarrowedTool(each.tool) for each in offers}, {}, count)
+        self._definitions = {each: plain.narrow(rules, each, count) for each in ENVIRONMENTS}
         categories = frozenset().union(*self._shown.values())
         # Tools that differ in none of these are hidden together, for one reason.
         groups: dict[_Group, int] = {}
@@ -340,19 +348,6 @@ class Projection:
                 urgent=urgent,
             )
         return found
-
-    def _narrowed(
-        self, plain: Mapping[str, NarrowedTool], environment: Environment, known: dict[int, tuple[Tool, int]]
-    ) -> _Definitions:
-        tools = dict(plain)
-        here = [rule for rule in self._rules if environment in rule.environments]
-        for name in dict.fromkeys(rule.tool for rule in here):
-            tools[name] = NarrowedTool(plain[name].tool, [rule for rule in here if rule.tool == name], environment)
-        for tool in (each.tool for each in tools.values()):
-            # A tool is kept beside its tokens: as long as it lives, nothing else has its id.
-            if id(tool) not in self._counted:
-                self._counted[id(tool)] = known.get(id(tool)) or (tool, self._count(json_text(tool)))
-        return _Definitions(tools, {name: self._counted[id(each.tool)][1] for name, each in tools.items()})
 
     def _decide(
         self, phase: Phase, environment: Environment, permissions: tuple[Permission, ...], *, urgent: bool
