@@ -16,7 +16,7 @@ BAD = {
     "not JSON": (b"hello", "not JSON at byte 0"),
     "nothing": (b"", "it is empty"),
     "cut off": (b'[{"role":"user","content":"hi"', "it ends too early"),
-    "a number": (b"3", "Expected object, got int"),
+    "a number": (b"3", "neither a request body nor a message list"),
     "no messages": (b"{}", "neither a request, a message nor a reply"),
     "a list of numbers": (b"[1]", "[0]: "),
     "wrong role": (b'[{"role":"wizard","content":"x"}]', "no such role as 'wizard'"),

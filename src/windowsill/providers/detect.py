@@ -9,7 +9,7 @@ from windowsill.errors import FormatError
 from windowsill.models import wants_reasoning
 from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS
 from windowsill.providers.registry import all_formats, names
-from windowsill.providers.wire import Fields, any_decoder, decode, fields_decoder, items_decoder
+from windowsill.providers.wire import any_decoder, decode
 
 AMBIGUOUS = "openai"
 """A plain conversation (roles and text) is the same in both; more programs write OpenAI's."""
@@ -48,9 +48,6 @@ _RESPONSES_TOOLS = frozenset({
 
 _REMEDY = f"pass format=, one of {', '.join(names())}"
 
-TELLING = 50
-"""How many items of a list are looked at to tell its kind: the first call, picture or signature decides."""
-
 
 def detect(value: Any, default: str = AMBIGUOUS) -> str:
     """Return the format of a decoded request body, message list, message or reply; `default` where it could be any.
@@ -67,25 +64,8 @@ def detect(value: Any, default: str = AMBIGUOUS) -> str:
 
 
 def detect_body(body: bytes) -> str:
-    """Return the format of a request body or message list as bytes; decodes no more of it than is needed."""
-    if body.lstrip()[:1] == b"[":
-        fields: Fields = {}
-        items = decode(items_decoder, body)
-        # One look at the first few tells a list of contents or items from one of messages.
-        found = _by_formats([any_decoder.decode(each) for each in items[:TELLING]])
-    else:
-        fields = decode(fields_decoder, body)
-        if fields.get("messages") is None:
-            return detect(decode(any_decoder, body))
-        items = decode(items_decoder, fields["messages"], "messages")
-        told = ("tools", "format", "thinking")
-        found = _of_body(dict.fromkeys(fields) | {key: _value(fields, key) for key in told if key in fields})
-    model = _value(fields, "model")
-    found = found or _first(_of_message(any_decoder.decode(each)) for each in items) or _of_model(model) or AMBIGUOUS
-    if found != AMBIGUOUS:
-        return found
-    carries = model is None and b'"reasoning_content"' in body
-    return _dialect(model, map(any_decoder.decode, items) if carries else ())
+    """Return the format of a request body or message list as bytes."""
+    return detect(decode(any_decoder, body))
 
 
 def _dialect(model: Any, messages: Iterable[Any]) -> str:
@@ -109,11 +89,12 @@ def _detect(value: Any) -> str | None:
     if (found := _by_formats(value)) is not None:
         return found
     if isinstance(value, list):
-        if all(isinstance(each, dict) and "role" in each for each in value):
-            return _first(map(_of_message, value))
-        raise FormatError("a list of something else than messages", remedy=_REMEDY)
+        for index, each in enumerate(value):
+            if not isinstance(each, dict) or "role" not in each:
+                raise FormatError("not a message", where=f"[{index}]", remedy=_REMEDY)
+        return _first(map(_of_message, value))
     if not isinstance(value, dict):
-        raise FormatError(f"a {type(value).__name__} is not a request", remedy="pass a request body or a message list")
+        raise FormatError("neither a request body nor a message list", remedy="pass one of them")
     if "choices" in value or isinstance(value.get("message"), dict):
         return "openai"
     if "messages" in value:
@@ -125,10 +106,6 @@ def _detect(value: Any) -> str | None:
     if "role" in value:
         return _of_message(value)
     raise FormatError("neither a request, a message nor a reply", remedy=_REMEDY)
-
-
-def _value(fields: Fields, key: str) -> Any:
-    return decode(any_decoder, fields[key], key) if key in fields else None
 
 
 def _first(found: Iterable[str | None]) -> str | None:
