@@ -58,26 +58,6 @@ MAX_GOAL_CHARACTERS = 2_000
 STOP_REASON = "stop_reason"
 """The key in a message's metadata that says why it ended."""
 
-STOP_REASON = "stop_reason"
-"""The key in a message's metadata that says why it ended."""
-
-STOP_REASON = "stop_reason"
-"""The key in a message's metadata that says why it ended."""
-
-STOP_REASON = "stop_reason"
-"""The key in a message's metadata that says why it ended."""
-
-LENGTH = frozenset({"max_tokens", "length", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"})
-"""Why an answer ended that was cut off at its length, in the words of the providers."""
-
-PAUSED = frozenset({"pause_turn"})
-"""The provider wants to be asked again, as things are."""
-
-REFUSED = frozenset(
-    {"refusal", "content_filter", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION", "IMAGE_SAFETY"}
-)
-"""Why an answer ended that the model or its provider would not give."""
-
 BROKEN = "[engine] Your last answer broke off before its end. Go on from there, or say it again."
 CUT = "[engine] Your last answer reached the limit of its length. Go on exactly where it ends."
 EMPTY = "[engine] Your last answer was empty. Go on with the task, or give the result."
@@ -208,7 +188,7 @@ class Loop:
     def _repeat_first_instruction(self, state: State) -> None:
         """Add the instruction of the first phase, where the process ended between it and the task."""
         last, start = self._last_message(), first_phase(self._settings.phases)
-        is_task = last is not None and last.role == "user" and not last.results and "windowsill" not in last.metadata
+        is_task = last is not None and last.role == "user" and not last.results and ORIGIN not in last.metadata
         if is_task and start.text and state.runtime.phase == start.phase:
             self._tell_model(start.text)
 
