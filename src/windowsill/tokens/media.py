@@ -1,10 +1,10 @@
-"""What a picture costs in tokens, by the rule its provider published."""
+"""What pictures and documents cost in tokens, by the rules that providers published."""
 
 from __future__ import annotations
 
 import binascii
 import math
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -97,24 +97,24 @@ def _jpeg(picture: bytes) -> Size | None:
     return None
 
 
-class ImageRule(Protocol):
+class ImageRule(msgspec.Struct, frozen=True):
     """A provider's rule: the tokens of a picture with a known size, and the most any picture costs."""
 
-    @property
-    def name(self) -> str:
-        """The name the model table uses."""
+    name: str
+    """The name the model table uses."""
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Count the tokens of a picture of this size."""
+        raise NotImplementedError
 
     def largest(self, detail: str | None = None) -> int:
         """Count the tokens of the most expensive picture: what an unknown size is taken as."""
+        raise NotImplementedError
 
 
-class AreaRule(msgspec.Struct, frozen=True):
+class AreaRule(ImageRule, frozen=True):
     """Tokens by area, after the picture was made to fit a longest edge (Anthropic)."""
 
-    name: str
     edge: int
     most: int
     pixels_per_token: int = 750
@@ -131,10 +131,9 @@ class AreaRule(msgspec.Struct, frozen=True):
         return self.most
 
 
-class TileRule(msgspec.Struct, frozen=True):
+class TileRule(ImageRule, frozen=True):
     """A base and a price for each tile of 512 pixels (OpenAI: gpt-4o, gpt-4.1, gpt-5, o1, o3)."""
 
-    name: str
     base: int
     tile: int
 
@@ -151,10 +150,9 @@ class TileRule(msgspec.Struct, frozen=True):
         return self.tokens(2048, 768, detail)
 
 
-class PatchRule(msgspec.Struct, frozen=True):
+class PatchRule(ImageRule, frozen=True):
     """A token for each square patch, up to a ceiling, times a factor of the model (newer OpenAI models, generic)."""
 
-    name: str
     patches: int
     factor: float = 1.0
     side: int = 32
@@ -173,10 +171,9 @@ class PatchRule(msgspec.Struct, frozen=True):
         return max(self.patches, self.original_patches) if detail == "original" else self.patches
 
 
-class CropRule(msgspec.Struct, frozen=True):
+class CropRule(ImageRule, frozen=True):
     """258 tokens for a small picture and for each crop of a larger one (Gemini up to 2.5)."""
 
-    name: str
     crop: int = 258
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
@@ -194,10 +191,9 @@ class CropRule(msgspec.Struct, frozen=True):
         return self.tokens(3072, 384 + 1, detail)
 
 
-class FlatRule(msgspec.Struct, frozen=True):
+class FlatRule(ImageRule, frozen=True):
     """The same for every picture (Gemini 3 and later)."""
 
-    name: str
     each: int
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
