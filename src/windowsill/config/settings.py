@@ -29,84 +29,6 @@ _PLAIN = re.compile(r"[^\s,+=\[\]{}\"](?:[^,+=\[\]{}\"\n]*[^\s,+=\[\]{}\"])?")
 _OPENING, _CLOSING = "[{", "]}"
 
 
-class Stage(msgspec.Struct, frozen=True):
-    """One strategy, by name or dotted path, with the settings stated for it."""
-
-    name: str
-    settings: dict[str, Any] = {}
-
-
-def read_stages(text: str) -> tuple[Stage, ...]:
-    """Return the stages that a line such as `mask:keep=5+condense:keep=4` names, whether or not there are such.
-
-    A value that holds a comma, a plus or a list is written as JSON: `mask:exempt=["read","grep"]`.
-    """
-    return tuple(_stage(part) for part in _split(text, "+"))
-
-
-def write_stages(stages: Iterable[Stage]) -> str:
-    """Return the line that `read_stages` makes these stages of."""
-    return "+".join(
-        f"{stage.name}:{','.join(f'{key}={_spell(value)}' for key, value in stage.settings.items())}"
-        if stage.settings
-        else stage.name
-        for stage in stages
-    )
-
-
-def with_tables(text: str, tables: dict[str, dict[str, Any]]) -> str:
-    """Return the line with each stage's settings from `tables`, where the line does not state them itself."""
-    stages = read_stages(text)
-    if not any(tables.get(stage.name) for stage in stages):
-        return text
-    return write_stages(Stage(stage.name, {**tables.get(stage.name, {}), **stage.settings}) for stage in stages)
-
-
-def _stage(text: str) -> Stage:
-    (first, equals, value), *more = (pair.partition("=") for pair in _split(text, ","))
-    if not equals:
-        return Stage(text.strip())
-    name, _, key = first.rpartition(":")
-    settings = {key.strip(): _value(value)}
-    settings |= {key.strip(): _value(value) for key, _, value in more if key.strip()}
-    return Stage(name.strip(), settings)
-
-
-def _value(text: str) -> Any:
-    value = text.strip()
-    if value[:1] in ('"', *_OPENING):
-        try:
-            return msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            return value
-    return value
-
-
-def _spell(value: Any) -> str:
-    return value if isinstance(value, str) and _PLAIN.fullmatch(value) else msgspec.json.encode(value).decode()
-
-
-def _split(text: str, separator: str) -> Iterator[str]:
-    """Yield the parts between separators that stand outside of brackets and quotes."""
-    start = depth = 0
-    quoted = escaped = False
-    for index, character in enumerate(text):
-        if quoted:
-            quoted = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            quoted = True
-        elif character in _OPENING:
-            depth += 1
-        elif character in _CLOSING:
-            depth = max(0, depth - 1)
-        elif character == separator and depth == 0 and not (character == "+" and text[index + 1 :][:1].isdigit()):
-            # A plus inside a number, such as `1e+5`, joins no stages.
-            yield text[start:index]
-            start = index + 1
-    yield text[start:]
-
-
 class Preset(msgspec.Struct, frozen=True):
     """A budget for when no model says how large its window is, and the marks as shares of the budget or window."""
 
@@ -362,3 +284,81 @@ def _profile(settings: Settings, model: str) -> Profile:
         facts = None
     name = "" if named is None or named in (AUTO, OFF) else named
     return profile_for(model, settings.profiles, name=name, high=settings.high, facts=facts)
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """One strategy, by name or dotted path, with the settings stated for it."""
+
+    name: str
+    settings: dict[str, Any] = {}
+
+
+def read_stages(text: str) -> tuple[Stage, ...]:
+    """Return the stages that a line such as `mask:keep=5+condense:keep=4` names, whether or not there are such.
+
+    A value that holds a comma, a plus or a list is written as JSON: `mask:exempt=["read","grep"]`.
+    """
+    return tuple(_stage(part) for part in _split(text, "+"))
+
+
+def write_stages(stages: Iterable[Stage]) -> str:
+    """Return the line that `read_stages` makes these stages of."""
+    return "+".join(
+        f"{stage.name}:{','.join(f'{key}={_spell(value)}' for key, value in stage.settings.items())}"
+        if stage.settings
+        else stage.name
+        for stage in stages
+    )
+
+
+def with_tables(text: str, tables: dict[str, dict[str, Any]]) -> str:
+    """Return the line with each stage's settings from `tables`, where the line does not state them itself."""
+    stages = read_stages(text)
+    if not any(tables.get(stage.name) for stage in stages):
+        return text
+    return write_stages(Stage(stage.name, {**tables.get(stage.name, {}), **stage.settings}) for stage in stages)
+
+
+def _stage(text: str) -> Stage:
+    (first, equals, value), *more = (pair.partition("=") for pair in _split(text, ","))
+    if not equals:
+        return Stage(text.strip())
+    name, _, key = first.rpartition(":")
+    settings = {key.strip(): _value(value)}
+    settings |= {key.strip(): _value(value) for key, _, value in more if key.strip()}
+    return Stage(name.strip(), settings)
+
+
+def _value(text: str) -> Any:
+    value = text.strip()
+    if value[:1] in ('"', *_OPENING):
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return value
+
+
+def _spell(value: Any) -> str:
+    return value if isinstance(value, str) and _PLAIN.fullmatch(value) else msgspec.json.encode(value).decode()
+
+
+def _split(text: str, separator: str) -> Iterator[str]:
+    """Yield the parts between separators that stand outside of brackets and quotes."""
+    start = depth = 0
+    quoted = escaped = False
+    for index, character in enumerate(text):
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth = max(0, depth - 1)
+        elif character == separator and depth == 0 and not (character == "+" and text[index + 1 :][:1].isdigit()):
+            # A plus inside a number, such as `1e+5`, joins no stages.
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]

@@ -31,7 +31,7 @@ from windowsill.outputs.parts import (
     token_of,
 )
 from windowsill.outputs.read import read
-from windowsill.outputs.show import Limits, preview_output, text_of
+from windowsill.outputs.show import Limits, preview_output, result_text
 from windowsill.outputs.write import Writing, drop
 from windowsill.store import Store
 
@@ -188,7 +188,7 @@ class Outputs:
             )
         result = results[number - 1]
         stored = find_stored(self._store, self._session, result.ref.id, self._checked) if result.ref else None
-        return stored or MessageOutput(ref, encode_text(text_of(result)), result.content)
+        return stored or MessageOutput(ref, encode_text(result_text(result)), result.content)
 
     def _results(self, entry: Entry, ref: str) -> tuple[ToolResult, ...]:
         try:

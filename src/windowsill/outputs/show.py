@@ -61,7 +61,7 @@ _POINTER = re.compile(r"^(\[lines \d+-\d+) as in o[\d.]+ lines \d+-\d+\]$", re.M
 """What `repeated_lines` puts in the place of lines that were shown before."""
 
 
-def text_of(result: ToolResult) -> str:
+def result_text(result: ToolResult) -> str:
     """Return the texts of a result joined by line ends; images and documents are listed in their place."""
     return "\n".join(line for block in result.content if (line := _text(block)) is not None)
 

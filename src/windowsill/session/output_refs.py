@@ -10,7 +10,7 @@ from windowsill.errors import InputError
 from windowsill.journal import messages as stored
 from windowsill.messages import Message, OutputRef
 from windowsill.outputs.parts import ref_at
-from windowsill.outputs.show import count_lines, text_of
+from windowsill.outputs.show import count_lines, result_text
 
 
 def with_refs(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
@@ -37,7 +37,7 @@ def with_places(message: Message, seq: int) -> Message:
         return message
     refs = []
     for number, result in enumerate(results, 1):
-        text = text_of(result)
+        text = result_text(result)
         here = OutputRef(
             id=ref_at(seq, number, of=len(results)),
             bytes=len(text.encode(errors="replace")),

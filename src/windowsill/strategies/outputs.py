@@ -21,7 +21,7 @@ from windowsill.history.view import Item, View
 from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.repeated_lines import Seen
-from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, text_of
+from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, result_text
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masking import EXEMPT, Masker, is_exempt, mask_outputs
 from windowsill.strategies.scoring import key_of
@@ -150,7 +150,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             item = view.items[place]
             if not item.cuts and key_of(item) in memo.within:
                 for number, result in enumerate(view.read(item).results, 1):
-                    seen.add(ref_at(item.seq, number, of=len(item.results)), text_of(result))
+                    seen.add(ref_at(item.seq, number, of=len(item.results)), result_text(result))
         return seen
 
     def _cut(self, view: View, item: Item, names: dict[str, str], seen: Seen | None) -> list[tuple[BlockSpan, StandIn]]:
@@ -169,7 +169,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             if less is not None:
                 cuts.append((replace_block(view, item, place, block, less), less))
             elif seen is not None:
-                seen.add(ref, text_of(block))
+                seen.add(ref, result_text(block))
         return cuts
 
     def _less(self, block: ToolResult, came: Block, ref: str, seen: Seen | None) -> ToolResult | None:
@@ -231,6 +231,6 @@ def _words(block: Block) -> str:
     """Return the text of a result, with the lines that are read under its ref: each picture is one in its place."""
     content = block.content if isinstance(block, ToolResult) else ()
     if isinstance(block, ToolResult) and all(isinstance(inner, (Text, Image)) for inner in content):
-        return text_of(block)
+        return result_text(block)
     # A document that stays would be told twice.
     return "\n".join(inner.text for inner in content if isinstance(inner, Text))

@@ -79,7 +79,6 @@ _ATTRIBUTES: Final = {
     "tool": "gen_ai.tool.name",
     "tool_arguments": "gen_ai.tool.call.arguments",
     "tool_call": "gen_ai.tool.call.id",
-    "tool_description": "gen_ai.tool.description",
     "tool_result": "gen_ai.tool.call.result",
     "tool_type": "gen_ai.tool.type",
     "used_cache_creation": "gen_ai.usage.cache_creation.input_tokens",

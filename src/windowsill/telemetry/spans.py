@@ -226,7 +226,6 @@ def tool_run(
     call_id: str | None = None,
     type: str = "function",
     session: str | None = None,
-    description: str | None = None,
     arguments: Any = None,
 ) -> ToolRun:
     """Start the span of a tool run; its arguments are recorded only where content is wanted."""
@@ -236,7 +235,6 @@ def tool_run(
         "session": session,
         "tool_call": call_id,
         "tool_type": type,
-        "tool_description": description,
     }
     if arguments is not None and content.on_spans():
         with harmless():
