@@ -309,8 +309,8 @@ def test_only_the_latest_errors_are_held():
 def test_a_change_and_a_later_success_are_both_told():
     """What was changed, and that it helped."""
     failures = Failures([Failure(text="a.py:3: error: no", source="make test")])
-    failures.end("", ["src/a.py"])
-    failures.end("make test | tail -3", [])
+    failures.note_success("", ["src/a.py"])
+    failures.note_success("make test | tail -3", [])
     assert [one.fix for one in failures.all()] == ["changed src/a.py; passed later"]
 
 

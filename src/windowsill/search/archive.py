@@ -19,7 +19,7 @@ from windowsill.search.passages import message_passages
 from windowsill.search.query import index_words, query_terms, valid_text
 from windowsill.search.ranking import Found, Ranking, fill_answer, load_found, search
 from windowsill.store import SessionInfo, Store
-from windowsill.store.search_index import Filters, Indexed, Passage
+from windowsill.store.search_index import Filters, IndexedSession, Passage
 from windowsill.tokens import counter
 
 DEFAULT_K = 5
@@ -185,7 +185,7 @@ class Archive:
     ) -> None:
         self.close()
 
-    def _ready(self, sessions: Sequence[str] | None) -> list[Indexed]:
+    def _ready(self, sessions: Sequence[str] | None) -> list[IndexedSession]:
         """Bring the index up to date and return the sessions to search."""
         within = self._visible()
         if sessions is not None:

@@ -9,7 +9,7 @@ from windowsill.journal.messages import message_of
 from windowsill.search.passages import fold_passages, message_passages
 from windowsill.search.query import index_words
 from windowsill.store import SearchIndex, SessionInfo, Store
-from windowsill.store.search_index import Indexed, Passage
+from windowsill.store.search_index import IndexedSession, Passage
 
 BATCH = 1_000
 """Entries indexed in one transaction: enough that its commit costs little, few enough that others wait only shortly."""
@@ -21,7 +21,7 @@ LOOK_BACK = 200
 """Entries before a batch in which the call of a result is looked for: it is nearly always the one before."""
 
 
-def catch_up(store: Store, index: SearchIndex, sessions: Iterable[SessionInfo]) -> list[Indexed]:
+def catch_up(store: Store, index: SearchIndex, sessions: Iterable[SessionInfo]) -> list[IndexedSession]:
     """Index what the journals hold beyond what is indexed; return how far each session is then."""
     known = {info.id: info for info in sessions}
     # A session that was deleted and made again in the meantime is another one.
@@ -46,7 +46,7 @@ def passages_between(store: Store, session: str, first: int, last: int) -> list[
     return found
 
 
-def _catch_up(store: Store, index: SearchIndex, now: Indexed, version: int) -> Indexed:
+def _catch_up(store: Store, index: SearchIndex, now: IndexedSession, version: int) -> IndexedSession:
     if now.seq > version:
         # A store that lost its last entries: what is indexed is not what is there.
         index.forget(now.id, seq=0)
@@ -72,11 +72,11 @@ def _batch_end(store: Store, session: str, first: int, last: int) -> int:
     return last
 
 
-def _reload(store: Store, index: SearchIndex, old: Indexed) -> Indexed:
+def _reload(store: Store, index: SearchIndex, old: IndexedSession) -> IndexedSession:
     """Read how far a session is indexed now; one that is gone has nothing more to index."""
     info = store.info(old.id)
     found = [each for each in index.sessions([old.id]) if info and each.created == info.created]
-    return found[0] if found else Indexed(old.id, old.key, old.created, 1 << 62, 0, 0, old.epoch)
+    return found[0] if found else IndexedSession(old.id, old.key, old.created, 1 << 62, 0, 0, old.epoch)
 
 
 def _tools_before(store: Store, session: str, first: int) -> dict[str, str]:

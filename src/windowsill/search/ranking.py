@@ -26,7 +26,16 @@ from windowsill.search.query import (
     valid_text,
 )
 from windowsill.store import SearchIndex
-from windowsill.store.search_index import APART, Filters, Indexed, Passage, PassageFacts, Source, number, session_key
+from windowsill.store.search_index import (
+    APART,
+    Filters,
+    IndexedSession,
+    Passage,
+    PassageFacts,
+    Source,
+    passage_number,
+    session_key,
+)
 
 if TYPE_CHECKING:
     from windowsill.search.similarity import Similarity
@@ -119,7 +128,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def search(
     index: SearchIndex,
-    scope: Sequence[Indexed],
+    scope: Sequence[IndexedSession],
     question: str,
     *,
     filters: Filters,
@@ -157,7 +166,7 @@ def search(
 def fill_answer(
     index: SearchIndex,
     ranked: Ranked,
-    scope: Sequence[Indexed],
+    scope: Sequence[IndexedSession],
     *,
     most: int | None,
     budget: int | None,
@@ -191,7 +200,7 @@ def fill_answer(
     ]
 
 
-def load_found(index: SearchIndex, scores: Mapping[int, float], scope: Sequence[Indexed]) -> list[Found]:
+def load_found(index: SearchIndex, scores: Mapping[int, float], scope: Sequence[IndexedSession]) -> list[Found]:
     """Return these passages, by falling score."""
     sessions = {each.key: each.id for each in scope}
     return [
@@ -202,7 +211,7 @@ def load_found(index: SearchIndex, scores: Mapping[int, float], scope: Sequence[
 
 def neighbours(key: int, reach: int) -> range:
     """Return the keys around a passage and its own, if it stands in a row."""
-    place = number(key)
+    place = passage_number(key)
     if place >= APART:
         return range(0)
     return range(key - min(reach, place - 1), key + min(reach, APART - 1 - place) + 1)
@@ -307,7 +316,7 @@ def _samples(words: frozenset[str]) -> list[tuple[int, ...]]:
 
 
 def _matched(
-    index: SearchIndex, scope: Sequence[Indexed], question: str, exact: str, filters: Filters, most: int
+    index: SearchIndex, scope: Sequence[IndexedSession], question: str, exact: str, filters: Filters, most: int
 ) -> dict[int, float]:
     """Return passages that share words with a question; what has no words, such as `=>`, is found as it is written."""
     terms = query_terms(question)
@@ -322,7 +331,7 @@ def _matched(
 
 
 def _facts(
-    index: SearchIndex, hits: set[int], scope: Sequence[Indexed], filters: Filters, reach: int
+    index: SearchIndex, hits: set[int], scope: Sequence[IndexedSession], filters: Filters, reach: int
 ) -> dict[int, PassageFacts]:
     """Return the facts of the hits and their neighbours; nothing outside the scope or the filters."""
     around = hits.union(*(neighbours(key, reach) for key in hits))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from windowsill.search.embeddings import Embedder
 from windowsill.store import SearchIndex
-from windowsill.store.search_index import APART, Filters, Indexed
+from windowsill.store.search_index import APART, Filters, IndexedSession
 
 BATCH = 1_000
 """Passages embedded and written at once."""
@@ -31,7 +31,7 @@ class Similarity:
         self._matrices: dict[int, _Matrix] = {}
         self._lock = threading.Lock()
 
-    def catch_up(self, scope: Sequence[Indexed]) -> None:
+    def catch_up(self, scope: Sequence[IndexedSession]) -> None:
         """Embed what was indexed since the last time."""
         for session in scope:
             for first, last in _halves(session):
@@ -40,7 +40,7 @@ class Similarity:
                     made = [(key, row.tobytes()) for (key, _), row in zip(missing, rows, strict=True)]
                     self._index.put_vectors(self._embedder.name, made)
 
-    def top(self, question: str, scope: Sequence[Indexed], filters: Filters, most: int) -> dict[int, float]:
+    def top(self, question: str, scope: Sequence[IndexedSession], filters: Filters, most: int) -> dict[int, float]:
         """Return the passages most similar to a question, as far as they have anything in common with it."""
         wanted = normalize(self._embedder.embed([question]))[0]
         best: list[tuple[float, int]] = []
@@ -63,7 +63,7 @@ class Similarity:
         with self._lock:
             self._matrices.clear()
 
-    def _loaded(self, session: Indexed) -> _Matrix:
+    def _loaded(self, session: IndexedSession) -> _Matrix:
         stamp = (session.created, session.epoch)
         matrix = self._matrices.get(session.key)
         if matrix is None or matrix.stamp != stamp:
@@ -116,6 +116,6 @@ def normalize(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
-def _halves(session: Indexed) -> tuple[tuple[int, int], tuple[int, int]]:
+def _halves(session: IndexedSession) -> tuple[tuple[int, int], tuple[int, int]]:
     first = session.first_key
     return (first, first + APART - 1), (first + APART, session.last_key)

@@ -47,7 +47,7 @@ class PassageFacts(NamedTuple):
     seq: int | None = None
 
 
-class Indexed(msgspec.Struct, frozen=True):
+class IndexedSession(msgspec.Struct, frozen=True):
     """A session in the index, how far it is indexed, and the last numbers given.
 
     The key of a passage is `key << 32 | number`: the passages of a session are one range of keys, and the neighbours
@@ -78,7 +78,7 @@ def session_key(key: int) -> int:
     return key >> _SESSION_BITS
 
 
-def number(key: int) -> int:
+def passage_number(key: int) -> int:
     """Return a passage's number within its session."""
     return key & 0xFFFFFFFF
 
@@ -116,10 +116,12 @@ class SearchIndex(Protocol):
     beginning of a word. Words are stemmed by the index, on both sides.
     """
 
-    def sessions(self, names: Iterable[str]) -> list[Indexed]:
+    def sessions(self, names: Iterable[str]) -> list[IndexedSession]:
         """Return how far each of these sessions is indexed; those that the store does not have are left out."""
 
-    def add(self, before: Indexed, seq: int, passages: Sequence[Passage], words: Sequence[str]) -> Indexed | None:
+    def add(
+        self, before: IndexedSession, seq: int, passages: Sequence[Passage], words: Sequence[str]
+    ) -> IndexedSession | None:
         """Add the passages of the entries up to `seq`, with the words each is found by.
 
         `None`, and nothing is added, when the session is not as it was `before`: others were faster, or it is gone.
@@ -138,17 +140,17 @@ class SearchIndex(Protocol):
         """Make the full-text index anew from the passages, whatever is left of it."""
 
     def match(
-        self, terms: Sequence[str], scope: Sequence[Indexed], filters: Filters, most: int
+        self, terms: Sequence[str], scope: Sequence[IndexedSession], filters: Filters, most: int
     ) -> list[tuple[int, float]]:
         """Find passages that hold any of the terms: the keys of the best `most` with their scores, best first."""
 
-    def literal(self, text: str, scope: Sequence[Indexed], filters: Filters, most: int) -> list[int]:
+    def literal(self, text: str, scope: Sequence[IndexedSession], filters: Filters, most: int) -> list[int]:
         """Find the newest passages that hold a text letter for letter; this reads every passage in scope."""
 
     def verbatim(self, keys: Iterable[int], text: str) -> set[int]:
         """Return those of these passages that hold a text letter for letter."""
 
-    def allowed(self, session: Indexed, filters: Filters) -> list[int]:
+    def allowed(self, session: IndexedSession, filters: Filters) -> list[int]:
         """Return the keys of a session's passages that the filters let through, in order."""
 
     def facts(self, keys: Iterable[int]) -> dict[int, PassageFacts]:
@@ -157,7 +159,7 @@ class SearchIndex(Protocol):
     def passages(self, keys: Iterable[int]) -> dict[int, Passage]:
         """Return whole passages; keys that do not exist are left out."""
 
-    def newest(self, session: Indexed) -> float | None:
+    def newest(self, session: IndexedSession) -> float | None:
         """Return when the last message of a session was said."""
 
     def without_vector(self, first: int, last: int, model: str, most: int) -> list[tuple[int, str]]:

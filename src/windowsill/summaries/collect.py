@@ -300,7 +300,7 @@ class _Collector:
         changed = [one.path for one in action.touched if one.changed]
         if action.command or changed:
             # As long as what is kept of the command that failed: else a long one would never be the same.
-            self._failures.end(action.command[:LONGEST_COMMAND], changed)
+            self._failures.note_success(action.command[:LONGEST_COMMAND], changed)
 
 
 def _values(arguments: dict[str, Any], left_out: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -339,7 +339,7 @@ class Failures:
         if len(self._held) > CAPS["errors"]:
             del self._held[next(iter(self._held))]
 
-    def end(self, command: str, changed: Sequence[str]) -> None:
+    def note_success(self, command: str, changed: Sequence[str]) -> None:
         """Note a command that passed, or files that were changed."""
         passed = shell.without_trimming(command)
         names = [(path, path.replace("\\", "/").rpartition("/")[2]) for path in changed]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from windowsill.errors import DamagedError
-from windowsill.store.search_index import APART, Filters, Indexed, Passage, PassageFacts
+from windowsill.store.search_index import APART, Filters, IndexedSession, Passage, PassageFacts
 from windowsill.store.sqlite.errors import translated
 from windowsill.store.sqlite.migrate import split
 from windowsill.store.statements import migrations, statements
@@ -38,11 +38,13 @@ class SQLiteIndex:
         self._database = database
         self._sql = statements("sqlite")
 
-    def sessions(self, names: Iterable[str]) -> list[Indexed]:
+    def sessions(self, names: Iterable[str]) -> list[IndexedSession]:
         """Return how far each of these sessions is indexed; those that the store does not have are left out."""
-        return [Indexed(*row) for row in self._all("passage_sessions", _json(list(names)))]
+        return [IndexedSession(*row) for row in self._all("passage_sessions", _json(list(names)))]
 
-    def add(self, before: Indexed, seq: int, passages: Sequence[Passage], words: Sequence[str]) -> Indexed | None:
+    def add(
+        self, before: IndexedSession, seq: int, passages: Sequence[Passage], words: Sequence[str]
+    ) -> IndexedSession | None:
         """Add the passages of the entries up to `seq`; `None` when the session is not as it was `before`."""
         with self._writing() as db:
             if self._session(db, before.id) != before:
@@ -86,7 +88,7 @@ class SQLiteIndex:
             db.execute(self._sql["remake_passage_words"])
 
     def match(
-        self, terms: Sequence[str], scope: Sequence[Indexed], filters: Filters, most: int
+        self, terms: Sequence[str], scope: Sequence[IndexedSession], filters: Filters, most: int
     ) -> list[tuple[int, float]]:
         """Find passages that hold any of the terms, with their BM25 scores, best first."""
         if not terms or not scope:
@@ -98,7 +100,7 @@ class SQLiteIndex:
             return self._all("match_passages", query, *wide, most)
         return self._all("match_passages_of_many", query, *wide, most, keys)
 
-    def literal(self, text: str, scope: Sequence[Indexed], filters: Filters, most: int) -> list[int]:
+    def literal(self, text: str, scope: Sequence[IndexedSession], filters: Filters, most: int) -> list[int]:
         """Find the newest passages that hold a text letter for letter."""
         if not scope:
             return []
@@ -109,7 +111,7 @@ class SQLiteIndex:
         """Return those of these passages that hold a text letter for letter."""
         return {key for (key,) in self._all("verbatim_passages", _json(list(keys)), text)}
 
-    def allowed(self, session: Indexed, filters: Filters) -> list[int]:
+    def allowed(self, session: IndexedSession, filters: Filters) -> list[int]:
         """Return the keys of a session's passages that the filters let through, in order."""
         rows = self._all("chosen_passages", session.first_key, session.last_key, *_parameters(filters))
         return [key for (key,) in rows]
@@ -122,7 +124,7 @@ class SQLiteIndex:
         """Return whole passages; keys that do not exist are left out."""
         return {key: Passage(*row) for key, *row in self._all("passages", _json(list(keys)))}
 
-    def newest(self, session: Indexed) -> float | None:
+    def newest(self, session: IndexedSession) -> float | None:
         """Return when the last message of a session was said."""
         first = session.first_key
         rows = self._all("newest_passage", first, first + APART - 1)
@@ -143,8 +145,8 @@ class SQLiteIndex:
         return self._all("passage_vectors", first, last, model)
 
     def _insert(
-        self, db: sqlite3.Connection, now: Indexed, passages: Sequence[Passage], words: Sequence[str]
-    ) -> Indexed:
+        self, db: sqlite3.Connection, now: IndexedSession, passages: Sequence[Passage], words: Sequence[str]
+    ) -> IndexedSession:
         rows, apart, base = now.rows, now.apart, now.first_key
         keys = []
         for passage in passages:
@@ -158,11 +160,11 @@ class SQLiteIndex:
         db.executemany(self._sql["insert_passage_words"], zip(keys, words, strict=True))
         return msgspec.structs.replace(now, rows=rows, apart=apart)
 
-    def _session(self, db: sqlite3.Connection, name: str) -> Indexed | None:
+    def _session(self, db: sqlite3.Connection, name: str) -> IndexedSession | None:
         row = db.execute(self._sql["passage_sessions"], (_json([name]),)).fetchone()
-        return Indexed(*row) if row else None
+        return IndexedSession(*row) if row else None
 
-    def _put(self, db: sqlite3.Connection, now: Indexed) -> None:
+    def _put(self, db: sqlite3.Connection, now: IndexedSession) -> None:
         db.execute(self._sql["put_passage_progress"], (now.key, now.seq, now.rows, now.apart, now.epoch))
 
     def _all(self, statement: str, *parameters: object) -> list[Any]:
@@ -242,11 +244,11 @@ def _explained() -> Iterator[None]:
         ) from error.__cause__
 
 
-def _session_keys(scope: Sequence[Indexed]) -> str:
+def _session_keys(scope: Sequence[IndexedSession]) -> str:
     return _json([each.key for each in scope])
 
 
-def _range(scope: Sequence[Indexed]) -> tuple[int, int]:
+def _range(scope: Sequence[IndexedSession]) -> tuple[int, int]:
     return min(each.first_key for each in scope), max(each.last_key for each in scope)
 
 
