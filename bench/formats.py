@@ -67,7 +67,7 @@ def _requests(name: str, sizes: tuple[int, ...]) -> None:
 
 
 def _in_turns(times: int, *ways: Callable[[], object]) -> list[float]:
-    """The least processor time of each way."""
+    """Return the least processor time of each way."""
     best = [float("inf")] * len(ways)
     for _ in range(times):
         for place, way in enumerate(ways):
@@ -78,7 +78,7 @@ def _in_turns(times: int, *ways: Callable[[], object]) -> list[float]:
 
 
 def request(name: str, size: int) -> dict[str, Any]:
-    """A body of about `size` messages: a tool loop as agents have it."""
+    """Make a body of about `size` messages: a tool loop as agents have it."""
     messages: list[dict[str, Any]] = []
     for assistant, results in turns(10**9):
         messages += _NATIVE[name](assistant, results)
@@ -185,7 +185,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _events(chunks: list[bytes]) -> Iterator[bytes]:
-    """The data of each event: the least a client has to do."""
+    """Split off the data of each event: the least a client has to do."""
     rest = b""
     for chunk in chunks:
         *events, rest = (rest + chunk).split(b"\n\n")
@@ -196,7 +196,7 @@ def _events(chunks: list[bytes]) -> Iterator[bytes]:
 
 
 def recording(name: str, words: int) -> bytes:
-    """An answer of so many deltas as the provider sends it."""
+    """Make an answer of so many deltas as the provider sends it."""
     pieces = [f" {word}" for word in prose(random.Random(3), words * 9).split()[:words]]
     return b"".join(_RECORDED[name](pieces))
 
@@ -272,7 +272,7 @@ _RECORDED: dict[str, Callable[[list[str]], Iterator[bytes]]] = {
 
 @contextmanager
 def _server(body: bytes) -> Iterator[str]:
-    """A server in a process of its own that sends the recording to whoever asks, an event at a time."""
+    """Start a server in a process of its own that sends the recording to whoever asks, an event at a time."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         process = multiprocessing.get_context("fork").Process(target=_serve, args=(listening, body), daemon=True)
         process.start()
@@ -349,7 +349,7 @@ def _over_socket(address: str, name: str) -> tuple[float, float, float]:
 
 
 def _wrapped(name: str, words: int) -> None:
-    """What a user pays: the official client reading a streamed answer, as it is and wrapped."""
+    """Measure what a user pays: the official client reading a streamed answer, as it is and wrapped."""
     import windowsill
 
     clocks = (time.process_time, time.perf_counter)
@@ -377,7 +377,7 @@ def _wrapped(name: str, words: int) -> None:
 
 
 def _speaker(name: str, address: str) -> tuple[Any, str, Callable[[Any], Any]]:
-    """An official client, a model of its provider, and how the client is asked for a stream."""
+    """Return an official client, a model of its provider, and how the client is asked for a stream."""
     asked: list[Any] = [{"role": "user", "content": TASK}]
     if name == "anthropic":
         from anthropic import Anthropic

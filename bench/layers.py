@@ -87,7 +87,7 @@ def _fact(number: int, turn: int) -> Fact:
 
 
 def _changed(state: State, number: int) -> State:
-    """The state with one fact in the middle said anew; every other element is the same object."""
+    """Return the state with one fact in the middle said anew; every other element is the same object."""
     facts = list(state.memory.semantic.facts)
     place = (number * 977 + len(facts) // 2) % len(facts)
     facts[place] = msgspec.structs.replace(facts[place], content=f"payment gateway timeout {number}", confidence=1.0)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopwatch():
-    """Yields a list that holds the seconds afterwards."""
+    """Yield a list that holds the seconds afterwards."""
     taken: list[float] = []
     start = time.perf_counter()
     yield taken
@@ -17,7 +17,7 @@ def stopwatch():
 
 
 def best_of(times: int, action: Callable[[], object]) -> float:
-    """The shortest of several runs: noise only ever adds."""
+    """Return the shortest of several runs: noise only ever adds."""
     best = float("inf")
     for _ in range(times):
         start = time.perf_counter()

@@ -27,7 +27,7 @@ ADDED = 4
 
 
 def native(count: int) -> list[dict[str, object]]:
-    """A tool loop of so many messages."""
+    """Make a tool loop of so many messages."""
     messages: list[dict[str, object]] = [{"role": "user", "content": TASK}]
     for assistant, results in turns(count):
         messages += [assistant, *results]
@@ -91,7 +91,7 @@ def folded(name: str, session: Session, budget: Budget) -> float:
 
 
 def of_rounds(measure: Callable[P, float], *args: P.args, **settings: P.kwargs) -> float:
-    """The shortest of several: a first plan can be timed once only."""
+    """Return the shortest of several: a first plan can be timed once only."""
     return min(measure(*args, **settings) for _ in range(ROUNDS))
 
 

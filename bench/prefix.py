@@ -23,7 +23,7 @@ def same_start(one: bytes, other: bytes) -> int:
 
 
 def reuse(**settings) -> tuple[float, float]:
-    """The mean share over all requests but the first, and the share of all bytes sent."""
+    """Return the mean share over all requests but the first, and the share of all bytes sent."""
     same, sizes = [], []
     before = b""
     stated = {"budget": BUDGET, **settings}

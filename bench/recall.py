@@ -57,7 +57,7 @@ def _message(turn, said, when):
 
 
 def recalled(embedder) -> tuple[list[float], int, int]:
-    """The share of questions all of whose evidence is in the recalled text, for each budget."""
+    """Return the share of questions all of whose evidence is in the recalled text, for each budget."""
     count = counter("o200k_base").count
     hits, total, without = [0] * len(BUDGETS), 0, 0
     for name, messages, asked in conversations():
@@ -96,7 +96,7 @@ def _texts(count: int) -> list[dict[str, object]]:
 
 
 def _bare(path: Path, texts: list[str]) -> sqlite3.Connection:
-    """The same text in nothing but a full-text table, as safely kept."""
+    """Keep the same text in nothing but a full-text table, as safely kept."""
     create(path)
     db = connect(path)
     db.execute("PRAGMA journal_mode = WAL")
@@ -170,7 +170,7 @@ def _asking(folder: Path, count: int) -> None:
 
 
 def _in_turn(*actions) -> list[float]:
-    """The shortest of several runs of each, one after the other, so that a busy machine is busy for all of them."""
+    """Return the shortest of several runs of each, one after the other, so that a busy machine is busy for all of them."""
     return [min(times) for times in zip(*([best_of(1, action) for action in actions] for _ in range(7)), strict=True)]
 
 

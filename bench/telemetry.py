@@ -74,7 +74,7 @@ class Calls:
 
 @contextmanager
 def without():
-    """The same code with every call of telemetry replaced by the least that keeps it running."""
+    """Run the same code with every call of telemetry replaced by the least that keeps it running."""
     words = {
         "span": lambda *_, **__: NOTHING,
         "model_call": lambda *_, **__: NOTHING,
@@ -91,7 +91,7 @@ def without():
 
 @contextmanager
 def heard():
-    """The SDK as a service has it: spans handed over in batches, metrics gathered."""
+    """Set up the SDK as a service has it: spans handed over in batches, metrics gathered."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.trace import TracerProvider
@@ -127,7 +127,7 @@ def against(around, count: int, clock, make) -> tuple[float, float]:
 
 
 def own_price(count: int) -> float:
-    """What the SDK itself takes for one span like ours, between turns: a turn leaves nothing of it in the caches."""
+    """Measure what the SDK itself takes for one span like ours, between turns: a turn leaves nothing of it in the caches."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

@@ -41,7 +41,7 @@ def prose(rng: random.Random, size: int) -> str:
 
 
 def turns(count: int, *, seed: int = 7, result: int = 1_000, words: int = 700):
-    """Turns in OpenAI form: an assistant message with 1 to 3 calls, and one tool message for each."""
+    """Make turns in OpenAI form: an assistant message with 1 to 3 calls, and one tool message for each."""
     rng = random.Random(seed)
     for number in range(count):
         calls = rng.choices((1, 2, 3), (5, 3, 2))[0]

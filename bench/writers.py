@@ -87,7 +87,7 @@ def _recorded(file):
 
 
 def _made_up():
-    """A coding session without end: reads of whole files, searches, edits and test runs."""
+    """Make a coding session without end: reads of whole files, searches, edits and test runs."""
     rng, turn = random.Random(7), 0
     yield text_message("user", TASK, id="m0")
     while True:
@@ -109,7 +109,7 @@ def _made_up():
 
 
 def _source(rng, lines):
-    """A file as a tool shows it, with line numbers, and names that do not repeat."""
+    """Make a file as a tool shows it, with line numbers, and names that do not repeat."""
     line = "    {a}_{b} = self.{c}({a})"
     kinds = (*(line,) * 8, "    # {a} {b} {c}", "    return {a}.{b}['{c}']", "def {a}_{b}(self, {c}):")
     names = ((rng.choice(_WORDS), f"{rng.getrandbits(28):x}", rng.choice(_WORDS)) for _ in range(lines))

@@ -130,7 +130,7 @@ def _conversations(found: Iterable[Found], file: str, name: str | None, *, folde
 
 
 def _with_own_ids(recorded: Iterable[Recording]) -> Iterator[Recording]:
-    """Number ids that repeat: agents copy a session into a new file when it is resumed or forked."""
+    """Add numbers to ids that repeat: agents copy a session into a new file when it is resumed or forked."""
     used: set[str] = set()
     for recording in recorded:
         numbered = (f"{recording.id}-{number}" for number in itertools.count(2))

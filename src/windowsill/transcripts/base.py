@@ -147,7 +147,7 @@ def without_half_characters(raw: bytes) -> bytes:
 
 
 def number_lines(lines: Iterable[bytes]) -> Iterator[Line]:
-    """Number the lines that are not empty."""
+    """Yield the lines that are not empty with their numbers."""
     for number, line in enumerate(lines, 1):
         raw = line.removeprefix(BOM).strip() if number == 1 else line.strip()
         if raw:
