@@ -112,7 +112,7 @@ def _search(place: Path, log: Path, ref: str, size: int) -> None:
 
 
 def _reading(store: SQLiteStore, log: Path, ref: str) -> None:
-    """Measure what reading alone costs; it also brings both files into the page cache, so that no search waits for a disk."""
+    """Measure reading alone; it also brings both files into the page cache, so that no search waits for a disk."""
     plain, checked, again = [], [], []
     for _ in range(ROUNDS):
         output = Outputs(store, "bench").open(ref)

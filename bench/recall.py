@@ -170,7 +170,7 @@ def _asking(folder: Path, count: int) -> None:
 
 
 def _in_turn(*actions) -> list[float]:
-    """Return the shortest of several runs of each, one after the other, so that a busy machine is busy for all of them."""
+    """Return the shortest of several runs of each, in turns, so that a busy machine is busy for all of them."""
     return [min(times) for times in zip(*([best_of(1, action) for action in actions] for _ in range(7)), strict=True)]
 
 

@@ -127,7 +127,7 @@ def against(around, count: int, clock, make) -> tuple[float, float]:
 
 
 def own_price(count: int) -> float:
-    """Measure what the SDK itself takes for one span like ours, between turns: a turn leaves nothing of it in the caches."""
+    """Measure what the SDK itself takes for one span like ours, between turns that leave nothing in the caches."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
