@@ -8,11 +8,11 @@ from windowsill.strategies.base import (
     Plan,
     ProviderRequestFields,
     Strategy,
+    SummaryStrategy,
     fold_units,
     foldable_units,
     items_of,
     oldest_units,
-    rewrite_units,
 )
 from windowsill.strategies.registry import get, names, settings_of
 
@@ -24,6 +24,7 @@ __all__ = [
     "Proposal",
     "ProviderRequestFields",
     "Strategy",
+    "SummaryStrategy",
     "Unit",
     "View",
     "fold_units",
@@ -32,6 +33,5 @@ __all__ = [
     "items_of",
     "names",
     "oldest_units",
-    "rewrite_units",
     "settings_of",
 ]

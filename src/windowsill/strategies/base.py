@@ -241,45 +241,6 @@ def fold_units(
     )
 
 
-def rewrite_units(
-    view: View,
-    chosen: Sequence[Unit],
-    *,
-    strategy: str,
-    reason: str,
-    quote: int,
-    brief: Brief | None,
-    kind: FoldKind = "condense",
-) -> Proposal | None:
-    """Fold these units so that a text stands for each stretch, stand-ins of earlier folds included.
-
-    When nothing can be written, the earlier texts stay word for word and a marker tells of the rest: so what a stretch
-    newly hides has to weigh more than its marker.
-    """
-    spans: list[MessageSpan] = []
-    stand_ins: list[Message] = []
-    briefs: list[Brief] = []
-    stretches = join_neighbours(chosen)
-    for stretch in stretches:
-        items = view.items[stretch.start : stretch.stop]
-        hidden = _hide_with_earlier_texts(view, items, quote // len(stretches))
-        if hidden is not None:
-            spans.append(hidden[0])
-            stand_ins.append(hidden[1])
-            if brief is not None:
-                briefs.append(_with_room(view, items, brief))
-    if not spans:
-        return None
-    return Proposal(
-        kind=kind,
-        reason=reason,
-        strategy=strategy,
-        spans=tuple(spans),
-        stand_ins=tuple(stand_ins),
-        briefs=tuple(briefs),
-    )
-
-
 def tokens_freed(view: View, proposals: Sequence[Proposal]) -> int:
     """Count the tokens that proposals free if nothing is written for them; 0 when one does not fit the view."""
     saved = Weight()
@@ -402,9 +363,33 @@ class SummaryStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbi
         brief: Brief | None,
         kind: FoldKind = "condense",
     ) -> Proposal | None:
-        """Fold these units as `rewrite_units` does, under the name and with the quotations of this strategy."""
-        quote = int(self.quote * budget.limit)
-        return rewrite_units(view, chosen, strategy=self.name, reason=reason, quote=quote, brief=brief, kind=kind)
+        """Fold these units so that a text stands for each stretch, stand-ins of earlier folds included.
+
+        When nothing can be written, the earlier texts stay word for word and a marker tells of the rest: so what a
+        stretch newly hides has to weigh more than its marker.
+        """
+        stretches = join_neighbours(chosen)
+        quote = int(self.quote * budget.limit) // max(1, len(stretches))
+        spans: list[MessageSpan] = []
+        stand_ins: list[Message] = []
+        briefs: list[Brief] = []
+        for stretch in stretches:
+            items = view.items[stretch.start : stretch.stop]
+            hidden = _hide_with_earlier_texts(view, items, quote)
+            if hidden is not None:
+                spans.append(hidden[0])
+                stand_ins.append(hidden[1])
+                briefs += [] if brief is None else [_with_room(view, items, brief)]
+        if not spans:
+            return None
+        return Proposal(
+            kind=kind,
+            reason=reason,
+            strategy=self.name,
+            spans=tuple(spans),
+            stand_ins=tuple(stand_ins),
+            briefs=tuple(briefs),
+        )
 
 
 def split_directives(directives: str | tuple[str, ...]) -> tuple[str, ...]:

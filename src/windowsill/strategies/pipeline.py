@@ -34,12 +34,11 @@ class Pipeline(Strategy):
     """
 
     def __init__(self, stages: str | Sequence[Any], *, least: float | str = LEAST) -> None:
-        share = _share(least)
         listed = stages.split(JOINT) if isinstance(stages, str) else list(stages)
         if not listed:
             raise InputError("a pipeline needs stages", remedy="name strategies such as mask+condense")
         self.stages: tuple[Strategy, ...] = tuple(_stage(each) for each in listed)
-        self.least = share
+        self.least = _share(least)
         self.name = JOINT.join(stage.name for stage in self.stages)
 
     def __eq__(self, other: object) -> bool:
