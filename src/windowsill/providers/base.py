@@ -70,7 +70,7 @@ class StopReasons(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Api(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a provider is asked, and how a request says who asks."""
+    """The address of a provider, and the header that says who asks."""
 
     url: str
     path: str
@@ -88,7 +88,7 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
-    """Whether the model may call a tool: `auto`, `none`, `required`, or the `one` named."""
+    """The choice of tools left to the model: `auto`, `none`, `required`, or the `one` named."""
 
     mode: str
     name: str = ""

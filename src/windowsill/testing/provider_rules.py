@@ -1,4 +1,4 @@
-"""What providers do with a conversation: forget, clear and compact it, sign reasoning, count and cache."""
+"""The work of providers on a conversation: forget, clear and compact it, sign reasoning, count and cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windowsill.messages import Block, Message, Reasoning, Request, Role, Text, 
 from windowsill.tokens import Scale
 
 CLEARED = "(cleared)"
-"""What the model reads in the place of a result that was cleared."""
+"""Stands for a result that was cleared."""
 
 Place: TypeAlias = tuple[int, int]
 """A message of a request and a block in it."""
@@ -33,7 +33,7 @@ class Clearing(msgspec.Struct, frozen=True, kw_only=True):
     at_least: int = 0
     exclude: frozenset[str] = frozenset()
     inputs: bool | frozenset[str] = False
-    """Whether the arguments go too: all, or those of these tools."""
+    """The arguments to clear too: all, or those of these tools."""
 
 
 class Compacting(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,7 +201,7 @@ class Past:
 
     def __init__(self, start: bytes = START) -> None:
         self.before = start
-        """What stood before the answer that the last block belongs to."""
+        """The digest of what stood before the answer that the last block belongs to."""
         self.thoughts = ""
         """The reasoning of that answer so far."""
         self._role = ""
@@ -229,7 +229,7 @@ VOCABULARY = "o200k_base"
 
 
 class Accounting:
-    """What requests weigh, and which prefixes of them were sent before."""
+    """Counts the tokens of requests, and remembers which prefixes of them were sent before."""
 
     def __init__(self, minimum: int) -> None:
         self.minimum = minimum

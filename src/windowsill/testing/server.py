@@ -52,7 +52,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     problems: tuple[Problem, ...] = ()
     tokens: int = 0
-    """What it weighed when it was held against the window: after clearing, before a compaction."""
+    """Its tokens when they were compared with the window: after clearing, before a compaction."""
     cached: int = 0
     path: str = ""
     """Without the query, which may hold a key."""
@@ -60,7 +60,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """Names in lower case; none that say who asks."""
     model: str = ""
     cleared: int = 0
-    """How many tool results the server cleared because the request asked for it."""
+    """The number of tool results that the server cleared because the request asked for it."""
     compacted: bool = False
 
 
@@ -174,7 +174,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens: the base URL for Anthropic's and Google's clients; OpenAI's wants `/v1` behind it."""
+        """The address: the base URL for Anthropic's and Google's clients; OpenAI's wants `/v1` behind it."""
         if self._http is None:
             raise WindowsillError("the server does not run", remedy="use it in a `with` block")
         return f"http://127.0.0.1:{self._http.server_port}"

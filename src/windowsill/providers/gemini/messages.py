@@ -48,7 +48,7 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/hei
 """The pictures Gemini looks at."""
 
 FILE_TYPES = ("application/pdf", "text/", "audio/", "video/")
-"""How the media types of the files begin that Gemini reads."""
+"""Beginnings of the media types of the files that Gemini reads."""
 
 SUFFIXES = {
     "png": "image/png",
@@ -58,7 +58,7 @@ SUFFIXES = {
     "pdf": "application/pdf",
     "txt": "text/plain",
 }
-"""What an address tells of a file whose type nobody stated; Gemini asks for the type."""
+"""Endings of addresses -> the media type, which Gemini asks for, where nobody stated it."""
 
 UNWANTED = frozenset({"responseMimeType", "responseSchema", "responseJsonSchema", "stopSequences", "candidateCount"})
 """Settings that would make an answer something else than one whole text."""

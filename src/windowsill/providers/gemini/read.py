@@ -30,7 +30,7 @@ from windowsill.providers.wire import (
 )
 
 WRAPPED = frozenset({"output", "result", "error"})
-"""Where a response of one field has its words: the API documents the first and the last, SDKs write the other."""
+"""Fields of which one alone holds the text of a response; the API documents the first and the last."""
 
 Seen = dict[str, int]
 """Tool -> the number of its last call, or response, in this content."""
@@ -272,7 +272,7 @@ def _is_thought(fields: Fields, where: str) -> bool:
 
 
 def link(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Number the calls of each turn through, and put each response under the id of its call."""
+    """Give the calls of each turn their numbers, and each response the id of its call."""
     turn = _Turn()
     before = ""
     found: list[Message] = []

@@ -11,7 +11,7 @@ DIALECTS = frozenset({NAME, DEEPSEEK})
 """Formats that write the same messages, but for the reasoning beside them."""
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
-"""Where servers put what a model thought: DeepSeek, Kimi and GLM; vLLM and Groq; OpenRouter and MiniMax."""
+"""Fields for the reasoning of a model, by server: DeepSeek, Kimi and GLM; vLLM and Groq; OpenRouter and MiniMax."""
 
 SPEC = ProviderSpec(
     name=NAME,

@@ -17,7 +17,7 @@ BETAS = {CLEAR: "context-management-2025-06-27", COMPACT: "compact-2026-01-12"}
 """The word in the header `anthropic-beta` without which each edit is refused."""
 
 CLEAR_ABOVE, KEEP, COMPACT_ABOVE = 100_000, 3, 150_000
-"""What holds where a request does not say: the documented defaults."""
+"""The documented defaults, for a request that does not say."""
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 

@@ -19,7 +19,7 @@ PIECE = 12
 """Characters of a streamed piece: short enough that everything comes in several."""
 
 Task: TypeAlias = Literal["answer", "stream", "count", "compact"]
-"""What a request asks for; `answer` streams where the body says so."""
+"""The task of a request; `answer` streams where the body says so."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...] = ()
     reasoning: str = ""
     usage: bool = True
-    """Whether the answer says what it used."""
+    """The answer says what it used."""
 
     def with_ids(self, number: int) -> Answer:
         """Return the answer with an id for every call: the same for the same conversation."""
@@ -49,7 +49,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """What a path asks for, and of which model where the path says that."""
+    """The task that a path stands for, and the model where the path names it."""
 
     task: Task
     model: str | None = None

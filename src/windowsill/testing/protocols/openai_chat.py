@@ -10,7 +10,7 @@ import msgspec
 from windowsill.testing.protocols.base import Answer, Outcome, Protocol, RefusedError, Task, data, pieces
 
 REASONING_MODELS = ("deepseek", "kimi")
-"""How the names of models begin that tell their reasoning as `reasoning_content`."""
+"""Beginnings of the names of models that give their reasoning as `reasoning_content`."""
 
 PATHS: dict[str, Task] = {"/v1/chat/completions": "answer"}
 ERROR_TYPES = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
