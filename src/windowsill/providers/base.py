@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ from windowsill.providers.wire import (
     take_out,
     text_decoder,
 )
+
+if TYPE_CHECKING:
+    from windowsill.providers.streaming import Assembly
 
 LIMIT = "max_tokens"
 """The common name of the limit of an answer."""
@@ -174,6 +177,8 @@ class Format:
     """
 
     spec: ClassVar[ProviderSpec]
+    assembly: ClassVar[type[Assembly]]
+    """Puts a streamed answer together."""
 
     @property
     def name(self) -> str:

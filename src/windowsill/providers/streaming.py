@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from windowsill import providers
-from windowsill.errors import FormatError, NotFoundError
+from windowsill.errors import FormatError
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
 from windowsill.providers.sse import MAX_EVENT_BYTES
@@ -236,30 +235,10 @@ def _is_whole(data: bytes) -> bool:
     return True
 
 
-def names() -> tuple[str, ...]:
-    """Return the formats whose streams are known."""
-    return tuple(_assemblies())
-
-
 def stream(format: str, *, limit: int = MAX_EVENT_BYTES) -> Stream:
     """Return a new stream of this format; `limit` is the size in bytes that one event may have."""
-    assemblies = _assemblies()
-    assembly = assemblies.get(providers.ALIASES.get(format, format))
-    if assembly is None:
-        raise NotFoundError(f"no streams of format {format!r}", remedy=f"use one of {', '.join(assemblies)}")
+    assembly = providers.get(format).assembly
     return Stream(assembly.parser(limit), assembly())
-
-
-@cache
-def _assemblies() -> dict[str, type[Assembly]]:
-    """Return the assembly of each format; their modules import this one."""
-    from windowsill.providers.anthropic.stream import AnthropicAssembly  # noqa: PLC0415
-    from windowsill.providers.gemini.stream import GeminiAssembly  # noqa: PLC0415
-    from windowsill.providers.openai_chat.stream import DeepSeekAssembly, OpenAIAssembly  # noqa: PLC0415
-    from windowsill.providers.openai_responses.stream import ResponsesAssembly  # noqa: PLC0415
-
-    every = (AnthropicAssembly, DeepSeekAssembly, GeminiAssembly, OpenAIAssembly, ResponsesAssembly)
-    return {each.format: each for each in every}
 
 
 # Values that arrive in pieces: kept apart while they come, joined once

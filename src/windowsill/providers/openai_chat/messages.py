@@ -34,6 +34,7 @@ from windowsill.messages import (
 from windowsill.providers.base import Format, ToolChoice, neutral_role, usage_of
 from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, safe_name, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
+from windowsill.providers.openai_chat.stream import OpenAIAssembly
 from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, kind_of, text_decoder
 
 ROLES: dict[str, Role] = {
@@ -161,6 +162,7 @@ class OpenAI(Format):
     """The format of `POST /v1/chat/completions`."""
 
     spec = SPEC
+    assembly = OpenAIAssembly
 
     def is_own(self, format: str) -> bool:
         """Tell whether bytes of `format` can be sent as they are: those of all dialects can."""
