@@ -150,8 +150,7 @@ class Engine:
             telling = self.session.composer.show_state(self._layers, apart=("system",))
             async with hold_session(self.session, loop), self.model.opened():
                 with span, telling:
-                    loop.begin(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
-                    result = await loop.run()
+                    result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
                     span.set(status=result.status)
             data = {"status": result.status, "turns": result.turns}
             events.emit(Event(kind="ended", text=result.error or result.text, data=data))

@@ -97,16 +97,19 @@ class Loop:
         self._system_text: tuple[System | None, str] = (None, "")
         self._shown: ToolSelection | None = None
         self._tool_changes: list[ToolChange] = []
-        self._begin_failure: Ending | None = None
         self._cancelled = False
         self._thread = threading.get_ident()
         self._scope = anyio.CancelScope()
 
-    async def run(self) -> Result:
-        """Run until the task ends; return how it ended."""
-        if self._begin_failure is not None:
-            return self._result(self._begin_failure)
+    async def run(self, task: str | None, criteria: Sequence[str | Criterion]) -> Result:
+        """Run a task, or the one that was interrupted, and return how it ended; raise `InputError` without either."""
         ending = CANCELLED
+        try:
+            self._begin_or_restore(task, criteria)
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a store may raise anything; the caller gets a result
+            return self._result(_failure(error))
         with self._scope:
             try:
                 ending = await self._run_steps()
@@ -127,21 +130,16 @@ class Loop:
 
     # The beginning
 
-    def begin(self, task: str | None, criteria: Sequence[str | Criterion]) -> None:
-        """Take a task in, or take up the one that was interrupted; raise `InputError` when there is neither."""
+    def _begin_or_restore(self, task: str | None, criteria: Sequence[str | Criterion]) -> None:
         try:
-            try:
-                self._begin(task, criteria)
-            except DamagedError as error:
-                if not self._restore(error):
-                    raise
-                self._begin(task, criteria)
-        except InputError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a store may raise anything; the caller gets a result
-            self._begin_failure = _failure(error)
+            self._begin(task, criteria)
+        except DamagedError as error:
+            if not self._restore(error):
+                raise
+            self._begin(task, criteria)
 
     def _begin(self, task: str | None, criteria: Sequence[str | Criterion]) -> None:
+        """Take a task in, or take up the one that was interrupted; raise `InputError` when there is neither."""
         self._session.journal.refresh()
         self._calls.find_earlier_runs()
         state = self._session.state.value
