@@ -129,7 +129,7 @@ def budget_for(
     low: Size = LOW,
     max_output: int | None = None,
     fixed: int = 0,
-    anchored: bool = False,
+    stateless: bool = False,
     ceiling: int | None = None,
     warn: Size | None = None,
 ) -> Budget:
@@ -162,7 +162,7 @@ def budget_for(
         high=top,
         low=bottom,
         fixed=fixed,
-        step=max(1, top - bottom) if anchored else 0,
+        step=max(1, top - bottom) if stateless else 0,
         warn=0 if warn is None else min(top, tokens_of(warn, base, "warn")),
         window=window,
         size=model.size,

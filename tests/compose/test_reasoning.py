@@ -94,7 +94,7 @@ def test_what_is_left_out_of_a_request_is_in_the_history_and_not_in_the_count():
     assert len(kept) == 30
     call = session.calls[-1]
     assert session.request(call.id) == payload.body()
-    again = opened(session._store, model=BOUND, budget=1_500)
+    again = opened(session.journal.store, model=BOUND, budget=1_500)
     assert thoughts(again.compose_sync()) == []
 
 

@@ -47,7 +47,7 @@ def test_changed_message_counts_as_lost():
     """A message that does not come back byte for byte is lost."""
     made = walk()
     list(made.calls())
-    entries = made.session._store._journals["s"].entries
+    entries = made.session.journal.store._journals["s"].entries
     place = next(place for place, entry in enumerate(entries) if entry.kind == "message")
     entries[place] = msgspec.structs.replace(entries[place], body=b'{"role":"user","content":"other"}')
     assert made.lost() == 1

@@ -169,7 +169,7 @@ def test_forgetting_names_changes_nothing_for_the_rule():
     assert looked(session, MESSAGES) == "messages"
     session.clean_up_checkpoints(0)
     assert looked(session, MESSAGES) is None
-    again = Session.open("s", store=session._store)
+    again = Session.open("s", store=session.journal.store)
     assert looked(again, MESSAGES) is None
 
 

@@ -22,7 +22,7 @@ def store(request, tmp_path):
 
 
 def labels(session):
-    return session._store.read(session.id, 1, session.journal.version, kinds=("label",))
+    return session.journal.store.read(session.id, 1, session.journal.version, kinds=("label",))
 
 
 def ids(found):

@@ -287,5 +287,5 @@ def test_whatever_list_a_client_sends_that_is_what_the_model_sees(edits):
 
 def texts_at(session, branch):
     journal = session.journal
-    head = session._store.find(session.id, branch).seq
+    head = session.journal.store.find(session.id, branch).seq
     return [journal.decode(each).text for each in journal.walk(journal.path(head), kinds=("message",), bodies=True)]

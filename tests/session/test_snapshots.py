@@ -10,15 +10,20 @@ from hypothesis import settings as run
 
 from support.conversations import sound_anthropic, sound_openai
 from support.sessions import opened, problems, shown, talk
-from windowsill import DamagedError, InputError, NotFoundError, Session, StoreError, UnknownModelError
+from windowsill import DamagedError, InputError, NotFoundError, Session, StoreError, UnknownModelError, providers
 from windowsill.messages import READ_TOOL
 from windowsill.session.checkpoints import Automatic
-from windowsill.session.snapshots import load_snapshot, save_snapshot
+from windowsill.session.snapshots import load_snapshot, save_snapshot, snapshot_of
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.integration
 
 FORCED = {"rule": Automatic(), "force": True}
+
+
+def snapshot(session):
+    """What a snapshot file of the session would hold now."""
+    return snapshot_of(session.journal, providers.get(session.format), session.settings, session.state.value)
 
 
 def content(path):
@@ -104,13 +109,13 @@ def test_the_newest_summary_stands_by_itself():
     """Of several that the model sees, the one that was made last; without one there is none."""
     session = opened(budget=100_000)
     talk(session, 10)
-    assert session._snapshot().summary is None
+    assert snapshot(session).summary is None
     ids = [item.id for item in session.items()]
     session.fold(ids[9], ids[10], text="what came later")
     session.fold(ids[1], ids[2], text="what came first")
-    assert session._snapshot().summary == "what came first"
+    assert snapshot(session).summary == "what came first"
     session.fold(ids[5], ids[6], kind="truncate")
-    assert session._snapshot().summary == "what came first"
+    assert snapshot(session).summary == "what came first"
 
 
 def test_a_snapshot_does_not_grow_with_the_history():
@@ -120,7 +125,7 @@ def test_a_snapshot_does_not_grow_with_the_history():
     for number in range(0, 400, 100):
         talk(session, 100, start=number)
         session.compose_sync()
-        sizes.append(len(msgspec.json.encode(session._snapshot())))
+        sizes.append(len(msgspec.json.encode(snapshot(session))))
     assert max(sizes[1:]) < 1.2 * sizes[0]
 
 
@@ -231,7 +236,7 @@ def test_messages_that_another_program_wrote_will_do(tmp_path):
     """With nothing beside them."""
     session = opened()
     session.add("Hello.")
-    shot = msgspec.structs.replace(session._snapshot(), about=())
+    shot = msgspec.structs.replace(snapshot(session), about=())
     assert [message.text for message in begun(save_snapshot(tmp_path, shot)).messages()] == ["Hello."]
 
 
@@ -248,10 +253,10 @@ def test_a_session_that_exists_is_never_touched(session):
     """The error says to give another name."""
     path, version, settings = session.write_snapshot(), session.journal.version, session.settings
     with pytest.raises(InputError, match="there is a session 's' already; give another id"):
-        Session.from_snapshot(path, store=session._store, budget=9)
+        Session.from_snapshot(path, store=session.journal.store, budget=9)
     session.journal.refresh()
     assert session.journal.version == version
-    assert Session.open("s", store=session._store).settings == settings
+    assert Session.open("s", store=session.journal.store).settings == settings
 
 
 def test_one_that_cannot_be_begun_leaves_nothing_behind(session, tmp_path):
@@ -259,10 +264,10 @@ def test_one_that_cannot_be_begun_leaves_nothing_behind(session, tmp_path):
     store = MemoryStore()
     with pytest.raises(UnknownModelError):
         begun(session.write_snapshot(), store=store, model="no-such-model", budget=0.5)
-    shot = msgspec.structs.replace(session._snapshot(), state=msgspec.Raw(b'{"no": 1}'))
+    shot = msgspec.structs.replace(snapshot(session), state=msgspec.Raw(b'{"no": 1}'))
     with pytest.raises(InputError, match="not a state"):
         begun(save_snapshot(tmp_path / "x", shot), store=store)
-    shot = msgspec.structs.replace(session._snapshot(), settings=msgspec.Raw(b'{"no": 1}'))
+    shot = msgspec.structs.replace(snapshot(session), settings=msgspec.Raw(b'{"no": 1}'))
     with pytest.raises(DamagedError, match="settings of session 's' are damaged"):
         begun(save_snapshot(tmp_path / "y", shot), store=store)
     assert store.sessions() == []

@@ -141,14 +141,14 @@ def test_little_is_not_compacted_while_the_request_fits():
 
 
 def test_a_caller_without_a_session_gets_the_same_cut_for_many_turns():
-    """B9: an anchored budget hides a multiple of its step, counted from the start."""
-    anchored = msgspec.structs.replace(BUDGET, step=450)
+    """B9: the budget of a stateless caller hides a multiple of its step, counted from the start."""
+    stateless = msgspec.structs.replace(BUDGET, step=450)
     session = opened()
     chat(session, 25)
     cuts = []
     for number in range(25, 33):
         chat(session, 1, start=number)
-        cuts.append(Compact().plan(session.view, anchored).proposals[0].spans[0].last)
+        cuts.append(Compact().plan(session.view, stateless).proposals[0].spans[0].last)
     assert len(set(cuts)) <= 2 < len(cuts)
 
 

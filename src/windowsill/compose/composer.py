@@ -235,7 +235,7 @@ class Composer:
             low=self.settings.low,
             max_output=max_output,
             fixed=fixed,
-            anchored=stateless,
+            stateless=stateless,
             ceiling=self.context.ceiling,
             warn=self.settings.warn,
         )

@@ -27,8 +27,8 @@ from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
 
-LEDGER = "ledger"
-"""The key under which a run keeps the facts that code found in the messages it hides."""
+DIGEST = "ledger"
+"""The key under which a span keeps the facts that code found in the messages it hides; part of the stored format."""
 
 OFFLINE = "offline"
 
@@ -295,7 +295,7 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
                 ),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
-                digest=merge_stored([item.facts[LEDGER] for item in items if item.fold and LEDGER in item.facts]),
+                digest=merge_stored([item.facts[DIGEST] for item in items if item.fold and DIGEST in item.facts]),
                 shared=shared,
             )
         )
@@ -325,8 +325,8 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
         whole = whole and good
         shown = run if good else span
         # The facts are kept even where a marker stands: the next summary is written from them.
-        ledger: dict[str, Any] = {LEDGER: written.digest} if written.digest else {}
-        spans[place] = msgspec.structs.replace(shown, facts={**shown.facts, **ledger})
+        digest: dict[str, Any] = {DIGEST: written.digest} if written.digest else {}
+        spans[place] = msgspec.structs.replace(shown, facts={**shown.facts, **digest})
         if not written.text.strip():
             notes.append(f"{proposal.strategy}: {written.writer} wrote nothing; a marker stands there")
         elif not good:

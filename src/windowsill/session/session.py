@@ -93,7 +93,6 @@ class Session:
         """Hold what `open` found; with `owned` the store is closed with the session."""
         self.id = id
         self.settings = settings
-        self._store = store
         self._owned = owned
         self._format: tuple[object, str] | None = None
         if settings.format is not None:
@@ -176,7 +175,7 @@ class Session:
             self.journal.flush()
             self.composer.context.save()
             if self._owned:
-                self._store.close()
+                self.journal.store.close()
 
     @contextmanager
     def _current(self, span: str = "", **attributes: Any) -> Iterator[JournalWriter]:
@@ -467,7 +466,7 @@ class Session:
     def verify(self) -> list[str]:
         """List what is wrong with the stored history; nothing when every entry is as it was written."""
         with self.journal.lock:
-            return [*self._store.check(self.id), *self.journal.problems(self.journal.version)]
+            return [*self.journal.store.check(self.id), *self.journal.problems(self.journal.version)]
 
     # Undo
 
@@ -586,7 +585,7 @@ class Session:
             return self._checkpoints.make_if_due(rule or Automatic(), force=force)
         from windowsill.session.snapshots import save_snapshot, snapshot_folder
 
-        folder = snapshot_folder(self._store, self.id, None if snapshots is True else snapshots)
+        folder = snapshot_folder(self.journal.store, self.id, None if snapshots is True else snapshots)
         with self.journal.lock:
             made = self._checkpoints.make_if_due(rule or Automatic(), force=force)
             if made is not None:
@@ -605,7 +604,7 @@ class Session:
         """
         from windowsill.session.snapshots import save_snapshot, snapshot_folder
 
-        place = snapshot_folder(self._store, self.id, folder)
+        place = snapshot_folder(self.journal.store, self.id, folder)
         with self._current():
             return save_snapshot(place, self._snapshot(), keep=keep)
 
@@ -662,7 +661,7 @@ class Session:
         """Every tool output of this session, whole: to read, to search, and to keep what arrives in pieces."""
         from windowsill.outputs import Outputs
 
-        return Outputs(self._store, self.id, clock=self.journal.clock)
+        return Outputs(self.journal.store, self.id, clock=self.journal.clock)
 
     def collect_outputs(self) -> Collected:
         """Remove kept outputs that no message refers to, on whatever branch, and what broken writings left behind.
