@@ -119,3 +119,14 @@ def test_a_text_full_of_dots_is_searched_for_addresses_once():
     assert fill(schema, [text_message("user", "a." * 10_000), text_message("user", "to a.b@c.org")], {}) == {
         "email": "a.b@c.org"
     }
+
+
+@pytest.mark.parametrize(("value", "expected"), [("Kyoto", True), (5, False)])
+def test_a_pattern_of_another_dialect_is_passed_over(value, expected):
+    """The rest of its rule counts."""
+    assert fits({"type": "string", "pattern": r"^\p{L}+$"}, value) is expected
+
+
+def test_a_rule_that_cannot_be_read_demands_nothing():
+    """A schema is the user's: what is wrong with it costs no value."""
+    assert fits({"type": 3, "enum": 5}, "Kyoto")

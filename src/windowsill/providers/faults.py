@@ -14,6 +14,7 @@ from windowsill.errors import WindowsillError
 from windowsill.models import is_overflow
 from windowsill.providers.streaming import loose
 from windowsill.secrets import default_redactor
+from windowsill.text import printable_line
 
 FaultKind: TypeAlias = Literal[
     "overflow",  # the request does not fit the model's window
@@ -119,7 +120,7 @@ _REMEDIES: dict[FaultKind, str] = {
 
 def from_report(what: str, names: str, hide_keys: Callable[[str], str]) -> ModelError:
     """Read the fault from an error inside an answer; `names` are the provider's type, code and status of it."""
-    message = hide_keys(one_line(what))
+    message = hide_keys(printable_line(what[:MAX_READ]))
     status = next((int(word) for word in names.split() if word.isdecimal()), SERVER)
     named = next((kind for word, kind in _ERROR_NAMES.items() if word in names.lower()), None)
     kind = "overflow" if is_overflow(message) else named or _kind_of_status(status)
@@ -148,7 +149,7 @@ def from_exception(error: Exception, name: str) -> ModelError:
     """Read the fault from what a user's function raised, such as an error of a provider's SDK."""
     if isinstance(error, ModelError):
         return error
-    message = hide_keys(one_line(str(error)))
+    message = hide_keys(printable_line(str(error)[:MAX_READ]))
     status = _status(error)
     kind = "overflow" if is_overflow(message) else _kind_of_status(status) if status else _kind_of_class(error)
     shown = f": {message[:MAX_SHOWN]}" if message and kind != "no-key" else ""
@@ -161,11 +162,6 @@ def from_exception(error: Exception, name: str) -> ModelError:
 def hide_keys(text: str) -> str:
     """Hide everything in a text that looks like a key."""
     return default_redactor().known.redact(_KEYS.sub(HIDDEN, text))
-
-
-def one_line(text: str) -> str:
-    """Return a provider's text as one line without anything that a terminal would take for an order."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text[:MAX_READ]).split())
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -186,8 +182,8 @@ def _message(body: bytes) -> str:
     """Return the message of an error, in the form every provider here has, or as plain text."""
     match loose(body):
         case {"error": {"message": str(message)}} | {"error": str(message)} | {"message": str(message)}:
-            return one_line(message)
-    return one_line(body.decode("utf-8", "replace"))
+            return printable_line(message[:MAX_READ])
+    return printable_line(body.decode("utf-8", "replace")[:MAX_READ])
 
 
 def _retry_delay(headers: Mapping[str, str], body: bytes) -> float | None:

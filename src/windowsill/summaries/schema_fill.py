@@ -214,9 +214,12 @@ def shaped(rule: Schema, raw: str) -> Any:
 
 def fits(rule: Schema, value: Any) -> bool:
     """Tell whether a value fulfils a rule; a rule that cannot be read demands nothing."""
-    broken: tuple[type[BaseException], ...] = (TypeError, AttributeError, ValueError, re.error, *schemas.unreadable())
+    broken: tuple[type[BaseException], ...] = (TypeError, AttributeError, ValueError, *schemas.unreadable())
     try:
         return bool(schemas.validator(dict(rule)).is_valid(value))
+    except re.error:
+        # A pattern of another dialect says nothing here; the rest of its rule counts.
+        return "pattern" not in rule or fits({key: rule[key] for key in rule if key != "pattern"}, value)
     except broken:
         return True
 
