@@ -43,7 +43,7 @@ def print_json(value: Any) -> None:
 def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -> None:
     """Print rows in columns, with the keys as titles; as footer, the last row is apart from the others.
 
-    Numbers and sums of money are aligned to the right; `None` is a dash.
+    Numbers, shares and sums of money are aligned to the right; `None` is a dash.
     """
     lines = [[printable_line(_cell(value)) for value in row.values()] for row in rows]
     right = [not any(map(_is_text, column)) for column in zip(*(row.values() for row in rows), strict=True)]
@@ -59,7 +59,7 @@ def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not value.startswith("$")
+    return isinstance(value, str) and not value.startswith("$") and not value.endswith("%")
 
 
 def _cell(value: object) -> str:

@@ -44,8 +44,6 @@ def demo(context: click.Context, *, calls: int, window: int, store: str | None, 
     A scripted agent (no model, no network) reviews Windowsill's own source with real tools. The report compares what
     it sent with sending everything, and checks every message on disk. Exit code 1 when a check fails.
     """
-    from rich.console import Console
-
     from windowsill.cli.demo.picture import print_report
     from windowsill.cli.output import print_json
 
@@ -53,7 +51,7 @@ def demo(context: click.Context, *, calls: int, window: int, store: str | None, 
     if as_json:
         print_json(data)
     else:
-        print_report(data, run, Console(highlight=False))
+        print_report(data, run)
     context.exit(0 if data["ok"] else 1)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
+import click
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from windowsill.budget import budget_for
 from windowsill.cli.demo.agent import Run
+from windowsill.cli.output import print_table
 from windowsill.compose.payload import FoldMade, Report
 from windowsill.messages import ToolUse
 from windowsill.replay.walk import ModelCall
@@ -175,27 +175,40 @@ def _fit(line: Text, width: int) -> Text:
     return fitted
 
 
-def print_report(data: dict[str, Any], run: Run, console: Console) -> None:
+def print_report(data: dict[str, Any], run: Run) -> None:
     """Print the report for a person."""
-    folds, messages = run.folds, data["messages"]
+    folds, messages, sides = run.folds, data["messages"], (data["with_windowsill"], data["sending_everything"])
     hidden = f"{messages['hidden']:,} of {messages['written']:,} messages are folded away and kept on disk"
     most = max(folds, key=lambda fold: fold.before - fold.after, default=None)
     some = [*([most] if most is not None and most not in folds[-3:] else []), *folds[-3:]]
-    sections: dict[str, Sequence[Text | Table]] = {
-        "What the agent found": [Text(f"  {line}") for line in data["answer"].splitlines()],
-        f"What was folded: {len(folds)} folds, {hidden}": [_rows(("", describe(fold), fold.reason) for fold in some)],
-        f"What it cost: {run.tools:,} tool calls through {data['window']:,} tokens of {data['model']}": [_costs(data)],
-        "What was checked, on the session read back from disk": [
-            _rows(("  ok" if check["ok"] else "  FAILED", check["name"], check["seen"]) for check in data["checks"])
-        ],
-        "Look closer": [Text(f"  {line}") for line in commands(data["session"], data["store"], folds)],
+    _heading("What the agent found")
+    _print_lines(data["answer"].splitlines())
+    _heading(f"What was folded: {len(folds)} folds, {hidden}")
+    _print_lines([f"{describe(fold)}; {fold.reason}" for fold in some])
+    _heading(f"What it cost: {run.tools:,} tool calls through {data['window']:,} tokens of {data['model']}")
+    costs: dict[str, Sequence[object]] = {
+        "model calls": [data["model_calls"]] * 2,
+        "largest request, tokens": [side["peak_tokens"] for side in sides],
+        "tokens sent": [side["tokens_sent"] for side in sides],
+        "of them served by the cache": [f"{side['cache_hits']:.1%}" for side in sides],
+        "list price, answers included": [f"${side['cost_dollars']:,.2f}" for side in sides],
+        "cost against everything": [data["cost_ratio"], 1.0],
     }
-    for heading, lines in sections.items():
-        console.print()
-        console.print(Text(heading, style="bold"))
-        for line in lines:
-            # Never wrapped: a command broken over two lines could not be copied.
-            console.print(line, soft_wrap=isinstance(line, Text))
+    print_table([{"": name, "with Windowsill": ours, "everything": other} for name, (ours, other) in costs.items()])
+    _heading("What was checked, on the session read back from disk")
+    verdicts = ((check, "ok" if check["ok"] else "FAILED") for check in data["checks"])
+    print_table([{"": verdict, "check": check["name"], "seen": check["seen"]} for check, verdict in verdicts])
+    _heading("Look closer")
+    _print_lines(commands(data["session"], data["store"], folds))
+
+
+def _heading(text: str) -> None:
+    click.secho(f"\n{text}", bold=True)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(f"  {line}")
 
 
 def commands(session: str, place: str, folds: Sequence[FoldMade]) -> list[str]:
@@ -206,29 +219,3 @@ def commands(session: str, place: str, folds: Sequence[FoldMade]) -> list[str]:
     where, store = shlex.quote(session), f"--store {shlex.quote(place)}"
     unfold = [f"{program} sessions unfold {where} {folds[-1].id} {store}"] if folds else []
     return [*(f"{program} sessions {verb} {where} {store}" for verb in ("show", "verify")), *unfold]
-
-
-def _costs(data: dict[str, Any]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("", min_width=30)
-    sides = [data["with_windowsill"], data["sending_everything"]]
-    for title in ("with Windowsill", "sending everything"):
-        table.add_column(title, justify="right")
-    table.add_row("  model calls", *[f"{data['model_calls']:,}"] * 2)
-    table.add_row("  largest request, tokens", *[f"{side['peak_tokens']:,}" for side in sides])
-    table.add_row("  tokens sent", *[f"{side['tokens_sent']:,}" for side in sides])
-    table.add_row("  of them served by the cache", *[f"{side['cache_hits']:.1%}" for side in sides])
-    table.add_row("  list price, answers included", *[f"${side['cost_dollars']:,.2f}" for side in sides])
-    table.add_row("  cost against everything", f"{data['cost_ratio']:.2f}", "1.00", style="bold")
-    return table
-
-
-def _rows(rows: Iterable[tuple[str, str, str]]) -> Table:
-    """Print three columns of plain text; the last one wraps."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for wrapped in (False, False, True):
-        table.add_column(no_wrap=not wrapped)
-    for first, *others in rows:
-        style = "green" if first == "  ok" else "bold red"
-        table.add_row(Text(first, style=style), *map(Text, others))
-    return table
