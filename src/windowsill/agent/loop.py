@@ -95,7 +95,7 @@ class Loop:
         self._finished: NextPhase | None = None
         self._missing: Sequence[str] = ()
         self._system_text: tuple[System | None, str] = (None, "")
-        self._shown: ToolSelection | None = None
+        self._selected: ToolSelection | None = None
         self._tool_changes: list[ToolChange] = []
         self._cancelled = False
         self._thread = threading.get_ident()
@@ -464,15 +464,16 @@ class Loop:
     def _select_tools(self, state: State) -> tuple[Tool, ...]:
         """Return the tools of a request; record a selection that differs from the one before."""
         shown = self._settings.toolset.project(state)
-        before, self._shown = self._shown, shown.given
-        if before is None or before.decision != shown.given.decision:
-            record_tools(self._session.journal, shown.given.decision)
+        selected = shown.selected
+        before, self._selected = self._selected, selected
+        if before is None or before.decision != selected.decision:
+            record_tools(self._session.journal, selected.decision)
             # The definitions that are always there come first, and stay in the cache.
             cached = max(0, self._session.composer.fill[0] - shown.always.tokens) if before is not None else 0
-            change = shown.given.change(before, cached_tokens=cached, prices=prices(self._session.model))
+            change = selected.change(before, cached_tokens=cached, prices=prices(self._session.model))
             self._tool_changes.append(change)
-            facts = {"decided": msgspec.to_builtins(shown.given.decision), "cost": msgspec.to_builtins(change)}
-            self._emit("tools_shown", ", ".join(shown.given.names), **facts)
+            facts = {"decided": msgspec.to_builtins(selected.decision), "cost": msgspec.to_builtins(change)}
+            self._emit("tools_shown", ", ".join(selected.names), **facts)
         return shown.tools
 
     # The session

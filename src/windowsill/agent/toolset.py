@@ -64,11 +64,11 @@ _OWN: dict[str, type[OwnCall]] = {PLAN: UpdatePlan, REMEMBER: Remember, FINISH: 
 class ShownTools:
     """The tools of one request: those that are always there, and those that the state selects."""
 
-    def __init__(self, always: ToolSelection, given: ToolSelection) -> None:
+    def __init__(self, always: ToolSelection, selected: ToolSelection) -> None:
         self.always = always
-        self.given = given
+        self.selected = selected
         # What is always there comes first, so that a change of the others leaves most of a cached prefix alone.
-        self.tools = (*always.tools, *given.tools)
+        self.tools = (*always.tools, *selected.tools)
 
     def allows(self, name: str, arguments: Any) -> Refusal | None:
         """Return `None` when this call may be run, otherwise what to tell the model."""
@@ -79,7 +79,7 @@ class ShownTools:
         return self._of(name).arguments(name, given)
 
     def _of(self, name: str) -> ToolSelection:
-        return self.always if name in self.always.names else self.given
+        return self.always if name in self.always.names else self.selected
 
 
 class Toolset:
@@ -128,10 +128,10 @@ class Toolset:
 
     def project(self, state: State) -> ShownTools:
         """Return the tools for this state; the very same object while what decides does not change."""
-        always, given = self._always.project(state), self._given.project(state)
+        always, selected = self._always.project(state), self._given.project(state)
         last = self._last
-        if last is None or last.always is not always or last.given is not given:
-            last = self._last = ShownTools(always, given)
+        if last is None or last.always is not always or last.selected is not selected:
+            last = self._last = ShownTools(always, selected)
         return last
 
 

@@ -58,8 +58,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return urlsplit(self.url).hostname in OWN_MACHINE
 
     @property
-    def own(self) -> bool:
-        """Whether this is the provider itself, not another who speaks as it does."""
+    def is_official(self) -> bool:
+        """Whether this is the provider's own address, not a server that imitates its API."""
         return self.url == self._api.url
 
     @property
@@ -74,7 +74,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def limit_field(self) -> str:
         """The field that states the most tokens of an answer."""
-        return self.provider.limit_field(newest=self.own)
+        return self.provider.limit_field(newest=self.is_official)
 
     def address(self, model: str, *, stream: bool = False) -> str:
         """Return the address to ask this model at."""
@@ -83,7 +83,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def headers(self) -> dict[str, str]:
         """Return the headers of a request with the key; raise `ModelError` where there must be one and is not."""
-        if self.key is None and self.own:
+        if self.key is None and self.is_official:
             names = " or ".join(self._api.key_variables)
             raise ModelError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
         if self.key is not None and not self.key.fits_a_header:
