@@ -169,6 +169,16 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
         return {self.config_field: stated} if self.config_field else stated
 
 
+class _Definition(msgspec.Struct, gc=False):
+    name: str | None = None
+    type: str | None = None
+    description: str | None = None
+
+
+_definition = msgspec.json.Decoder(_Definition)
+_schema = msgspec.json.Decoder(dict[str, Any] | None)
+
+
 class Format:
     """A provider's way to write a conversation: a base with defaults, one subclass a provider.
 
@@ -219,8 +229,20 @@ class Format:
         raise NotImplementedError
 
     def read_tool(self, raw: bytes, where: str) -> Tool:
-        """Read one tool definition."""
-        raise NotImplementedError
+        """Read one tool definition; a tool that the provider runs itself goes by its type."""
+        inner = self.unwrap_tool(raw, where)
+        wire = decode(_definition, inner, where)
+        name = wire.name or wire.type
+        if name is None:
+            raise FormatError("a tool without a name", where=where, remedy="give it a name")
+        fields = decode(fields_decoder, inner)
+        schema = decode(_schema, fields.get(self.spec.tool_schema_field, NULL), where) or {}
+        return Tool(name=name, description=wire.description or "", schema=schema, format=self.name, raw=raw)
+
+    def unwrap_tool(self, raw: bytes, where: str) -> bytes:
+        """Return the part of a tool definition that has its name, description and schema."""
+        del where
+        return raw
 
     def read_body(self, body: bytes) -> Request:
         """Read a request body, or a plain list of messages."""

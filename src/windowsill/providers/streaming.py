@@ -170,10 +170,10 @@ class Assembly(ABC):
         kind = next((fields[each] for each in kinds if fields.get(each)), "error")
         self._fail(Failed(str(fields.get("message") or "an error"), str(kind), event.data))
 
-    def _usage_of(self, body: dict[str, Any]) -> Usage | None:
-        """Read the usage of a response; `None` where it cannot be read."""
+    def _usage_of(self, usage: Any) -> Usage | None:
+        """Read a usage; `None` where it cannot be read."""
         try:
-            return self.read_reply(encode(body)).usage or Usage()
+            return providers.get(self.format).read_usage(encode(usage))
         except FormatError:
             return None
 

@@ -23,7 +23,6 @@ from windowsill.messages import (
     Reply,
     Role,
     Text,
-    Tool,
     ToolResult,
     ToolUse,
     Unknown,
@@ -81,13 +80,6 @@ class _Source(msgspec.Struct, gc=False):
     content: str | list[Raw] | None = None
 
 
-class _Tool(msgspec.Struct, gc=False):
-    name: str | None = None
-    type: str | None = None
-    description: str | None = None
-    input_schema: dict[str, Any] | None = None
-
-
 class _Usage(msgspec.Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -115,7 +107,6 @@ class _Reply(msgspec.Struct, gc=False):
 _message = msgspec.json.Decoder(_Message)
 _block = msgspec.json.Decoder(_Block)
 _source = msgspec.json.Decoder(_Source)
-_tool = msgspec.json.Decoder(_Tool)
 _usage = msgspec.json.Decoder(_Usage)
 _reply = msgspec.json.Decoder(_Reply)
 
@@ -153,14 +144,6 @@ class Anthropic(Format):
             raise FormatError("neither text nor a list of blocks", where="system", remedy="pass text")
         content = value if isinstance(value, str) else items_decoder.decode(raw)
         return Message(role="system", blocks=_read_content(content, "system", "system"), format=NAME, raw=raw)
-
-    def read_tool(self, raw: bytes, where: str) -> Tool:
-        """Read a tool definition; a set of tools that the provider gets elsewhere goes by its type."""
-        wire = decode(_tool, raw, where)
-        name = wire.name or wire.type
-        if name is None:
-            raise FormatError("a tool without a name", where=where, remedy="give it a name")
-        return Tool(name=name, description=wire.description or "", schema=wire.input_schema or {}, format=NAME, raw=raw)
 
     def read_reply(self, body: bytes) -> Reply:
         """Read a response. The message keeps what may be sent again: the role and the content, as it came."""

@@ -200,7 +200,7 @@ class AnthropicAssembly(Assembly):
             return
         news = {key: raw for key, raw in usage.items() if bytes(raw) != NULL or key not in self._usage}
         together = {**self._usage, **news}
-        seen = self._usage_of({"content": [], "usage": together})
+        seen = self._usage_of(together)
         if seen is not None:
             self._usage = together
             self._emit(UsageSeen(seen))

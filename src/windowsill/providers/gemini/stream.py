@@ -233,7 +233,7 @@ class GeminiAssembly(Assembly):
         """Emit the usage at the beginning and the end; what runs along with more text is only kept."""
         if not isinstance(usage, dict) or (self._usage is not None and not self.finished):
             return
-        seen = self._usage_of({"candidates": [{}], "usageMetadata": usage})
+        seen = self._usage_of(usage)
         if seen is not None and seen != self._usage:
             self._usage = seen
             self._emit(UsageSeen(seen))

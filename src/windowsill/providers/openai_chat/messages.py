@@ -25,7 +25,6 @@ from windowsill.messages import (
     Reply,
     Role,
     Text,
-    Tool,
     ToolResult,
     ToolUse,
     Unknown,
@@ -111,18 +110,6 @@ class _Thought(msgspec.Struct, gc=False):
     data: str | None = None
 
 
-class _Definition(msgspec.Struct, gc=False):
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-
-
-class _Tool(msgspec.Struct, gc=False):
-    function: _Definition | None = None
-    custom: _Definition | None = None
-    type: str = ""
-
-
 class _Details(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -153,7 +140,6 @@ _message = msgspec.json.Decoder(_Message)
 _call = msgspec.json.Decoder(_Call)
 _part = msgspec.json.Decoder(_Part)
 _thoughts = msgspec.json.Decoder(list[_Thought])
-_tool = msgspec.json.Decoder(_Tool)
 _usage = msgspec.json.Decoder(_Usage)
 _reply = msgspec.json.Decoder(_Reply)
 
@@ -187,12 +173,10 @@ class OpenAI(Format):
         """Read a system prompt: text, or a list of text parts."""
         return self.read_message(b'{"role":"system","content":' + raw + b"}", "system")
 
-    def read_tool(self, raw: bytes, where: str) -> Tool:
-        """Read a tool definition."""
-        wire = decode(_tool, raw, where)
-        found = wire.function or wire.custom or _Definition(name=wire.type)
-        description, schema = found.description or "", found.parameters or {}
-        return Tool(name=found.name, description=description, schema=schema, format=self.spec.name, raw=raw)
+    def unwrap_tool(self, raw: bytes, where: str) -> bytes:
+        """Return the function or custom tool inside a definition."""
+        fields = decode(fields_decoder, raw, where)
+        return bytes(fields.get("function") or fields.get("custom") or raw)
 
     def read_reply(self, body: bytes) -> Reply:
         """Read a response: its first choice."""

@@ -176,7 +176,7 @@ class OpenAIAssembly(Assembly):
     def _use(self, usage: Any) -> None:
         if not isinstance(usage, dict):
             return
-        seen = self._usage_of({"choices": [{"message": {"role": "assistant"}}], "usage": usage})
+        seen = self._usage_of(usage)
         if seen is not None:
             self._usage = usage
             self._emit(UsageSeen(seen))

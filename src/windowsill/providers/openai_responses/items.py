@@ -24,7 +24,6 @@ from windowsill.messages import (
     Reasoning,
     Reply,
     Text,
-    Tool,
     ToolResult,
     ToolUse,
     Unknown,
@@ -135,13 +134,6 @@ class _Printed(msgspec.Struct, gc=False):
     stderr: str = ""
 
 
-class _Tool(msgspec.Struct, gc=False):
-    type: str
-    name: str | None = None
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-
-
 class _Details(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -170,7 +162,6 @@ _type = msgspec.json.Decoder(_Type)
 _part = msgspec.json.Decoder(_Part)
 _summary = msgspec.json.Decoder(_Summary)
 _printed = msgspec.json.Decoder(list[_Printed])
-_tool = msgspec.json.Decoder(_Tool)
 _usage = msgspec.json.Decoder(_Usage)
 _reply = msgspec.json.Decoder(_Reply)
 
@@ -233,12 +224,6 @@ class Responses(Format):
         if not isinstance(value, list):
             raise FormatError("neither text nor a list of parts", where="instructions", remedy="pass text")
         return self.read_message(b'{"role":"system","content":' + raw + b"}", "instructions")
-
-    def read_tool(self, raw: bytes, where: str) -> Tool:
-        """Read a tool definition; what the provider runs itself goes by its type."""
-        wire = decode(_tool, raw, where)
-        description, schema = wire.description or "", wire.parameters or {}
-        return Tool(name=wire.name or wire.type, description=description, schema=schema, format=NAME, raw=raw)
 
     def read_reply(self, body: bytes) -> Reply:
         """Read a response: every item of its output."""

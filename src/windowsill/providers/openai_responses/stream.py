@@ -198,7 +198,7 @@ class ResponsesAssembly(Assembly):
         if response is None or status is None:
             return False
         self._response = response
-        seen = self._usage_of({"output": [NOTHING], "usage": status.usage})
+        seen = self._usage_of(status.usage)
         if seen is not None and seen != Usage():
             self._emit(UsageSeen(seen))
         if status.status == "failed":
