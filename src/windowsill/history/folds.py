@@ -82,7 +82,7 @@ Style: TypeAlias = Literal["summary", "compact", "condense", "state"]
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """What should be written in the place of a run of messages."""
+    """The request to a writer for a text that stands for a run of messages."""
 
     style: Style = "summary"
     room: int = 0

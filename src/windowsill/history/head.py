@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, TypeAlias
 
 import msgspec
@@ -87,7 +88,7 @@ rewind_meta = reader(Rewind)
 
 
 class Head:
-    """Where a session stands: how many entries it has, the hash of the last, and the view there."""
+    """The head of a session: how many entries it has, the hash of the last, and the view there."""
 
     def __init__(self, view: View, *, version: int = 0, hash: bytes = ROOT_HASH) -> None:
         self.view = view
@@ -97,6 +98,12 @@ class Head:
         """A request was composed since the last message."""
         self.prompt_hash = b""
         """The prompt_hash of the last request."""
+
+    def copy(self) -> Head:
+        """Return a head that stands there too and can be moved by itself."""
+        twin = copy(self)
+        twin.view = self.view.copy()
+        return twin
 
     def draft(self, at: float) -> Draft:
         """Begin a batch of entries that builds on this head."""

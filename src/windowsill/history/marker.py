@@ -54,7 +54,7 @@ SHORTEST_QUOTE = 40
 
 
 class Facts(msgspec.Struct, omit_defaults=True):
-    """What a marker says."""
+    """The facts that a marker tells about hidden messages."""
 
     messages: int = 0
     tokens: int = 0

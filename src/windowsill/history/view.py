@@ -31,7 +31,7 @@ from windowsill.tokens import Scale, Weight
 
 
 class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
-    """What the view needs to know of a message without reading it."""
+    """The facts about a message that the view needs without reading it."""
 
     role: Role
     weight: Weight

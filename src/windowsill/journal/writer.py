@@ -240,9 +240,7 @@ class JournalWriter(JournalReader):
 
     def copy(self) -> Head:
         """Return a copy of the head, to try things on."""
-        copy = Head(self.view.copy(), version=self.version, hash=self.head.hash)
-        copy.sent, copy.prompt_hash = self.head.sent, self.head.prompt_hash
-        return copy
+        return self.head.copy()
 
     def weigh_with(self, scale: Scale) -> None:
         """Weigh everything visible with another scale from now on."""

@@ -38,7 +38,7 @@ class PriceList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Demands(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model demands of the messages of a request beyond what their format says."""
+    """The demands of a model on the messages of a request beyond those of their format."""
 
     bound_reasoning: bool = False
     """Signed reasoning comes only with the past it was written after."""
@@ -49,7 +49,7 @@ class Demands(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model is. `window`, `max_input` and `max_output` are three different limits."""
+    """The facts about a model. `window`, `max_input` and `max_output` are three different limits."""
 
     name: str
     provider: str

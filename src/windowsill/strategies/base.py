@@ -38,7 +38,7 @@ MARKED = "marked"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a strategy wants folded, and what it found worth telling."""
+    """The folds that a strategy wants, and notes for the report."""
 
     proposals: tuple[Proposal, ...] = ()
     middle: tuple[Item, ...] = ()

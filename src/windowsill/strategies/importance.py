@@ -19,7 +19,7 @@ Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What the words of a message are worth, and which of them."""
+    """The worth of a message by its words, and which of them count."""
 
     value: float
     found: tuple[str, ...] = ()

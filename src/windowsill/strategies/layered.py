@@ -87,7 +87,7 @@ class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class _Turns(Condense, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What becomes of the turns."""
+    """Condenses the turns, under the name of this strategy."""
 
     name = Layered.name
 

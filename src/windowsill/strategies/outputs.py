@@ -198,7 +198,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class _Memo:
-    """What is known of the outputs of one view, brought up to date at every turn while the view only grows."""
+    """The outputs of one view, brought up to date at every turn while the view only grows."""
 
     def __init__(self) -> None:
         self.places: list[int] = []

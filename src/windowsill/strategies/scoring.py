@@ -22,7 +22,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message is worth, and why."""
+    """The worth of a message, with its reasons."""
 
     id: str
     seq: int
@@ -33,7 +33,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoreMemory:
-    """What the visible messages of each view are worth, for as long as the view lives."""
+    """The scores of the visible messages of each view, for as long as the view lives."""
 
     def __init__(self) -> None:
         self._views: WeakKeyDictionary[View, tuple[Hashable, dict[Hashable, float]]] = WeakKeyDictionary()

@@ -39,7 +39,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class StandIns(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands where messages were."""
+    """The size and kind of what stands where messages were."""
 
     gap: int
     """Hidden messages in a row from which on they are told of in more than a notice."""
@@ -68,7 +68,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What goes, and what is then left."""
+    """The stretches that go, and what is then left."""
 
     stretches: tuple[Stretch, ...]
     kept: frozenset[int]

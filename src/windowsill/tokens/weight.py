@@ -1,4 +1,4 @@
-"""What something weighs, before any calibration."""
+"""Weights of messages by kind of content, and how that kind is guessed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Weight(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
-    """What something weighs; adding two gives the weight of both.
+    """The weight of something, before any calibration; adding two gives the weight of both.
 
     Tokens are kept apart by kind of content, because the ratio between a vocabulary and what a provider bills differs
     by kind: a weight is counted once and stays right when the calibration learns.

@@ -20,7 +20,7 @@ RepairKind: TypeAlias = Literal[
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider demands of a conversation, as data."""
+    """The demands of a provider on a conversation, as data."""
 
     format: str
     user_first: bool = False
