@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.secret_keys import BASE32, HEX, LETTERS, STANDARD, URL_SAFE, drawn
-from windowsill.secrets import Redactor, find, redact
+from windowsill.secrets import Redactor, default_redactor, find, redact
 from windowsill.secrets.entropy import entropy
 
 pytestmark = pytest.mark.unit
@@ -34,6 +34,15 @@ def test_entropy_can_be_switched_off():
     text = "use " + drawn(1, 40) + " now"
     assert redact(text) == "use [secret: high-entropy] now"
     assert Redactor(entropy=False).redact(text) == text
+
+
+@pytest.mark.parametrize(("value", "found"), [("off", False), ("0", False), ("on", True), ("", True)])
+def test_a_variable_switches_entropy_off_for_the_process(monkeypatch, value, found):
+    """For everything that has no redactor of its own; what has a format or a name is found all the same."""
+    monkeypatch.setenv("WINDOWSILL_ENTROPY", value)
+    redactor = default_redactor.__wrapped__()
+    assert bool(redactor.find("use " + drawn(1, 40) + " now")) == found
+    assert redactor.redact("PASSWORD=hunter2") == "PASSWORD=[secret: password]"
 
 
 def test_entropy_is_that_of_shannon():

@@ -32,7 +32,7 @@ PLUGIN = "plugin.json"
 PREFIX = "WINDOWSILL_"
 CODE = "code"
 
-OTHERS = frozenset({"DEBUG", "HOME"})
+OTHERS = frozenset({"DEBUG", "ENTROPY", "HOME"})
 """Variables with our prefix that are not settings of a session."""
 
 NESTED = (TABLES, "models", "profiles")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,9 @@ from windowsill.secrets.patterns import (
     Secret,
     find_private_keys,
 )
+
+SWITCH = "WINDOWSILL_ENTROPY"
+"""The variable that switches the detection by entropy off, for a whole process."""
 
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
@@ -131,8 +135,8 @@ class Redactor:
 
 @cache
 def default_redactor() -> Redactor:
-    """Return the redactor that is used where none was made by hand."""
-    return Redactor()
+    """Return the redactor that is used where none was made by hand; `WINDOWSILL_ENTROPY=off` is read once."""
+    return Redactor(entropy=os.environ.get(SWITCH, "").strip().lower() not in ("off", "false", "no", "0"))
 
 
 def sign(kind: str) -> str:

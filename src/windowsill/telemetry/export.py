@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def use(*, tracer_provider: Any = None, meter_provider: Any = None) -> None:
     """Use these providers in place of the ones that the application has set; without any, use those again."""
-    tracers.given = tracer_provider
-    meters.given = meter_provider
+    tracers.use(tracer_provider)
+    meters.use(meter_provider)
 
 
 class MetricsServer(ExitStack):
@@ -68,7 +68,8 @@ def to_file(path: str | os.PathLike[str]) -> ExitStack:
     with _lock:
         provider = tracers.provider()
         if not isinstance(provider, TracerProvider):
-            provider = tracers.of_files = _file_provider()
+            provider = _file_provider()
+            tracers.use_for_files(provider)
         if provider is tracers.of_files:
             _open_files.append(file)
     provider.add_span_processor(Lines())
@@ -83,7 +84,7 @@ def _close(file: IO[bytes]) -> None:
         if file in _open_files:
             _open_files.remove(file)
             if not _open_files:
-                tracers.of_files = None
+                tracers.use_for_files(None)
 
 
 def _file_provider() -> TracerProvider:
@@ -116,12 +117,9 @@ def serve_metrics(port: int, host: str = "127.0.0.1") -> MetricsServer:
         ) from None
     reader = PrometheusMetricReader(registry=registry, scope_info_enabled=False)
     provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
-    meters.more += (provider,)
-
-    def leave() -> None:
-        meters.more = tuple(each for each in meters.more if each is not provider)
-
+    meters.add(provider)
     serving = MetricsServer(host, server.server_port)
-    for step in (provider.shutdown, thread.join, server.server_close, server.shutdown, leave):  # last to first
+    for step in (provider.shutdown, thread.join, server.server_close, server.shutdown):  # last to first
         serving.callback(step)
+    serving.callback(meters.remove, provider)
     return serving

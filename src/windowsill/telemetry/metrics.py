@@ -64,14 +64,26 @@ class Meters:
     """The meter providers that measure: the application's, or one in its place, and those of `serve_metrics`."""
 
     def __init__(self) -> None:
-        self.given: metrics.MeterProvider | None = None
-        self.more: tuple[metrics.MeterProvider, ...] = ()
+        self._given: metrics.MeterProvider | None = None
+        self._more: tuple[metrics.MeterProvider, ...] = ()
+
+    def use(self, provider: metrics.MeterProvider | None) -> None:
+        """Measure with this provider in place of the application's; `None` goes back to that."""
+        self._given = provider
+
+    def add(self, provider: metrics.MeterProvider) -> None:
+        """Measure with one more provider."""
+        self._more += (provider,)
+
+    def remove(self, provider: metrics.MeterProvider) -> None:
+        """Stop measuring with a provider that was added."""
+        self._more = tuple(each for each in self._more if each is not provider)
 
     def providers(self) -> tuple[metrics.MeterProvider, ...]:
         """Return those that record something; the API's own providers do not."""
-        provider = self.given or metrics.get_meter_provider()
+        provider = self._given or metrics.get_meter_provider()
         silent = type(provider).__module__.startswith("opentelemetry.metrics")
-        return self.more if silent else (provider, *self.more)
+        return self._more if silent else (provider, *self._more)
 
     def record(self, *figures: Figure) -> None:
         """Record figures with each provider."""

@@ -26,6 +26,14 @@ class Tracers:
         self.given: trace.TracerProvider | None = None
         self.of_files: trace.TracerProvider | None = None
 
+    def use(self, provider: trace.TracerProvider | None) -> None:
+        """Send spans to this provider in place of the application's; `None` goes back to that."""
+        self.given = provider
+
+    def use_for_files(self, provider: trace.TracerProvider | None) -> None:
+        """Send spans to this provider while trace files are written and the application has none."""
+        self.of_files = provider
+
     def provider(self) -> trace.TracerProvider | None:
         """Return the provider of now, or `None` where there is only the API's own, which records nothing."""
         provider = self.given or self.of_files or trace.get_tracer_provider()
