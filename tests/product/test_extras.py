@@ -1,5 +1,6 @@
 """What is missing is named with what to install."""
 
+import subprocess
 import sys
 
 import pytest
@@ -67,3 +68,33 @@ def test_each_feature_names_its_extra_before_it_begins(without, monkeypatch, beg
     without(package)
     with pytest.raises(InputError, match=rf"pip install 'windowsill\[{name}\]'"):
         begin()
+
+
+WITHOUT_EXTRAS = """
+import sys
+for package in ("httpx2", "jsonschema", "referencing", "mcp", "mcp_types", "uvicorn", "numpy", "wordllama"):
+    sys.modules[package] = None
+import windowsill
+from windowsill import strategies
+from windowsill.cli.main import run
+
+messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "word " * 60} for n in range(41)]
+for name in strategies.names():
+    fitted = windowsill.fit(messages, model="claude-sonnet-5", budget=2_000, strategy=name)
+    assert fitted.tokens <= 2_000
+assert windowsill.validate(fitted.messages, "anthropic") == []
+session = windowsill.Session.open("s", model="gpt-5", store="kept")
+session.extend(messages)
+session.compose_sync()
+assert not session.tools.call("history_search", {"query": "word"}).is_error
+session.close()
+sys.exit(run(["sessions", "verify", "s", "--store", "kept"]))
+"""
+
+
+def test_core_needs_no_extra(tmp_path):
+    """Fitting with every strategy, validating, sessions with their tools and the command line work without."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "s: sound\n"), done.stderr
