@@ -78,6 +78,21 @@ def test_forbidden_paths_and_missing_approval_are_refused():
     assert (shop.did, asked) == (["wipe a"], ["wipe"])
 
 
+def test_a_declared_parameter_is_what_policies_look_at():
+    """Whatever it is called; the others of the tool may say anything."""
+
+    @tool(category="read", paths=("thing",))
+    def peek(thing: str, path: str = "") -> str:
+        return f"{thing} {path}"
+
+    calls = [Call("peek", {"thing": "/etc/passwd"}), Call("peek", {"thing": "a", "path": "/etc/passwd"}), "ok"]
+    running = Engine(
+        opened(budget=60_000), model=Scripted(calls, format="anthropic"), tools=[peek], phases=("executing",)
+    )
+    running.run_sync("Go.")
+    assert [is_error for _, _, is_error in results(running.session)] == [True, False]
+
+
 def test_errors_and_time_outs_of_tools_become_results():
     """They are counted as failures of the state, and the run goes on."""
     running = engine([[Call("broken"), Call("slow")], "I see."])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from windowsill.errors import InputError, SettingError
 from windowsill.models.catalog import SizeClass
 from windowsill.search.embeddings import Embedder
-from windowsill.state.layers import LAYERS, Phase, State
+from windowsill.state.layers import LAYERS, State
 from windowsill.state.prompt.catalogue import CATALOGUE, LAYER_OF_TAG, PLACES, WHOLE, Kind, Limits, Single
 from windowsill.state.prompt.fit import FittedText, Item, ItemSet, Piece, fit, write_fitting
 from windowsill.state.prompt.formats import Formatter, MarkdownFormatter, Node, Rendered, XmlFormatter, clean
@@ -30,13 +30,6 @@ WITHHELD = "-"
 
 FIRST, NEXT = -1, 0
 """Places of single values in the order of importance: before all elements of a layer, and beside the best of each."""
-
-
-class Allocate(Protocol):
-    """Shares out a window among the layers."""
-
-    def __call__(self, window: int, *, phase: Phase, size: SizeClass) -> Shares:
-        """Return the tokens of each layer."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +88,8 @@ class _Gathered(NamedTuple):
 class Builder:
     """Builds contexts and updates of them. A state that did not change is not looked at again.
 
-    `count` gives the tokens of a text. Several threads may share a builder; they take turns.
+    `count` gives the tokens of a text, `allocate` those of each layer for a window, a phase and a size of model.
+    Several threads may share a builder; they take turns.
     """
 
     def __init__(
@@ -106,7 +100,7 @@ class Builder:
         embedder: Embedder | None = None,
         size: SizeClass = "balanced",
         limits: Limits | None = None,
-        allocate: Allocate = allocate,
+        allocate: Callable[..., Shares] = allocate,
     ) -> None:
         if format not in FORMATS:
             raise SettingError("format", format, " or ".join(FORMATS))

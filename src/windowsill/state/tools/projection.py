@@ -128,10 +128,10 @@ def first_word(name: str) -> str:
     return found[0].lower() if found else name
 
 
-def category_of(offered: ToolOffer, categories: Collection[str] = KNOWN) -> str:
+def category_of(offer: ToolOffer, categories: Collection[str] = KNOWN) -> str:
     """Return the category of a tool: as stated, by the first word of that, or by the first word of its name."""
-    stated = offered.category
-    for name in (stated, first_word(stated), first_word(stated or offered.name)):
+    stated = offer.category
+    for name in (stated, first_word(stated), first_word(stated or offer.name)):
         if name and name in categories:
             return name
     return stated or GENERAL
@@ -278,7 +278,7 @@ class Projection:
 
     def __init__(
         self,
-        offered: Iterable[ToolOffer | Tool],
+        tools: Iterable[ToolOffer | Tool],
         *,
         count: Callable[[str], int],
         phases: Mapping[str, Iterable[str]] | None = None,
@@ -308,7 +308,7 @@ class Projection:
             name: known_permissions(brought, f"{where}, {name}")
             for name, brought in zip(known_permissions(implied or {}, where), (implied or {}).values(), strict=True)
         }
-        offers = [each if isinstance(each, ToolOffer) else ToolOffer(each) for each in offered]
+        offers = [each if isinstance(each, ToolOffer) else ToolOffer(each) for each in tools]
         names = [each.name for each in offers]
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise InputError(f"the tool {twice[0]!r} is offered twice", remedy="offer each tool once, under its name")
