@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import lru_cache
 
 import msgspec
 
@@ -41,10 +41,10 @@ class Output(msgspec.Struct, frozen=True):
 class Masker:
     """Finds what can be masked in a view: not the latest `keep` outputs, nor those of exempt tools."""
 
-    def __init__(self, view: View, keep: int, exempt: Sequence[str]) -> None:
+    def __init__(self, view: View, keep: int, exempt: tuple[str, ...]) -> None:
         self.view = view
-        self.names = tool_names(view)
-        self._is_exempt = cache(partial(is_exempt, exempt))
+        self._names = tool_names(view)
+        self._exempt = exempt
         self._latest = self._latest_calls(keep)
         self._weights: dict[tuple[int, int], Weight] = {}
         self.items = self._maskable()
@@ -56,7 +56,7 @@ class Masker:
         answered = False
         for item in reversed(self.view.items):
             for id in reversed(item.results):
-                if (not answered or len(stay) < keep) and not self._is_exempt(self.names.get(id, UNNAMED)):
+                if (not answered or len(stay) < keep) and not is_exempt(self._exempt, self._names.get(id, UNNAMED)):
                     stay.add(id)
             answered = answered or item.role == "assistant"
             if answered and len(stay) >= keep:
@@ -86,25 +86,18 @@ class Masker:
         return found
 
     def _outputs(self, item: Item) -> Iterator[Output]:
-        view = self.view
-        blocks = view.read(item).blocks
-        number = 0
-        for place, block in enumerate(blocks):
-            if not isinstance(block, ToolResult):
-                continue
-            number += 1
-            name = self.names.get(block.tool_use_id) or block.name or UNNAMED
-            if (item.seq, place) in view.restored or _is_masked(block) or self._is_exempt(name):
+        view, alone = self.view, len(self.view.read(item).blocks) == 1
+        for place, block, original, ref in results_of(view, item, self._names, self._exempt):
+            if _is_masked(block):
                 continue
             # A message that is nothing but this output was weighed before, and is not weighed again.
-            size = item.weight if len(blocks) == 1 else view.weigh(Message(role="user", blocks=(block,)))
-            original = view.whole(item).blocks[place] if item.cuts else block
-            masked = placeholder(original, block, ref_at(item.seq, number, of=len(item.results)))
+            size = item.weight if alone else view.weigh(Message(role="user", blocks=(block,)))
+            masked = placeholder(original, block, ref)
             left = self._weigh(masked)
             saves = view.tokens_of(size) - view.tokens_of(left)
             if saves <= 0 or (text_length(masked.content) >= text_length(block.content) and not _media(block.content)):
                 continue
-            if len(blocks) == 1:
+            if alone:
                 taken = next((cut.saves for cut in item.cuts if cut.block == place), Weight())
                 yield Output(BlockSpan(message=item.seq, block=place, saves=taken + (size - left)), masked, saves)
             else:
@@ -136,7 +129,26 @@ def mask_outputs(outputs: Sequence[Output], *, strategy: str, reason: str) -> tu
     return (Proposal(kind="mask", reason=reason, strategy=strategy, spans=spans, stand_ins=stand_ins),)
 
 
-def is_exempt(patterns: Sequence[str], name: str) -> bool:
+def results_of(
+    view: View, item: Item, names: Mapping[str, str], exempt: tuple[str, ...]
+) -> Iterator[tuple[int, ToolResult, Block, str]]:
+    """Yield the results of an item that may be replaced: block number, as shown, as it came, and its ref.
+
+    Those of exempt tools, and those that somebody had shown again, are passed over.
+    """
+    blocks = view.read(item).blocks
+    whole = view.whole(item).blocks if item.cuts else blocks
+    number = 0
+    for place, block in enumerate(blocks):
+        if isinstance(block, ToolResult):
+            number += 1
+            name = names.get(block.tool_use_id) or block.name or UNNAMED
+            if (item.seq, place) not in view.restored and not is_exempt(exempt, name):
+                yield place, block, whole[place], ref_at(item.seq, number, of=len(item.results))
+
+
+@lru_cache(1_000)
+def is_exempt(patterns: tuple[str, ...], name: str) -> bool:
     """Tell whether the outputs of a tool with this name always stay."""
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 

@@ -23,7 +23,7 @@ from windowsill.outputs.parts import ref_at
 from windowsill.outputs.repeated_lines import Seen
 from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, result_text
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.masking import EXEMPT, Masker, is_exempt, mask_outputs
+from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs, results_of
 from windowsill.strategies.scoring import key_of
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000
@@ -155,17 +155,8 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def _cut(self, view: View, item: Item, names: dict[str, str], seen: Seen | None) -> list[tuple[BlockSpan, StandIn]]:
         cuts: list[tuple[BlockSpan, StandIn]] = []
-        number = 0
-        whole = view.whole(item).blocks if item.cuts else view.read(item).blocks
-        for place, block in enumerate(view.read(item).blocks):
-            if not isinstance(block, ToolResult):
-                continue
-            number += 1
-            name = names.get(block.tool_use_id) or block.name or ""
-            if (item.seq, place) in view.restored or is_exempt(self.exempt, name):
-                continue
-            ref = ref_at(item.seq, number, of=len(item.results))
-            less = self._less(block, whole[place], ref, seen)
+        for place, block, original, ref in results_of(view, item, names, self.exempt):
+            less = self._less(block, original, ref, seen)
             if less is not None:
                 cuts.append((replace_block(view, item, place, block, less), less))
             elif seen is not None:
