@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import best_of, show, stopwatch
-from windowsill.outputs import Limits, Outputs, Seen, chunks
+from windowsill.outputs import Limits, Outputs, SeenLines, chunks
 from windowsill.store.sqlite import SQLiteStore
 
 MIB = 2**20
@@ -192,7 +192,7 @@ def _repeats() -> None:
     rng = random.Random(2)
     old = [f"{number}: {' '.join(rng.choices(WORDS, k=8))}" for number in range(50_000)]
     new = [line for number, line in enumerate(old) if number % 50 > 10]
-    seen = Seen()
+    seen = SeenLines()
     start = time.perf_counter()
     seen.add("o1", "\n".join(old))
     added = time.perf_counter() - start

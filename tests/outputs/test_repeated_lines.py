@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.outputs import Seen, expand
+from windowsill.outputs import SeenLines, expand
 
 pytestmark = pytest.mark.unit
 
 FILE = "\n".join(f"def function_{number}(argument): return argument * {number}" for number in range(1, 61))
 
 
-def seen(**texts: str) -> Seen:
-    made = Seen()
+def seen(**texts: str) -> SeenLines:
+    made = SeenLines()
     for ref, text in texts.items():
         made.add(ref, text)
     return made

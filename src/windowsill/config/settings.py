@@ -83,7 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     high: Size = HIGH
     low: Size = LOW
     warn: Size = WARN
-    """Above this share of the window it is said that it fills, and summaries are prepared."""
+    """Above this share of the window a warning is noted, and summaries are prepared."""
     preset: str | None = None
     """Marks, and a budget where no model says how large its window is, under one name."""
     profile: str | None = None
@@ -114,7 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     recall: Size | None = None
     """How many tokens a request may bring back from what was hidden, for the step at hand; nothing without it."""
     layers: Size | None = None
-    """How many tokens a request may tell of the layered state; without it nothing is told, but by `layered`."""
+    """How many tokens of the layered state a request may contain; none without it, except by `layered`."""
 
     def check(self) -> Settings:
         """Return the settings themselves; `SettingError` when one is out of its range."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from windowsill.outputs.outputs import Collected, Outputs
 from windowsill.outputs.parts import Output, Part, chunks, ref_at
-from windowsill.outputs.repeated_lines import Seen, expand
+from windowsill.outputs.repeated_lines import SeenLines, expand
 from windowsill.outputs.show import Limits, Preview, head_and_tail, preview, trimmed_note
-from windowsill.outputs.write import Writing
+from windowsill.outputs.write import OutputWriter
 
 __all__ = [
     "Collected",
     "Limits",
     "Output",
+    "OutputWriter",
     "Outputs",
     "Part",
     "Preview",
-    "Seen",
-    "Writing",
+    "SeenLines",
     "chunks",
     "expand",
     "head_and_tail",

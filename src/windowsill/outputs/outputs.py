@@ -32,7 +32,7 @@ from windowsill.outputs.parts import (
 )
 from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, preview_output, result_text
-from windowsill.outputs.write import Writing, drop
+from windowsill.outputs.write import OutputWriter, drop
 from windowsill.store import Store
 
 GRACE = 3600.0
@@ -73,11 +73,11 @@ class Outputs:
         self._new_token = new_token
         # A part is checked once: who searches an output again waits for nothing but the search.
         self._checked: set[str] = set()
-        self._writings: WeakSet[Writing] = WeakSet()
+        self._writings: WeakSet[OutputWriter] = WeakSet()
 
-    def start(self) -> Writing:
+    def start(self) -> OutputWriter:
         """Begin to keep an output that arrives in pieces."""
-        writing = Writing(self._store, self._session, self._new_token(), clock=self._clock)
+        writing = OutputWriter(self._store, self._session, self._new_token(), clock=self._clock)
         self._writings.add(writing)
         return writing
 

@@ -29,7 +29,7 @@ class Run(msgspec.Struct, frozen=True):
     place: int
 
 
-class Seen:
+class SeenLines:
     """The outputs in view, each line of which later ones may point to. It grows with what is added, never rescans."""
 
     def __init__(self) -> None:

@@ -53,8 +53,8 @@ def _note(what: str, ref: str | None, place: str, verb: str) -> str:
 def without_ref(text: str, ref: str) -> str:
     """Return a text in which notes about an output no longer say how to read on, and pointers not where to look."""
     name = re.escape(ref)
-    told = re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
-    return _POINTER.sub(r"\1 were shown before]", told)
+    shorter = re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
+    return _POINTER.sub(r"\1 were shown before]", shorter)
 
 
 _POINTER = re.compile(r"^(\[lines \d+-\d+) as in o[\d.]+ lines \d+-\d+\]$", re.MULTILINE)

@@ -39,7 +39,7 @@ ID_DIGITS = (16, 32, 64)
 """Hexadecimal digits of a ref: short, and longer only if another content of the session has the same beginning."""
 
 
-class Writing:
+class OutputWriter:
     """An output on its way into the store: `write` its pieces, then `finish`, or `abandon` it."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Messages without secrets, for those who read them in another place: writers of summaries, and exports.
+"""Take secrets out of messages for those who read them in another place: writers of summaries, and exports.
 
-The journal keeps what was said, and what is visible is never altered: these are copies.
+These are copies: neither the journal nor what the model sees is altered.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
 from windowsill.history.head import Call
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import CHUNK
-from windowsill.outputs import Outputs, Writing, chunks
+from windowsill.outputs import Outputs, OutputWriter, chunks
 from windowsill.outputs.parts import Output, copies
 from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
@@ -216,7 +216,7 @@ class _Import:
         self._head = head
         self._created = False
         self._ref = ""
-        self._writing: Writing | None = None
+        self._writing: OutputWriter | None = None
 
     def run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Check every line, then write the entries."""

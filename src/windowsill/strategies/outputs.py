@@ -20,7 +20,7 @@ from windowsill.history.marker import replace_block
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
 from windowsill.outputs.parts import ref_at
-from windowsill.outputs.repeated_lines import Seen
+from windowsill.outputs.repeated_lines import SeenLines
 from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, result_text
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs, results_of
@@ -143,9 +143,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def _memos(self) -> WeakKeyDictionary[View, _Memo]:
         return WeakKeyDictionary()
 
-    def _seen(self, view: View, memo: _Memo) -> Seen:
+    def _seen(self, view: View, memo: _Memo) -> SeenLines:
         """Return the outputs that stand in view as they came, for later ones to point to."""
-        seen = Seen()
+        seen = SeenLines()
         for place in memo.places:
             item = view.items[place]
             if not item.cuts and key_of(item) in memo.within:
@@ -153,7 +153,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                     seen.add(ref_at(item.seq, number, of=len(item.results)), result_text(result))
         return seen
 
-    def _cut(self, view: View, item: Item, names: dict[str, str], seen: Seen | None) -> list[tuple[BlockSpan, StandIn]]:
+    def _cut(
+        self, view: View, item: Item, names: dict[str, str], seen: SeenLines | None
+    ) -> list[tuple[BlockSpan, StandIn]]:
         cuts: list[tuple[BlockSpan, StandIn]] = []
         for place, block, original, ref in results_of(view, item, names, self.exempt):
             less = self._less(block, original, ref, seen)
@@ -163,7 +165,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 seen.add(ref, result_text(block))
         return cuts
 
-    def _less(self, block: ToolResult, came: Block, ref: str, seen: Seen | None) -> ToolResult | None:
+    def _less(self, block: ToolResult, came: Block, ref: str, seen: SeenLines | None) -> ToolResult | None:
         """Return the result, of which `came` is the original, cut to the limits; `None` when it is within them."""
         if came is not block and self._shown(_words(block), ref) is None:
             return None

@@ -12,7 +12,7 @@ from windowsill.messages import Block, Document, Image, Message, Reasoning, Text
 from windowsill.telemetry.names import EVENT, SCOPE
 
 SWITCH: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The variable with which OpenTelemetry's instrumentations are told to record content."""
+"""The variable with which OpenTelemetry's instrumentations are asked to record content."""
 
 
 def on_spans() -> bool:
