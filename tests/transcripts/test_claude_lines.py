@@ -138,6 +138,16 @@ def test_compaction_that_says_little_of_what_it_kept(kept, shown):
     }
 
 
+def test_second_boundary_that_says_nothing_does_not_forget_what_the_first_kept():
+    """What was kept waits for the summary."""
+    first = {"type": "system", "subtype": "compact_boundary", "uuid": "x", "parentUuid": None, "sessionId": SESSION}
+    first |= {"logicalParentUuid": "d", "compactMetadata": {"preservedMessages": {"uuids": ["c", "d"]}}}
+    second = {"type": "system", "subtype": "compact_boundary", "uuid": "y", "parentUuid": "x", "sessionId": SESSION}
+    summary = claude("s", "y", "user", "Summary", isCompactSummary=True)
+    found = read_transcript(jsonl(*LONG, first, second, summary, says("e", "s", "five"))).sessions
+    assert texts(found[-1]) == ["Summary", "three", "four", "five"]
+
+
 TANGLES = {
     "its own parent": [claude("a", "a", "user", "one"), says("b", "a", "two")],
     "a circle": [claude("a", "b", "user", "one"), says("b", "a", "two")],

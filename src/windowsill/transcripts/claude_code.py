@@ -313,8 +313,9 @@ class _File:
         fresh = value.starts_over or after_compaction
         if message is None:
             self._places[uuid] = _Place(side, parent, fresh)
-            if value.starts_over:
-                self._kept[side] = _preserved(value)
+            kept = _preserved(value)
+            if value.starts_over and kept[0]:
+                self._kept[side] = kept
             return
         step = _Step(message, timestamp(value.timestamp), value.session_id or value.printed_session)
         tree = self.trees.setdefault(side, _Tree())
