@@ -3,7 +3,7 @@
 import pytest
 
 from windowsill import InputError, Session, SettingError, UnknownModelError
-from windowsill.config import Settings, with_changes
+from windowsill.config import Settings, StatedSettings, with_changes
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -128,3 +128,9 @@ def test_a_new_session_that_is_refused_does_not_exist(stated, error):
     with pytest.raises(error):
         Session.open("s", store=store, **stated)
     assert store.info("s") is None
+
+
+def test_every_setting_can_be_stated_by_its_name():
+    """Type checkers know all of them: the strategy and the writer, which may be objects, are arguments of their own."""
+    known = set(StatedSettings.__annotations__)
+    assert known == {*Settings.__struct_fields__, "strategies"} - {"strategy", "writer"}

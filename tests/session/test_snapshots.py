@@ -15,6 +15,7 @@ from windowsill.messages import READ_TOOL
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.snapshots import load_snapshot, save_snapshot, snapshot_of
 from windowsill.store.memory import MemoryStore
+from windowsill.strategies.sliding_window import SlidingWindow
 
 pytestmark = pytest.mark.integration
 
@@ -311,3 +312,13 @@ def test_a_snapshot_that_cannot_be_written_costs_no_turn(session, tmp_path, capl
     assert "no snapshot can be written" in caplog.text
     with pytest.raises(StoreError, match="no snapshot can be written"):
         session.write_snapshot(tmp_path / "file")
+
+
+def test_a_session_from_a_snapshot_takes_a_strategy_and_a_writer(session):
+    """Objects too, as `Session.open` does."""
+
+    async def mine(_):
+        return "text"
+
+    copy = Session.from_snapshot(_saved(session), store=MemoryStore(), strategy=SlidingWindow(keep=3), writer=mine)
+    assert (copy.composer.strategy, copy.composer.summaries.source) == (SlidingWindow(keep=3), mine)

@@ -620,6 +620,8 @@ class Session:
         *,
         store: Store | Path | str | None = None,
         id: str | None = None,
+        strategy: str | Strategy | None = None,
+        writer: Source | None = None,
         clock: Callable[[], float] = time.time,
         **settings: Unpack[StatedSettings],
     ) -> Session:
@@ -638,7 +640,8 @@ class Session:
         kept = store if isinstance(store, Store) else open_store(store)
         name = id or snapshot.session
         with begin_session(kept, name, clock(), bytes(snapshot.settings), owned=owned):
-            session = cls._open(name, kept, clock, dict(settings), owned=owned)
+            stated = _stated(None, settings, strategy, writer)
+            session = cls._open(name, kept, clock, stated, strategy, writer, owned=owned)
             fill(session.journal, snapshot)
         return session
 
