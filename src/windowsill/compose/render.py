@@ -130,7 +130,7 @@ class Renderer:
             waiting.update(item.calls)
         return found
 
-    def _rooted(self, view: View, item: Item, message: Message) -> Message:
+    def _without_refused_reasoning(self, view: View, item: Item, message: Message) -> Message:
         """Leave out reasoning that the provider would refuse: all of it, or what had another past."""
         if item.role != "assistant":
             return message
@@ -149,7 +149,9 @@ class Renderer:
         items = view.items[start:stop]
         shown = [view.read(item) for item in items]
         plain = shown if self.refs else [without_refs(m) if i.results else m for i, m in zip(items, shown, strict=True)]
-        messages = [self._rooted(view, item, message) for item, message in zip(items, plain, strict=True)]
+        messages = [
+            self._without_refused_reasoning(view, item, message) for item, message in zip(items, plain, strict=True)
+        ]
         repaired = repair(
             messages,
             self.format.rules,
@@ -196,11 +198,11 @@ def _without_ref(block: Block) -> Block:
     if not isinstance(block, ToolResult) or block.ref is None:
         return block
     texts = {place: inner.text for place, inner in enumerate(block.content) if isinstance(inner, Text)}
-    told = {place: without_ref(text, block.ref.id) for place, text in texts.items()}
-    if told == texts:
+    plain = {place: without_ref(text, block.ref.id) for place, text in texts.items()}
+    if plain == texts:
         # What says nothing of refs is sent as it came.
         return block
-    content = tuple(Text(text=told[place]) if place in told else inner for place, inner in enumerate(block.content))
+    content = tuple(Text(text=plain[place]) if place in plain else inner for place, inner in enumerate(block.content))
     return msgspec.structs.replace(block, content=content, raw=None)
 
 

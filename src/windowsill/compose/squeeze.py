@@ -33,6 +33,34 @@ DEEPEST = 50
 """How deep arguments are looked into: what is nested further is left as it is."""
 
 
+STRATEGY = "composer"
+
+_OMITTED = re.compile(r"(\[\.\.\. data truncated: [\d,]+ [^\n\]]* omitted here) \.\.\.\]")
+"""What `compose.middle` leaves where it cut."""
+
+GIANT_SHARE = 0.5
+"""A single message that takes more than half of what is left for messages is cut in the middle first."""
+
+GIANT_TARGET = 0.8
+"""Of that half, what a giant is cut to: well below, so that it is no giant again when there is a little less room."""
+
+BYTES_SAFETY = 0.8
+"""Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""
+
+SQUEEZES = 6
+"""How often the level is lowered for those that still give way."""
+
+SLACK = 3
+"""Tokens that a cut may miss its aim by."""
+
+KEPT_OF_PINS = 40
+"""Tokens that a pin and the task keep at least: cut in the middle they still say what they are about, less would be a
+promise broken in silence. Where even that does not fit, it is an error."""
+
+LOWEST_CAP = 12
+"""Tokens a block keeps in the last resort: enough for a line that says how much was left out."""
+
+
 def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
     """Cut a block to `most` tokens; `None` when it cannot be made smaller."""
     # Blocks are weighed as messages of their own: what frames them is not text that could be cut.
@@ -160,34 +188,6 @@ def _cut_strings(value: Any, share: float, depth: int = 0) -> Any:
     return value
 
 
-STRATEGY = "composer"
-
-_OMITTED = re.compile(r"(\[\.\.\. data truncated: [\d,]+ [^\n\]]* omitted here) \.\.\.\]")
-"""What `compose.middle` leaves where it cut."""
-
-GIANT_SHARE = 0.5
-"""A single message that takes more than half of what is left for messages is cut in the middle first."""
-
-GIANT_TARGET = 0.8
-"""Of that half, what a giant is cut to: well below, so that it is no giant again when there is a little less room."""
-
-BYTES_SAFETY = 0.8
-"""Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""
-
-SQUEEZES = 6
-"""How often the level is lowered for those that still give way."""
-
-SLACK = 3
-"""Tokens that a cut may miss its aim by."""
-
-KEPT_OF_PINS = 40
-"""Tokens that a pin and the task keep at least: cut in the middle they still say what they are about, less would be a
-promise broken in silence. Where even that does not fit, it is an error."""
-
-LOWEST_CAP = 12
-"""Tokens a block keeps in the last resort: enough for a line that says how much was left out."""
-
-
 def cut_giants(view: View, budget: Budget) -> Proposal | None:
     """Cut messages that alone would fill the window."""
     most = int((budget.limit - budget.fixed) * GIANT_SHARE)
@@ -275,13 +275,13 @@ def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str, refs: 
     for item, most in caps:
         shown, whole = view.read(item).blocks, view.whole(item).blocks
         for number, shorter in _shorten(shown, whole, view.tokens(item) - max(LOWEST_CAP, most), scale):
-            told = _referring(shorter, item, whole[: number + 1]) if refs else shorter
-            spans.append(replace_block(view, item, number, shown[number], told))
-            blocks.append(told)
+            shortened = _with_ref(shorter, item, whole[: number + 1]) if refs else shorter
+            spans.append(replace_block(view, item, number, shown[number], shortened))
+            blocks.append(shortened)
     return _proposal("truncate", reason, spans, blocks)
 
 
-def _referring(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
+def _with_ref(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
     """Make a shorter result say under which ref the whole is read; `blocks` are those of its message up to it."""
     if not isinstance(shorter, ToolResult):
         return shorter

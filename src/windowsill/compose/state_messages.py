@@ -1,6 +1,6 @@
 """Show the model the layered state: whole once, then what changed, always at the end of the request.
 
-What was told stays where it was put until a fold takes it away; then the state is told whole again.
+What was shown stays where it was put until a fold takes it away; then the state is shown whole again.
 """
 
 from __future__ import annotations

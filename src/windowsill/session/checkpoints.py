@@ -41,6 +41,10 @@ WIDER = 4
 _LIKE_AN_ID = re.compile(r"l\d+")
 
 
+START = "initializing"
+"""The phase in which every session begins."""
+
+
 class Label(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """What a label entry says. One without a reason is not a checkpoint: it says what is forgotten."""
 
@@ -115,10 +119,6 @@ def check_label(name: str, reason: str) -> None:
         raise InputError(
             f"{name!r} reads like the id of a checkpoint", remedy="give a name that is not l and a number", name=name
         )
-
-
-START = "initializing"
-"""The phase in which every session begins."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,19 @@ FEWEST_SHARED = 4
 and fewer may be chance."""
 
 
+MOST_ENDS = 4
+"""How many of the ends that a client left are looked at when it sends a list without its beginning."""
+
+PREVIOUS = "previous_response_id"
+"""The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
+
+FARTHEST_CALL = 64
+"""Entries before an answer in which the record of its request stands: it is written in the same commit."""
+
+THREAD = "thread"
+"""Anthropic's field for the same; see `PREVIOUS`."""
+
+
 class ConversationIndex:
     """The fingerprint of the conversation at every message of a session, on whatever branch it is.
 
@@ -133,20 +146,6 @@ class ConversationIndex:
         )
 
 
-MOST_ENDS = 4
-"""How many of the ends that a client left are looked at when it sends a list without its beginning."""
-
-PREVIOUS = "previous_response_id"
-"""The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
-
-
-FARTHEST_CALL = 64
-"""Entries before an answer in which the record of its request stands: it is written in the same commit."""
-
-THREAD = "thread"
-"""Anthropic's field for the same; see `PREVIOUS`."""
-
-
 class Resumed(msgspec.Struct, frozen=True):
     """The request to send in place of a client's, and the message that its answer follows."""
 
@@ -173,7 +172,7 @@ class ClientHistory:
 
         The session goes to where the list continues it, on whatever branch that is, and adds what is new; an edited
         list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
-        without it that is told from the list. `model` is named where the request does not name it.
+        without it the list itself tells. `model` is named where the request does not name it.
         """
         with self._journal.lock:
             return self._resume(request, model, resends=resends)
@@ -220,8 +219,8 @@ class ClientHistory:
     def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
         """Go to where these messages continue, and add those that are new.
 
-        `resends` says whether a client sends its whole list each time or only what is new; without it that is told from
-        the list. `after` is the id of the provider's response that they follow.
+        `resends` says whether a client sends its whole list each time or only what is new; without it the list itself
+        tells. `after` is the id of the provider's response that they follow.
         """
         self._journal.retry(lambda: self._take(messages, resends=resends, after=after))
 

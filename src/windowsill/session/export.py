@@ -28,6 +28,14 @@ from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
 from windowsill.store.checks import no_session
 
+VERSION = 2
+"""Of the lines themselves; it goes up when an older Windowsill could not read them."""
+
+WITHOUT_OUTPUTS = 1
+"""The version of an export that carries no kept output: an older Windowsill reads it too."""
+
+_REMEDY = "export the session again; nothing was imported"
+
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """Some bytes of a kept output, which the line after this one continues or ends."""
@@ -69,13 +77,6 @@ def _data(output: Output) -> Iterator[bytes]:
     return (data for _, data in chunks(output))
 
 
-VERSION = 2
-"""Of the lines themselves; it goes up when an older Windowsill could not read them."""
-
-WITHOUT_OUTPUTS = 1
-"""The version of an export that carries no kept output: an older Windowsill reads it too."""
-
-
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first line."""
 
@@ -110,8 +111,6 @@ _blob = msgspec.json.Decoder(Blob)
 _piece = msgspec.json.Decoder(Piece)
 _head = msgspec.json.Decoder(Head)
 _call = msgspec.msgpack.Decoder(Call)
-
-_REMEDY = "export the session again; nothing was imported"
 
 
 def is_export(line: bytes) -> bool:

@@ -135,8 +135,8 @@ class Redaction:
             msgspec.structs.replace(span, facts=redact_value(span.facts)) if isinstance(span, MessageSpan) else span
             for span in fold.spans
         )
-        told = {"spans": spans, "reason": default_redactor().redact(fold.reason)}
-        new = msgspec.structs.replace(fold, **told)
+        changes = {"spans": spans, "reason": default_redactor().redact(fold.reason)}
+        new = msgspec.structs.replace(fold, **changes)
         held = unpack_stand_ins(body)
         clean = tuple(stand and redact_for_export(stand) for stand in held)
         return (

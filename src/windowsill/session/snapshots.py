@@ -38,6 +38,35 @@ _AFTER = b'"}'
 _HEX = 64
 
 
+REASON = "begun from a snapshot"
+
+_GIVEN_HERE = re.compile(r"[a-z][0-9]+")
+"""Ids that a journal gives by itself: in another journal the same number is another entry."""
+
+KEEP = 5
+
+SNAPSHOTS = "snapshots"
+"""The folder beside the database that holds a folder of snapshot files for each session."""
+
+PRIVATE_FOLDER = 0o700
+"""Snapshots hold what was said: nobody but their owner reads them. (`mkstemp` makes files that way by itself.)"""
+
+ABANDONED_SECONDS = 3_600
+"""An unfinished file of this age belongs to a process that died: writing one takes a moment."""
+
+_SNAPSHOT = re.compile(r"([0-9]{4,})\.json")
+
+_UNFINISHED = ".unfinished"
+
+READABLE = 40
+"""Characters of a session's name that a folder's name repeats, for people who look for it."""
+
+DIGITS = 20
+"""Of the hash that tells two sessions apart: 80 bits, which no two names share by chance."""
+
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of one thing that the model saw, besides what it said."""
 
@@ -107,12 +136,6 @@ def _sum(body: bytes) -> bytes:
 
 def _damaged(why: str) -> DamagedError:
     return DamagedError(why, remedy="use the snapshot before it")
-
-
-REASON = "begun from a snapshot"
-
-_GIVEN_HERE = re.compile(r"[a-z][0-9]+")
-"""Ids that a journal gives by itself: in another journal the same number is another entry."""
 
 
 def snapshot_of(journal: JournalWriter, format: Format, settings: Settings, state: State) -> Snapshot:
@@ -233,21 +256,6 @@ def _messages(snapshot: Snapshot) -> Iterator[Message]:
         yield format.read_message(bytes(raw), f"messages[{place}]")
 
 
-KEEP = 5
-
-SNAPSHOTS = "snapshots"
-"""The folder beside the database that holds a folder of snapshot files for each session."""
-
-PRIVATE_FOLDER = 0o700
-"""Snapshots hold what was said: nobody but their owner reads them. (`mkstemp` makes files that way by itself.)"""
-
-ABANDONED_SECONDS = 3_600
-"""An unfinished file of this age belongs to a process that died: writing one takes a moment."""
-
-_SNAPSHOT = re.compile(r"([0-9]{4,})\.json")
-_UNFINISHED = ".unfinished"
-
-
 class Damage(msgspec.Struct, frozen=True):
     """A file that could not be used, and why."""
 
@@ -303,8 +311,8 @@ def load_snapshot(place: Path | str) -> Loaded:
             damaged.append(Damage(path, why))
     if not damaged:
         raise NotFoundError(f"there is no snapshot in {place}", remedy="`session.write_snapshot()` writes one")
-    told = "; ".join(f"{each.path.name}: {each.why}" for each in damaged)
-    raise DamagedError(f"no snapshot in {place} is whole ({told})", remedy="restore a backup", damaged=damaged)
+    listed = "; ".join(f"{each.path.name}: {each.why}" for each in damaged)
+    raise DamagedError(f"no snapshot in {place} is whole ({listed})", remedy="restore a backup", damaged=damaged)
 
 
 def _named(path: Path) -> Snapshot:
@@ -403,15 +411,6 @@ def _rotate(folder: Path, keep: int, now: float) -> None:
         with suppress(OSError):
             if now - path.stat().st_mtime > ABANDONED_SECONDS:
                 path.unlink()
-
-
-READABLE = 40
-"""Characters of a session's name that a folder's name repeats, for people who look for it."""
-
-DIGITS = 20
-"""Of the hash that tells two sessions apart: 80 bits, which no two names share by chance."""
-
-_OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def snapshot_folder(store: Store, session: str, folder: Path | str | None = None) -> Path:

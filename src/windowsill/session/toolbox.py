@@ -50,6 +50,27 @@ _Context: TypeAlias = Annotated[int, Meta(ge=0, le=50, description="Lines to sho
 _Switch: TypeAlias = bool
 
 
+KEPT = frozenset({"type", "description", "minimum", "maximum", "default"})
+
+MOST_FOLDS = 20
+"""How many folds are listed, the latest ones."""
+
+BYTES_PER_TOKEN = 4
+"""How many bytes a token of text has, roughly: an answer is limited in bytes, a window in tokens."""
+
+LEAST_ANSWER = 256
+"""Tokens of an answer in the smallest window: less would show nothing, and no output can be read in fewer bytes."""
+
+ANSWER_SHARE = 8
+"""One answer takes at most this part of the window: reading back must not push out what is worked on."""
+
+LONGEST_REFUSAL = 1_000
+"""Characters of an answer about a mistake: it names what was passed, which may be of any size."""
+
+_AS_SHOWN = re.compile(r"""[\s"'`]*(?:ref(?:_id)?\s*=)?[\s"'`]*(.*?)[\s"'`]*""", re.DOTALL)
+"""A ref the way a model copies it from the conversation, with what stands around it there."""
+
+
 class _Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a model passes to one tool."""
 
@@ -119,16 +140,9 @@ def definition(name: str) -> Tool:
     return Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema)
 
 
-KEPT = frozenset({"type", "description", "minimum", "maximum", "default"})
-
-
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     """Keep what every provider takes of a parameter's schema."""
     return {key: value for key, value in schema.items() if key in KEPT}
-
-
-MOST_FOLDS = 20
-"""How many folds are listed, the latest ones."""
 
 
 def status(session: Session) -> str:
@@ -154,22 +168,6 @@ def status(session: Session) -> str:
     return "\n".join(lines)
 
 
-BYTES_PER_TOKEN = 4
-"""How many bytes a token of text has, roughly: an answer is limited in bytes, a window in tokens."""
-
-LEAST_ANSWER = 256
-"""Tokens of an answer in the smallest window: less would show nothing, and no output can be read in fewer bytes."""
-
-ANSWER_SHARE = 8
-"""One answer takes at most this part of the window: reading back must not push out what is worked on."""
-
-LONGEST_REFUSAL = 1_000
-"""Characters of an answer about a mistake: it names what was passed, which may be of any size."""
-
-_AS_SHOWN = re.compile(r"""[\s"'`]*(?:ref(?:_id)?\s*=)?[\s"'`]*(.*?)[\s"'`]*""", re.DOTALL)
-"""A ref the way a model copies it from the conversation, with what stands around it there."""
-
-
 class Answer(msgspec.Struct, frozen=True):
     """What a tool answered; a mistake in the call is an answer that says how to do better."""
 
@@ -182,7 +180,7 @@ class Toolbox:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._doors: dict[str, Callable[[Any], str]] = {
+        self._runners: dict[str, Callable[[Any], str]] = {
             READ_TOOL: self._read_output,
             GREP_TOOL: self._grep_output,
             SEARCH_TOOL: self._search,
@@ -208,7 +206,7 @@ class Toolbox:
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> Answer:
         """Run a tool. Whatever a model may get wrong is answered, not raised."""
         try:
-            run, wanted = self._doors[_known(name)], _typed(name, arguments)
+            run, wanted = self._runners[_known(name)], _typed(name, arguments)
             # The agent that fills the session may be another process.
             self._session.journal.refresh()
             return Answer(run(wanted))
@@ -223,7 +221,7 @@ class Toolbox:
         results = tuple(
             ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
             for call in ((call for _, call in open_calls(self._session.journal)) if calls is None else calls)
-            if call.name in self._doors
+            if call.name in self._runners
             for found in [self.call(call.name, call.arguments)]
         )
         return Message(role="user", blocks=results) if results else None
@@ -297,8 +295,8 @@ class Toolbox:
         if not wanted.query.strip():
             raise InputError("the query is empty", remedy="pass words, names or a question")
         found = self._session.archive.retrieve(wanted.query, wanted.k)
-        told = [f"{_source(each)}\n{self._text(each)}" for each in found]
-        return "\n\n".join(self._fitting(told)) or "Nothing was found. Try other words, or fewer."
+        texts = [f"{_source(each)}\n{self._text(each)}" for each in found]
+        return "\n\n".join(self._fitting(texts)) or "Nothing was found. Try other words, or fewer."
 
     def _text(self, found: Found) -> str:
         """Return what was found; what another session said, without its secrets."""
