@@ -72,10 +72,10 @@ class Look(NamedTuple):
     children: tuple[Child, ...] = ()
 
 
-def _look(tag: str, text: str, attributes: str, *children: str | Child) -> Look:
-    """Write a look in short; a child is `field` or `field:tag`."""
-    below = (each if isinstance(each, Child) else Child(each.split(":")[0], each.split(":")[-1]) for each in children)
-    return Look(tag, text, tuple(attributes.split()), tuple(below))
+def _look(tag: str, text: str, attributes: str, children: str = "", *more: Child) -> Look:
+    """Write a look in short: fields by their names, a child as `field` or `field:tag`."""
+    below = (Child(each.split(":")[0], each.split(":")[-1]) for each in children.split())
+    return Look(tag, text, tuple(attributes.split()), (*below, *more))
 
 
 def node_of(look: Look, value: Any) -> Node:
@@ -247,22 +247,21 @@ def _by_confidence(element: Any, _relevance: float) -> float:
 
 # The system, the task and the run
 
-_ROLE = _look("role", "", "", "name", "description", "capabilities:capability", "limitations:limitation")
+_ROLE = _look("role", "", "", "name description capabilities:capability limitations:limitation")
 _CONSTRAINTS = _look(
     "constraints",
     "",
     "max_seconds max_tool_calls max_file_bytes max_cost",
-    "allowed_domains:allowed_domain",
-    "forbidden_paths:forbidden_path",
+    "allowed_domains:allowed_domain forbidden_paths:forbidden_path",
 )
 _AUDIT = _look("audit", "", "", "require_approval")
 _POLICY = _look("policy", "rule", "id category priority enforcement")
-_FORMAT = _look("output_format", "", "type", "schema", "examples:example")
+_FORMAT = _look("output_format", "", "type", "schema examples:example")
 _TASK_LIMITS = _look("limits", "", "max_seconds max_cost min_quality")
 _ABOUT = _look("about", "", "created_by priority", "tags:tag")
 _CRITERION = _look("criterion", "description", "id measurable")
 _FAILURE = _look("failure", "error", "id at tool retries")
-_DECISION = _look("decision", "description", "id at", "rationale", "alternatives:alternative")
+_DECISION = _look("decision", "description", "id at", "rationale alternatives:alternative")
 
 
 def _leaf(tag: str, path: str) -> Callable[[State], Node | None]:
@@ -336,16 +335,12 @@ _SKILL = _look(
     "skill",
     "",
     "id name",
-    "description",
-    "prerequisites:prerequisite",
-    "required_tools:required_tool",
-    "steps:step",
-    "examples:example",
+    "description prerequisites:prerequisite required_tools:required_tool steps:step examples:example",
 )
 _TEMPLATE = _look("template", "content", "id name category", "variables:variable")
 _ITEM = _look("item", "description", "completed optional")
-_CHECKLIST = _look("checklist", "", "id name", Child("items", "item", _ITEM))
-_PHASE = _look("phase", "", "name", "steps:step", "validations:validation")
+_CHECKLIST = _look("checklist", "", "id name", "", Child("items", "item", _ITEM))
+_PHASE = _look("phase", "", "name", "steps:step validations:validation")
 _PROCEDURE = _look("procedure", "", "id name estimated_seconds", "description", Child("phases", "phase", _PHASE))
 
 
@@ -365,13 +360,20 @@ def _checklist_text(checklist: Any) -> str:
     return " ".join((checklist.name, *(item.description for item in checklist.items)))
 
 
-def _about(*fields: str) -> dict[str, Any]:
-    """Choose by what an element says in these fields; the nearer to the goal, the more important."""
-    return {"about": lambda element: " ".join(getattr(element, each) for each in fields), "rank": _by_relevance}
+def _about(*fields: str, limit: str = "") -> dict[str, Any]:
+    """Choose by what an element says in these fields; with a limit the nearest to the goal, shown in that order."""
+    chosen = {"about": lambda element: " ".join(getattr(element, each) for each in fields), "rank": _by_relevance}
+    return {**chosen, "by_rank": True, "limit": limit} if limit else chosen
 
 
 _NEWEST: dict[str, Any] = {"rank": _by_age, "newest": True}
-_OBSERVED: dict[str, Any] = {**_NEWEST, "by_rank": True, "fades": "always"}
+
+
+def _observed(expiry: Callable[[Observation, State, Limits], float], limit: str) -> dict[str, Any]:
+    """Choose the newest that have not expired."""
+    return {**_NEWEST, "by_rank": True, "fades": "always", "expiry": expiry, "limit": limit}
+
+
 _EPISODE: dict[str, Any] = {"fades": "at the cap"}
 
 
@@ -385,21 +387,14 @@ _REMEMBERED: tuple[Kind | Single, ...] = (
     _memory("short_term.variables", "working_variables", _VARIABLE, **_NEWEST),
     _memory("short_term.turns", "recent_turns", _TURN, newest=True, fades="always"),
     _memory(
-        "short_term.observations",
-        "recent_observations",
-        _OBSERVATION,
-        expiry=_short_term_expiry,
-        limit="short_term",
-        **_OBSERVED,
+        "short_term.observations", "recent_observations", _OBSERVATION, **_observed(_short_term_expiry, "short_term")
     ),
-    _memory("episodic.summaries", "summaries", _SUMMARY, by_rank=True, limit="summaries", **_EPISODE, **_about("text")),
+    _memory("episodic.summaries", "summaries", _SUMMARY, **_EPISODE, **_about("text", limit="summaries")),
     _memory(
         "episodic.decisions",
         "decisions",
         _DECISION,
-        limit="decisions",
-        **_EPISODE,
-        **_about("description", "rationale"),
+        **{**_about("description", "rationale", limit="decisions"), **_EPISODE, "by_rank": False},
     ),
     _memory("episodic.milestones", "milestones", _MILESTONE, rank=_by_significance, newest=True, **_EPISODE),
     _memory(
@@ -407,22 +402,13 @@ _REMEMBERED: tuple[Kind | Single, ...] = (
         "facts",
         _FACT,
         holds=lambda fact: fact.verified,
-        by_rank=True,
-        limit="facts",
-        **{**_about("content"), "rank": _by_confidence},
+        **{**_about("content", limit="facts"), "rank": _by_confidence},
     ),
     _memory("semantic.definitions", "definitions", _DEFINITION, **_about("term", "definition", "context")),
     _memory("semantic.preferences", "preferences", _PREFERENCE, about=_preference_text, rank=_by_relevance),
     _memory("semantic.project_knowledge", "project_knowledge", _KNOWLEDGE, **_about("category", "content")),
     _memory("procedural.skills", "skills", _SKILL, **_about("name", "description")),
-    _memory(
-        "procedural.templates",
-        "templates",
-        _TEMPLATE,
-        by_rank=True,
-        limit="templates",
-        **_about("name", "category", "content"),
-    ),
+    _memory("procedural.templates", "templates", _TEMPLATE, **_about("name", "category", "content", limit="templates")),
     _memory("procedural.checklists", "checklists", _CHECKLIST, about=_checklist_text, rank=_by_relevance),
     _memory("procedural.procedures", "procedures", _PROCEDURE, **_about("name", "description")),
 )
@@ -433,26 +419,17 @@ STATUSES = ("skipped", "completed", "failed", "pending", "in_progress")
 """Of steps, the least telling first."""
 
 _PLACE = _look("place", "", "page section at")
-_RETRIEVED = _look("result", "content", "id source query relevance", Child("place", "place", _PLACE))
+_RETRIEVED = _look("result", "content", "id source query relevance", "", Child("place", "place", _PLACE))
 _CITATION = _look("citation", "text", "id source location used_in")
 _MEASUREMENT = _look("measurement", "", "id at metric value unit context")
 _STEP = _look(
     "step",
     "description",
     "id status estimated_seconds actual_seconds",
-    "dependencies:after",
-    "tools:tool",
-    "result",
-    "error",
+    "dependencies:after tools:tool result error",
 )
-_CHANGE = _look(
-    "change",
-    "",
-    "id type target",
-    "rationale",
-    Child("before", "before", keep_empty=True),
-    Child("after", "after", keep_empty=True),
-)
+_FILES = (Child("before", "before", keep_empty=True), Child("after", "after", keep_empty=True))
+_CHANGE = _look("change", "", "id type target", "rationale", *_FILES)
 _HYPOTHESIS = _look("hypothesis", "description", "id confidence result", "evidence:ground")
 _DRAFT = _look("draft", "content", "id type version")
 
@@ -482,11 +459,9 @@ _CURRENT: tuple[Kind | Single, ...] = (
         "recent_observations",
         _OBSERVATION,
         "observations",
-        expiry=_evidence_expiry,
-        limit="observations",
-        **_OBSERVED,
+        **_observed(_evidence_expiry, "observations"),
     ),
-    _evidence("retrieved", "retrieved", _RETRIEVED, "retrieval", by_rank=True, limit="retrieved", **_about("content")),
+    _evidence("retrieved", "retrieved", _RETRIEVED, "retrieval", **_about("content", limit="retrieved")),
     _evidence("citations", "citations", _CITATION, "retrieval", **_NEWEST),
     _evidence("measurements", "measurements", _MEASUREMENT, "observations", latest_of="metric", **_NEWEST),
     Single("work.scratchpad", _WORK, _leaf("scratchpad", "work.scratchpad"), expendable=True),
