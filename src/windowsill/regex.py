@@ -70,19 +70,12 @@ def compile_text(source: str) -> Pattern:
     return _compile(source, options)
 
 
-def escape(text: str) -> str:
-    """Return a pattern for exactly this text."""
-    import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loads a library, on use
-
-    return str(re2.escape(text))
-
-
 class WordSet:
     """Tells in one pass which of many short words a text holds."""
 
     def __init__(self, words: Sequence[tuple[str, bool]]) -> None:
         """Take the words, and for each whether it counts in whatever case."""
-        import re2  # noqa: PLC0415 - loads a library, on use
+        import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loads a library, on use
 
         options = _options(ascii_only=True)
         options.max_mem = LARGEST_AUTOMATON

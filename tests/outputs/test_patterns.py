@@ -1,6 +1,8 @@
 """Patterns a model writes."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windowsill.errors import InputError
 from windowsill.outputs.grep import LinePattern, Query
@@ -37,6 +39,21 @@ def test_a_pattern_that_cannot_be_used_is_answered_with_a_hint(pattern: str, hin
     with pytest.raises(InputError) as caught:
         LinePattern(Query(pattern=pattern))
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("ignore_case", [False, True])
+def test_fixed_text_that_is_not_text_is_answered_with_a_hint_too(ignore_case):
+    """UTF-8 has no half of a surrogate pair."""
+    with pytest.raises(InputError, match="leave out what UTF-8 cannot hold"):
+        LinePattern(Query(pattern="a\ud800", fixed=True, ignore_case=ignore_case))
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1, max_size=20), st.booleans()
+)
+def test_any_fixed_text_finds_itself(text: str, ignore_case):
+    """Whatever characters it is made of."""
+    assert finds(text, f"before {text} after", fixed=True, ignore_case=ignore_case)
 
 
 @pytest.mark.parametrize("pattern", [r"a\s+b", r"(?s)a.b", "a[^x]b", r"a\nb"])

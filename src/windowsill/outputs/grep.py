@@ -22,7 +22,7 @@ from windowsill.outputs.parts import (
 )
 from windowsill.outputs.read import check_from_one, check_offset, count_of
 from windowsill.outputs.show import Limits, byte_size
-from windowsill.regex import Match, Pattern, PatternError, compile_lines, escape
+from windowsill.regex import Match, Pattern, PatternError, compile_lines
 
 SECONDS = 10.0
 """How long one answer may take: a model waits, and can go on from where the search stopped."""
@@ -130,7 +130,7 @@ class LinePattern:
     def __init__(self, query: Query) -> None:
         source = query.pattern
         self._check(source, fixed=query.fixed)
-        text = escape(source) if query.fixed else _QUOTED_OR_ESCAPED.sub(_by_line, source)
+        text = re.escape(source) if query.fixed else _QUOTED_OR_ESCAPED.sub(_by_line, source)
         try:
             self._pattern = compile_lines(f"(?m){text}", ignore_case=query.ignore_case)
             self._to_line_end: Pattern = compile_lines(f"(?m)(?:{text}).*", ignore_case=query.ignore_case)
