@@ -42,8 +42,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The latest messages that stay."""
     writer: str
     """The model that writes the summary."""
-    notes: tuple[str, ...] = ()
-    """What was wrong with it and was passed over."""
 
     @property
     def low(self) -> Size | None:
@@ -96,14 +94,12 @@ def profile_for(
     small = known is not None and known.window <= SMALL_WINDOW
     if small and not name and all(stated.threshold is None for stated in chain[:-1]):
         merged["threshold"] = SMALL_WINDOW_THRESHOLD
-    mark, notes = _mark(first, merged["threshold"], high)
     return Profile(
         name=first,
-        high=mark,
+        high=_high_mark(first, merged["threshold"], high),
         goal=merged["goal"],
         keep=merged["keep"],
         writer=_writer(merged["writer"], model, known),
-        notes=notes,
     )
 
 
@@ -178,17 +174,15 @@ def _chain(first: str, own: Mapping[str, ProfileFields], last: str) -> list[Prof
     return [*chain, SHIPPED[name]]
 
 
-def _mark(name: str, threshold: float, high: Size) -> tuple[Size, tuple[str, ...]]:
-    if threshold == INHERIT:
-        return high, ()
+def _high_mark(name: str, threshold: float, high: Size) -> Size:
     if SMALLEST_THRESHOLD <= threshold <= LARGEST_THRESHOLD:
-        return threshold / 100, ()
-    note = (
-        f"profile {name!r} has a threshold of {threshold}, not {SMALLEST_THRESHOLD} to {LARGEST_THRESHOLD} percent "
-        f"or {INHERIT}; the global high mark {high!r} is used"
-    )
-    log.warning("%s", note)
-    return high, (note,)
+        return threshold / 100
+    if threshold != INHERIT:
+        log.warning(
+            f"profile {name!r} has a threshold of {threshold}, not {SMALLEST_THRESHOLD} to {LARGEST_THRESHOLD} percent "
+            f"or {INHERIT}; the global high mark {high!r} is used"
+        )
+    return high
 
 
 def _writer(stated: str, model: str, known: Model | None) -> str:

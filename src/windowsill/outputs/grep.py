@@ -210,7 +210,7 @@ class Search:
         self._is_late = is_late
 
     def run(self) -> None:
-        """Search from the query's offset until the end, until time is over, or until enough lines were count_of."""
+        """Search from the query's offset until the end, until time is over, or until enough lines were counted."""
         parts = self.output.parts
         number = self.output.part_of(self.query.offset)
         while number < len(parts) and self.late_at is None and self.count <= COUNTED:
