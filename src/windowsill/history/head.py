@@ -14,7 +14,7 @@ from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, sea
 from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
 from windowsill.history.marker import own_words
 from windowsill.history.view import Item, Marking, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
-from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Reasoning, ToolResult
+from windowsill.messages import NEUTRAL, ORIGIN, Message, Reasoning
 from windowsill.models import Demands
 from windowsill.tokens import Scale, Weight
 
@@ -140,10 +140,10 @@ class Head:
         """Return the head at `entry`, from what `snapshot` gave there."""
         shot = msgspec.msgpack.decode(data, type=Snapshot)
         view = View(scale, read, shot.items, at=entry.seq, conversation_hash=shot.conversation_hash)
-        history = Head(view, version=entry.seq, hash=entry.hash)
-        history.sent, history.prompt_hash = shot.sent, shot.prompt_hash
-        history.view.edits_of_past, history.view.restored = shot.edits_of_past, frozenset(shot.restored)
-        return history
+        head = Head(view, version=entry.seq, hash=entry.hash)
+        head.sent, head.prompt_hash = shot.sent, shot.prompt_hash
+        head.view.edits_of_past, head.view.restored = shot.edits_of_past, frozenset(shot.restored)
+        return head
 
 
 Thin: TypeAlias = "Callable[[Message, bytes, Draft], tuple[bytes, tuple[Same, ...]]]"
@@ -152,19 +152,19 @@ Thin: TypeAlias = "Callable[[Message, bytes, Draft], tuple[bytes, tuple[Same, ..
 class Draft:
     """Entries to be appended together, each bound to the one before."""
 
-    def __init__(self, history: Head, at: float) -> None:
+    def __init__(self, head: Head, at: float) -> None:
         self.entries: list[Entry] = []
         self.metas: dict[int, MessageMeta] = {}
         """What the messages of this draft say, by entry number, so that it need not be read again."""
         self.blobs: dict[str, bytes] = {}
         """What is stored together with the entries."""
         self.at = at
-        self._seq = history.version
-        self._parent = history.version
-        self._hash = history.hash
-        self._conversation_hash = history.view.conversation_hash
-        self._sent = history.sent
-        self._prompt_hash = history.prompt_hash
+        self._seq = head.version
+        self._parent = head.version
+        self._hash = head.hash
+        self._conversation_hash = head.view.conversation_hash
+        self._sent = head.sent
+        self._prompt_hash = head.prompt_hash
 
     def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
         """Record a message that was added; `thin` takes out of its body what an earlier one holds already."""
@@ -178,6 +178,8 @@ class Draft:
         body = message.raw if message.raw is not None and intact else pack_message(message)
         results = message.results
         body, same = thin(message, body, self) if thin is not None and results else (body, ())
+        refs = tuple(result.ref for result in results)
+        reasons = sum(isinstance(block, Reasoning) for block in message.blocks)
         meta = MessageMeta(
             role=message.role,
             weight=weight,
@@ -191,11 +193,11 @@ class Draft:
             sent=self._sent,
             own=not ours and bool(own_words(message)),
             metadata=message.metadata,
-            leads=message.role == "assistant" and bool(message.blocks) and _only_reasons(message),
+            leads=message.role == "assistant" and 0 < len(message.blocks) == reasons,
             fingerprint=fingerprint.of_message(pieces),
-            prompt_hash=self._prompt_hash if any(isinstance(block, Reasoning) for block in message.blocks) else b"",
+            prompt_hash=self._prompt_hash if reasons else b"",
             same=same,
-            refs=_refs(results),
+            refs=refs if any(refs) else (),
         )
         self._sent = False
         entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
@@ -259,15 +261,6 @@ class Draft:
         self._hash = entry.hash
         self.entries.append(entry)
         return entry
-
-
-def _refs(results: Sequence[ToolResult]) -> tuple[OutputRef | None, ...]:
-    refs = tuple(result.ref for result in results)
-    return refs if any(refs) else ()
-
-
-def _only_reasons(message: Message) -> bool:
-    return all(isinstance(block, Reasoning) for block in message.blocks)
 
 
 def pack_message(message: Message) -> bytes:
