@@ -29,7 +29,7 @@ def test_a_call_that_fits_is_allowed():
     ("arguments", "parameter", "said"),
     [
         ({}, "path", "the parameter 'path' is missing; give path"),
-        ({"path": 3}, "path", "the parameter 'path' is 3, which is no string; give a value of type string"),
+        ({"path": 3}, "path", "the parameter 'path' is 3, which is not of type string; give a value of type string"),
         ({"path": "a", "pth": 1}, "pth", "the call takes no pth; it takes path, limit, options, lines, kind"),
         ({"path": "a", "limit": 0}, "limit", "the parameter 'limit': 0 is less than the minimum of 1"),
         ({"path": "a", "options": {"mode": "c"}}, "options.mode", "'options.mode'; give one of \"a\", \"b\""),

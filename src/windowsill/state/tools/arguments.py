@@ -147,6 +147,6 @@ def _explain(error: Any) -> tuple[str, str, str]:
             return place, f"{quote(value)} is not allowed for {about}", f"give {quote(wanted)}"
         case "type":
             kinds = wanted if isinstance(wanted, str) else " or ".join(wanted)
-            return place, f"{about} is {quote(value)}, which is no {kinds}", f"give a value of type {kinds}"
+            return place, f"{about} is {quote(value)}, which is not of type {kinds}", f"give a value of type {kinds}"
         case _:
             return place, f"{about}: {error.message[:LONGEST_COMPLAINT]}", "correct it and call again"
