@@ -423,16 +423,13 @@ class Format:
         raise NotImplementedError
 
 
-def neutral_role(format: str, roles: Mapping[str, Role], name: str | None, where: str) -> Role:
-    """Return the role that a format calls by this name, or raise a `FormatError` that lists those it knows."""
-    role = roles.get(name or "")
-    if role is None:
-        raise FormatError(
-            f"no such role as {name!r} in format {format!r}",
-            where=f"{where}.role".removeprefix("."),
-            remedy=f"use one of {', '.join(roles)}; name the format if it is another one",
-        )
-    return role
+def unknown_role(format: str, roles: Mapping[str, Role], name: str | None, where: str) -> FormatError:
+    """Return the error for a role that a format does not have."""
+    return FormatError(
+        f"no such role as {name!r} in format {format!r}",
+        where=f"{where}.role".removeprefix("."),
+        remedy=f"use one of {', '.join(roles)}; name the format if it is another one",
+    )
 
 
 def usage_of(prompt: int | None, output: int | None, *, read: int | None, written: int | None) -> Usage:

@@ -30,7 +30,7 @@ from windowsill.messages import (
 )
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
 from windowsill.providers.anthropic.stream import AnthropicAssembly
-from windowsill.providers.base import THOUGHTS, Format, ToolChoice, neutral_role, without_format
+from windowsill.providers.base import THOUGHTS, Format, ToolChoice, unknown_role, without_format
 from windowsill.providers.convert import arguments_object, in_words, is_web, safe_name
 from windowsill.providers.wire import (
     NULL,
@@ -134,7 +134,9 @@ class Anthropic(Format):
             wire = _message.decode(raw)
         except UNREADABLE:
             wire = decode(_message, raw, where)
-        role = neutral_role(NAME, ROLES, wire.role, where)
+        role = ROLES.get(wire.role)
+        if role is None:
+            raise unknown_role(NAME, ROLES, wire.role, where)
         return Message(role=role, blocks=_read_content(wire.content, where), format=NAME, raw=raw)
 
     def read_system_value(self, raw: bytes) -> Message:
@@ -179,9 +181,11 @@ class Anthropic(Format):
             text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
             return [encode({"role": "user", "content": text})]
         blocks = list(_render_blocks(message.blocks, native=native)) or [_text(notes.EMPTY)]
-        content = Raw(b"[" + b",".join(blocks) + b"]")
-        around = decode(fields_decoder, message.raw) if native and message.raw is not None else {"role": message.role}
-        return [encode({**around, "content": content})]
+        content = b"[" + b",".join(blocks) + b"]"
+        if native and message.raw is not None:
+            fields = decode(fields_decoder, message.raw)
+            return [encode({**fields, "content": Raw(content)})]
+        return [b'{"role":' + encode(message.role) + b',"content":' + content + b"}"]
 
     def render_system(self, systems: Sequence[Message]) -> bytes | None:
         """Render the value of `system`."""

@@ -16,7 +16,7 @@ from msgspec import Raw
 from windowsill.errors import FormatError
 from windowsill.history.repair.mend import is_blank, numbered_id, numbered_name
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers.base import neutral_role
+from windowsill.providers.base import unknown_role
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
     UNREADABLE,
@@ -91,7 +91,9 @@ def read_content(raw: bytes, where: str) -> Message:
         wire = _content.decode(raw)
     except UNREADABLE:
         wire = decode(_content, raw, where)
-    role = neutral_role(SPEC.name, ROLES, wire.role or "user", where)
+    role = ROLES.get(wire.role or "user")
+    if role is None:
+        raise unknown_role(SPEC.name, ROLES, wire.role, where)
     if wire.parts is None and (wire.role is None or "content" in decode(fields_decoder, raw, where)):
         raise FormatError(
             "a content without parts", where=where, remedy="give it `parts`; name the format if it is another one"

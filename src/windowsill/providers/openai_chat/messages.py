@@ -30,7 +30,7 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, ToolChoice, neutral_role, usage_of
+from windowsill.providers.base import Format, ToolChoice, unknown_role, usage_of
 from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, safe_name, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
 from windowsill.providers.openai_chat.stream import OpenAIAssembly
@@ -160,7 +160,9 @@ class OpenAI(Format):
             wire = _message.decode(raw)
         except UNREADABLE:
             wire = decode(_message, raw, where)
-        role = neutral_role(self.name, ROLES, wire.role, where)
+        role = ROLES.get(wire.role)
+        if role is None:
+            raise unknown_role(self.name, ROLES, wire.role, where)
         if role == "assistant":
             blocks = _read_assistant(wire, where)
         elif wire.role in {"tool", "function"}:

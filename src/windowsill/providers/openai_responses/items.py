@@ -29,7 +29,7 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, ToolChoice, neutral_role, usage_of, without_format
+from windowsill.providers.base import Format, ToolChoice, unknown_role, usage_of, without_format
 from windowsill.providers.convert import (
     FAILED,
     all_in_words,
@@ -201,7 +201,9 @@ class Responses(Format):
             wire = decode(_item, raw, where)
         kind = wire.type
         if kind == "message" or (kind is None and wire.role is not None):
-            role = neutral_role(NAME, ROLES, wire.role, where)
+            role = ROLES.get(wire.role or "")
+            if role is None:
+                raise unknown_role(NAME, ROLES, wire.role, where)
             return Message(role=role, blocks=_read_parts(wire.content, where, "content"), format=NAME, raw=raw)
         if kind is None and wire.id is None:
             raise FormatError("neither a message nor an item", where=where, remedy="give it a type, or a role")
