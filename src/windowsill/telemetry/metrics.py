@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics
@@ -82,8 +82,7 @@ class Meters:
     def providers(self) -> tuple[metrics.MeterProvider, ...]:
         """Return those that record something; the API's own providers do not."""
         provider = self._given or metrics.get_meter_provider()
-        silent = type(provider).__module__.startswith("opentelemetry.metrics")
-        return self._more if silent else (provider, *self._more)
+        return self._more if _is_silent(type(provider)) else (provider, *self._more)
 
     def record(self, *figures: Figure) -> None:
         """Record figures with each provider."""
@@ -95,6 +94,11 @@ class Meters:
 
 
 meters: Final = Meters()
+
+
+@cache
+def _is_silent(kind: type[metrics.MeterProvider]) -> bool:
+    return kind.__module__.startswith("opentelemetry.metrics")
 
 
 @lru_cache(1_000)

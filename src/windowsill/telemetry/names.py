@@ -133,5 +133,5 @@ _HOSTS: Final = {
 
 def provider_name(ours: str, host: str = "") -> str:
     """Return the conventions' name of a provider, from our name for it or the format it speaks, and from its host."""
-    found = next((name for end, name in _HOSTS.items() if host.endswith(end)), None)
+    found = next((name for end, name in _HOSTS.items() if host.endswith(end)), None) if host else None
     return found or _PROVIDERS.get(ours, ours)

@@ -37,7 +37,7 @@ class Tracers:
     def provider(self) -> trace.TracerProvider | None:
         """Return the provider of now, or `None` where there is only the API's own, which records nothing."""
         provider = self.given or self.of_files or trace.get_tracer_provider()
-        return None if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider) else provider
+        return None if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)) else provider
 
 
 tracers: Final = Tracers()
