@@ -7,6 +7,7 @@ digest does not grow with the session.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -240,22 +241,14 @@ def _combine_files(older: File, newer: File) -> File:
     return File(path=newer.path, read=ranges, changes=older.changes + newer.changes, id=newer.id or older.id)
 
 
-def _combine_names(older: Name, newer: Name) -> Name:
-    return msgspec.structs.replace(newer, count=older.count + newer.count)
-
-
-def _text(item: Any) -> Hashable:
-    return str(item.text)
-
-
 KEYS: dict[str, Callable[[Any], Hashable]] = {
-    **dict.fromkeys(("rules", "decisions", "values", "names", "sentences"), _text),
-    "requests": lambda one: (one.id, one.text),
-    "files": lambda one: one.path,
-    "commands": lambda one: one.command,
-    "errors": lambda one: (one.source, one.text),
+    **dict.fromkeys(("rules", "decisions", "values", "names", "sentences"), attrgetter("text")),
+    "requests": attrgetter("id", "text"),
+    "files": attrgetter("path"),
+    "commands": attrgetter("command"),
+    "errors": attrgetter("source", "text"),
     "tasks": task_key,
-    "excerpts": lambda one: (one.path, one.text),
+    "excerpts": attrgetter("path", "text"),
 }
 """The key of an entry in each list: entries with the same key are the same."""
 
@@ -263,7 +256,7 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "files": _combine_files,
     "commands": combine_commands,
     "errors": lambda older, newer: newer if newer.fix or not older.fix else older,
-    "names": _combine_names,
+    "names": lambda older, newer: msgspec.structs.replace(newer, count=older.count + newer.count),
 }
 
 

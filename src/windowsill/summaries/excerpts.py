@@ -25,9 +25,6 @@ LONGEST_LINE = 400
 BEFORE, AFTER = 2, 6
 """Lines kept around a definition: what is written above it, and how it starts."""
 
-LARGEST_TAIL = MOST_EXCERPT_CHARACTERS
-"""Characters of the latest events that are looked at: a digest holds no more."""
-
 LARGEST_SOURCE = 60_000
 """Characters of a file that are looked at."""
 
@@ -97,7 +94,7 @@ class Edited(msgspec.Struct, frozen=True):
 def current_excerpts(before: Iterable[Excerpt], events: Sequence[Excerpt | Edited]) -> list[Excerpt]:
     """Return the excerpts after these events, oldest first. What later ones would push out is not looked at."""
     held: Held = {(one.path, one.text): one for one in before}
-    start, room = len(events), LARGEST_TAIL
+    start, room = len(events), MOST_EXCERPT_CHARACTERS
     while start and room > 0:
         start -= 1
         event = events[start]

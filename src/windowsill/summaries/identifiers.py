@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import heapq
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -24,9 +25,6 @@ OFTEN = 5
 LARGEST_SCAN = 12_000
 """Characters of one output that are looked at, half from each end. What is larger is mostly the contents of a file, of
 which excerpts are kept."""
-
-SCORES = {kind: [weight + min(count, OFTEN) / OFTEN for count in range(OFTEN + 1)] for kind, weight in WEIGHTS.items()}
-"""By kind and number of mentions."""
 
 REMEMBERED = 16_384
 """Tokens whose kind is remembered: a session shows the same ones again and again."""
@@ -109,21 +107,14 @@ def find_identifiers(text: str) -> list[tuple[str, str, int]]:
         for address in _URL.findall(text):
             found[address.rstrip(".,;:")] = ("url", 1)
     if len(found) > MOST_OF_AN_OUTPUT:
-        found = {name: found[name] for name in _best(found)}
+        best = heapq.nsmallest(MOST_OF_AN_OUTPUT, found, key=lambda name: _need(name, *found[name]))
+        found = {name: found[name] for name in best}
     return [(name, kind, count) for name, (kind, count) in found.items()]
 
 
-def _best(found: dict[str, tuple[str, int]]) -> list[str]:
-    """Return the names that a later call most likely needs; those that are as likely by the alphabet."""
-    likely: dict[float, list[str]] = {}
-    for name, (kind, count) in found.items():
-        likely.setdefault(SCORES[kind][min(OFTEN, count)], []).append(name)
-    best: list[str] = []
-    for score in sorted(likely, reverse=True):
-        best += sorted(likely[score])
-        if len(best) >= MOST_OF_AN_OUTPUT:
-            break
-    return best[:MOST_OF_AN_OUTPUT]
+def _need(name: str, kind: str, count: int) -> tuple[float, str]:
+    """Return the rank of a name: what a later call most likely needs comes first, equals by the alphabet."""
+    return -(WEIGHTS[kind] + min(count, OFTEN) / OFTEN), name
 
 
 @functools.lru_cache(maxsize=REMEMBERED)

@@ -28,7 +28,7 @@ from windowsill.providers.endpoints import PROVIDERS, Endpoint, endpoint
 from windowsill.providers.faults import ModelError
 from windowsill.providers.http import HttpClient, Post, RetryPolicy
 from windowsill.summaries import Material, ModelWriter, Writer, Written, prompts, requests
-from windowsill.summaries.answers import Answer, Parsed, judge, read_answer
+from windowsill.summaries.answers import Parsed, judge, read_answer
 from windowsill.summaries.errors import FaultKind, UnusableError, note
 from windowsill.summaries.offline import storable, write_by_code
 
@@ -249,28 +249,22 @@ class EndpointWriter(_Asker):
     async def _ask(
         self, client: httpx2.AsyncClient, where: Endpoint, attempt: _Attempt, stage: str, body: bytes, format: str
     ) -> Written:
+        """Send a request, record what was paid for, of use or not, and judge the answer."""
         post = Post(where.address(where.model), where.headers(), body, where.hide_keys)
-        answer = await self._send(client, where, post, format)
-        attempt.charge(answer.usage)
-        return attempt.judge(stage, answer.text, where.name())
-
-    async def _send(self, client: httpx2.AsyncClient, where: Endpoint, post: Post, format: str) -> Answer:
-        """Send a request and meter what was paid for, of use or not."""
         provider, at = where.provider.name, urlsplit(post.url)
         used: Usage | None = None
         with telemetry.model_call(where.model, provider=provider, server=at.hostname, port=at.port) as call:
             try:
                 answer = read_answer(format, await self._caller.send(client, post))
                 used = answer.usage
-            except ModelError as error:
-                raise UnusableError.of(error) from None
             except UnusableError as fault:
                 used = fault.usage
                 raise
             finally:
                 call.record_answer(used)
                 record_usage(used, where.model, provider)
-        return answer
+        attempt.charge(used)
+        return attempt.judge(stage, answer.text, where.name())
 
     def _place(self, brief: Brief, material: Material) -> Endpoint:
         """Return where to ask, and which model: the brief's, the writer's own, or the conversation's."""
