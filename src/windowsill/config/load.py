@@ -59,8 +59,6 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """Settings from all sources."""
 
     settings: Settings
-    stated: dict[str, Any] = {}
-    """Those that some source states, for `with_changes`."""
     tables: dict[str, dict[str, Any]] = {}
     """The settings of strategies by name, also of those that are not in use."""
     origins: dict[str, str] = {}
@@ -126,7 +124,7 @@ def _merge(sources: list[Source], notes: tuple[str, ...]) -> Loaded:
     except SettingError as error:
         place = origins.get(error.setting) or origins.get(error.setting.partition(".")[0]) or CODE
         raise _at(place, error) from None
-    return Loaded(settings=settings, stated=values, tables=values.get(TABLES, {}), origins=origins, notes=notes)
+    return Loaded(settings=settings, tables=values.get(TABLES, {}), origins=origins, notes=notes)
 
 
 def _check(source: dict[str, Any]) -> dict[str, Any]:

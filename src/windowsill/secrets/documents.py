@@ -95,7 +95,7 @@ def _name_of(key: Any, called: str) -> str:
 
 def _redact(text: str, redactor: Redactor, name: str) -> str:
     kind = kind_under(name, text) if name else ""
-    if not kind or redactor.allows(text):
+    if not kind or text in redactor.allow:
         return (redactor.known if _OPAQUE.search(name) else redactor).redact(text)
     found = redactor.find(text)
     known = len(found) == 1 and (found[0].start, found[0].end) == (0, len(text))

@@ -81,10 +81,6 @@ class Redactor:
         """Tell whether UTF-8 text holds a secret."""
         return bool(self._round(data))
 
-    def allows(self, text: str) -> bool:
-        """Tell whether a text is one that is left alone."""
-        return text in self.allow
-
     @cached_property
     def known(self) -> Redactor:
         """The same redactor without `entropy`."""
