@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import anthropic.types
 import openai.types.chat
@@ -260,3 +261,11 @@ def test_the_format_is_that_of_the_conversation(format):
     session.add("plain words")
     assert session.format == format
     assert windowsill.validate({"max_tokens": 5, **session.compose_sync().to()}, format) == []
+
+
+def test_every_public_name_stands_in_a_group():
+    """The docstring of the class is what a user learns it from."""
+    names = set(re.findall(r"`(\w+)`", Session.__doc__)) - {"Session"}
+    session = opened()
+    public = {name for name in dir(session) if not name.startswith("_")}
+    assert public - {"open", "close"} == names

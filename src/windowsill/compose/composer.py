@@ -307,7 +307,7 @@ class Composer:
         return RequestSpec(
             parts=parts,
             format=format,
-            demands=self.context.model.demands,
+            demands=self.context.demands,
             budget=budget,
             strategy=SlidingWindow() if idle else self.strategy,
             model_name=model_name,

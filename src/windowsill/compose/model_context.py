@@ -35,6 +35,8 @@ class ModelContext:
         self.store = store
         self.settings = settings
         self.model = self._find()
+        self.demands = self.model.demands
+        """What the model demands of messages beyond the format."""
         stated = settings.tokenizer
         self.exact = bool(stated) or self.model.exact
         self.scale = Scale(
