@@ -126,7 +126,7 @@ class CallRunner:
         if is_own(tool):
             return ReadyCall(key, call, tool, arguments)
         used = _with_calls(self._meter.used(), running)
-        verdict = await self._guard_of(state).check(tool.offered, arguments, state, used=used)
+        verdict = await self._guard_of(state).check(tool.offer, arguments, state, used=used)
         for warning in verdict.warnings:
             self._events.emit(Event(kind="warning", text=warning, data={"tool": call.name}))
         return ReadyCall(key, call, tool, arguments) if verdict.allowed else refuse(call, f"Error: {verdict.why}")

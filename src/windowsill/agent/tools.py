@@ -25,19 +25,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool with its function, which can still be called as before."""
 
-    definition: Tool
+    offer: ToolOffer
+    """The definition, and what decides whether a model sees it."""
     function: Callable[..., Any]
-    category: str = ""
-    """The kind of action: `read`, `write`, `execute`, ...; empty takes it from the tool's name."""
-    permissions: tuple[Permission, ...] = ()
-    environments: tuple[Environment, ...] | None = None
-    priority: int = PRIORITY
-    paths: tuple[str, ...] = ()
-    """Parameters that name files or folders,"""
-    urls: tuple[str, ...] = ()
-    """addresses or hosts,"""
-    commands: tuple[str, ...] = ()
-    """or hold shell commands. Where any are declared, policies look at these and at no others."""
     parallel: bool = False
     """Whether it may run at the same time as others of the same answer."""
     repeatable: bool = False
@@ -54,21 +44,7 @@ class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name of the tool."""
-        return self.definition.name
-
-    @property
-    def offered(self) -> ToolOffer:
-        """The facts by which the state decides whether the tool is shown."""
-        return ToolOffer(
-            self.definition,
-            self.category,
-            self.permissions,
-            self.environments,
-            self.priority,
-            self.paths,
-            self.urls,
-            self.commands,
-        )
+        return self.offer.tool.name
 
 
 AnyTool: TypeAlias = EngineTool | Callable[..., Any] | tuple[Tool, Callable[..., Any]]
@@ -123,20 +99,19 @@ def tool(  # noqa: PLR0913 - settings are read by name, and most are left alone
         if not seconds > 0:
             raise InputError(f"tool {tool_name!r} may take {seconds} seconds", remedy="give seconds above 0")
         arguments = arguments_of(function)
+        text, where = description or inspect.cleandoc(function.__doc__ or ""), f"tool {tool_name!r}"
         return EngineTool(
-            definition=Tool(
-                name=tool_name,
-                description=description or inspect.cleandoc(function.__doc__ or ""),
-                schema=schema_of(arguments, tool_name),
+            offer=ToolOffer(
+                Tool(name=tool_name, description=text, schema=schema_of(arguments, tool_name)),
+                category,
+                tuple(permissions),
+                None if environments is None else tuple(environments),
+                priority,
+                check_list(paths, f"{where}, paths"),
+                check_list(urls, f"{where}, urls"),
+                check_list(commands, f"{where}, commands"),
             ),
             function=function,
-            category=category,
-            permissions=tuple(permissions),
-            environments=None if environments is None else tuple(environments),
-            priority=priority,
-            paths=check_list(paths, f"tool {tool_name!r}, paths"),
-            urls=check_list(urls, f"tool {tool_name!r}, urls"),
-            commands=check_list(commands, f"tool {tool_name!r}, commands"),
             parallel=parallel,
             repeatable=repeatable,
             seconds=seconds,
@@ -152,7 +127,7 @@ def as_tool(given: AnyTool) -> EngineTool:
         return given
     if isinstance(given, tuple):
         definition, function = given
-        return EngineTool(definition=definition, function=function)
+        return EngineTool(offer=ToolOffer(definition), function=function)
     if not callable(given):
         raise InputError(f"{given!r:.80} is not a tool", remedy="give functions, or make tools with @tool")
     return tool(given)

@@ -18,7 +18,7 @@ from windowsill.messages import Tool
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import Decision, Fact, Hypothesis, Milestone, State, Status, Step, known_phase
-from windowsill.state.tools import Narrow, Projection, Refusal, ToolSelection
+from windowsill.state.tools import Narrow, Projection, Refusal, ToolOffer, ToolSelection
 from windowsill.state.tools.projection import Mode
 
 PLAN, REMEMBER, FINISH = "update_plan", "remember", "finish"
@@ -110,10 +110,10 @@ class Toolset:
         self._by_name = {each.name: each for each in (*always, *given)}
         # Neither the budget nor urgency concerns what the engine cannot do without.
         self._always = Projection(
-            [each.offered for each in always], count=session.count, budget=None, urgent=len(always) or 1
+            [each.offer for each in always], count=session.count, budget=None, urgent=len(always) or 1
         )
         self._given = Projection(
-            [each.offered for each in given],
+            [each.offer for each in given],
             count=session.count,
             phases=categories,
             budget=budget,
@@ -138,9 +138,8 @@ class Toolset:
 def _history_tools(session: Session) -> list[EngineTool]:
     return [
         EngineTool(
-            definition=definition,
+            offer=ToolOffer(definition, "general"),
             function=_history_call(session, definition.name),
-            category="general",
             parallel=True,
             repeatable=True,
         )
@@ -165,9 +164,10 @@ def own_tools() -> list[EngineTool]:
     """Return the engine's own tools, which it answers itself: they change the state together with their result."""
     return [
         EngineTool(
-            definition=Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema_of(kind, name)),
+            offer=ToolOffer(
+                Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema_of(kind, name)), "general"
+            ),
             function=_never,
-            category="general",
             repeatable=True,
             arguments=kind,
         )
