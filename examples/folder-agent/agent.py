@@ -111,7 +111,7 @@ class Screen:
 
 
 def report(session: windowsill.Session) -> str:
-    """What the task has used since it began, interruptions included."""
+    """Report what the task has used since it began, interruptions included."""
     used = session.state.value.runtime.resources
     read = used.input + used.cached
     share = used.cached / read if read else 0.0
@@ -123,12 +123,12 @@ def report(session: windowsill.Session) -> str:
 
 
 def described(arguments: dict[str, object]) -> str:
-    """The arguments of a call in one line."""
+    """Show the arguments of a call in one line."""
     return short(", ".join(f"{name}={value!r}" for name, value in arguments.items()))
 
 
 def short(text: str) -> str:
-    """The beginning of a text in one line."""
+    """Show the beginning of a text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 

@@ -113,7 +113,7 @@ class Folder:
         return f"[{late or f'exit code {process.returncode}'}]\n{said.decode(errors='backslashreplace')}"
 
     def _inside(self, path: str) -> Path:
-        """The file of that name, links followed; `ToolError` for one outside."""
+        """Find the file of that name, links followed; raise `ToolError` for one outside."""
         place = (self.root / path).resolve()
         if not place.is_relative_to(self.root):
             raise ToolError(f"{path} is outside of the folder: give a path below it, such as src/main.py")
@@ -144,5 +144,5 @@ class Folder:
 
 
 def _lines(file: Path) -> list[str]:
-    """The lines of a file, whatever it holds."""
+    """Read the lines of a file, whatever it holds."""
     return [line.decode(errors="backslashreplace") for line in file.read_bytes().splitlines()]

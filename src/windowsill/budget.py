@@ -92,7 +92,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tokens_of(size: Size, window: int, setting: str) -> int:
-    """A size in tokens of this window; `SettingError` when it is none."""
+    """Turn a size into tokens of this window; raise `SettingError` for what is not a size."""
     if isinstance(size, tuple) and size:
         return min(tokens_of(part, window, setting) for part in size)
     if isinstance(size, str):
@@ -133,7 +133,7 @@ def budget_for(
     ceiling: int | None = None,
     warn: Size | None = None,
 ) -> Budget:
-    """The budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide.
+    """Make the budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide.
 
     `ceiling` is what the provider has been seen to take, where that is less.
     """

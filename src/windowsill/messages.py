@@ -236,7 +236,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def text_message(role: Role, text: str, **fields: Any) -> Message:
-    """A message that holds nothing but `text`."""
+    """Make a message that holds nothing but `text`."""
     return Message(role=role, blocks=(Text(text=text),), **fields)
 
 

@@ -9,7 +9,7 @@ from windowsill.extras import extra
 
 
 def validator(schema: dict[str, Any]) -> Any:
-    """What holds values against a schema, of the draft that it names."""
+    """Make a validator for a schema, of the draft that it names."""
     # Heavy, and few programs need them.
     with extra("agent", "checking a JSON Schema"):
         jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
@@ -19,17 +19,17 @@ def validator(schema: dict[str, Any]) -> Any:
 
 
 def best_match(errors: Any) -> Any:
-    """The most telling of a validator's errors; `None` when there is none."""
+    """Return the most telling of a validator's errors, or `None`."""
     return import_module("jsonschema.exceptions").best_match(errors)
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """What a validator raises when the schema itself is at fault."""
+    """List what a validator raises when the schema itself is at fault."""
     exceptions = import_module("jsonschema.exceptions")
     unresolvable: type[BaseException] = import_module("referencing.exceptions").Unresolvable
     return exceptions.SchemaError, unresolvable, exceptions.UnknownType, RecursionError
 
 
 def fault_of(error: BaseException) -> str:
-    """What is wrong with a schema, in a few words."""
+    """Say in a few words what is wrong with a schema."""
     return str(getattr(error, "message", "") or type(error).__name__)

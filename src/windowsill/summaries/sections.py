@@ -49,7 +49,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def _requests(digest: Digest) -> Iterator[Line]:
-    """The last first, then the first, then the others from the newest on."""
+    """Put the last first, then the first, then the others from the newest on."""
     said = digest.requests
     order = sorted(range(len(said)), key=lambda place: (min(place, len(said) - 1 - place), -place))
     return (Line(text=_quote(said[place]), place=place, cuttable=True) for place in order)
@@ -70,7 +70,7 @@ def _errors(digest: Digest) -> list[Line]:
 
 
 def _sentences(digest: Digest) -> list[Line]:
-    """The most telling sentences first."""
+    """Put the most telling sentences first."""
     return sorted(_newest(digest.sentences, _note), key=lambda line: -digest.sentences[line.place].score)
 
 
@@ -92,7 +92,7 @@ def _names(digest: Digest) -> Iterator[Line]:
 
 
 def _excerpts(digest: Digest) -> Iterator[Line]:
-    """The latest first."""
+    """Put the latest first."""
     held = digest.excerpts
     return (
         Line(text=held[place].text, place=place, cuttable=True, group=_excerpt_head(held[place]))
