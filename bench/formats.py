@@ -20,7 +20,7 @@ import msgspec
 from bench.measure import best_of, show
 from bench.trace import SYSTEM, TASK, prose, turns
 from windowsill import providers
-from windowsill.providers import streaming
+from windowsill.providers import streams
 
 SIZES = (500, 5_000, 50_000)
 MEASURED = 5_000
@@ -163,8 +163,8 @@ def _streams(name: str, words: int) -> None:
         for event in _events(chunks):
             _decode(event)
 
-    def ours() -> streaming.Stream:
-        stream = streaming.stream(name)
+    def ours() -> streams.Stream:
+        stream = streams.stream(name)
         for chunk in chunks:
             stream.feed(chunk)
         return stream
@@ -332,7 +332,7 @@ def _over_socket(address: str, name: str) -> tuple[float, float, float]:
 
         return take
 
-    ways = (lambda: discard, split, lambda: streaming.stream(name).feed)
+    ways = (lambda: discard, split, lambda: streams.stream(name).feed)
     best = [float("inf")] * len(ways)
     with httpx2.Client() as client:
         # A stream waits for its server most of the time: only the time of this process tells what listening adds.

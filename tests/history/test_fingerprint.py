@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from support.conversations import result, sound_anthropic, text_block, thinking, use
 from windowsill import providers
-from windowsill.history.fingerprint import START, extend, extend_exactly, pieces
+from windowsill.history.entries import START, extend, extend_exactly, pieces
 
 pytestmark = pytest.mark.unit
 

@@ -20,7 +20,8 @@ from support.conversations import (
     use,
 )
 from windowsill import providers
-from windowsill.history.repair import Repaired, repair, without_open_calls
+from windowsill.history.repair import repair, without_open_calls
+from windowsill.history.repair_rules import Repaired
 from windowsill.messages import Message, Text, ToolResult, ToolUse
 
 pytestmark = pytest.mark.unit

@@ -16,8 +16,8 @@ from support.conversations import anthropic_assistant, sound_anthropic, thinking
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, ToolUse, Usage
-from windowsill.providers import streaming
-from windowsill.providers.streaming import (
+from windowsill.providers import streams
+from windowsill.providers.streams import (
     CallDelta,
     CallStarted,
     Failed,
@@ -104,9 +104,9 @@ def wire(sent: list[dict[str, Any]]) -> bytes:
     return b"".join(b"event: " + each["type"].encode() + b"\ndata: " + dumps(each) + b"\n\n: hm\n\n" for each in sent)
 
 
-def after(*middle: dict[str, Any], stop: bool = True) -> tuple[streaming.Stream, list[streaming.Event]]:
+def after(*middle: dict[str, Any], stop: bool = True) -> tuple[streams.Stream, list[streams.Event]]:
     """A stream that was fed a start, these events and an end, and what was heard of these events."""
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     stream.feed(wire(events(response([]), random.Random(0))[:2]))
     heard = stream.feed(wire(list(middle)))
     if stop:
@@ -125,7 +125,7 @@ def started(block: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, An
 def test_stream_gives_the_same_as_the_whole_response(content, chance):
     """Torn anywhere, the stream ends with the response of the other call, byte for byte, and the same reply."""
     body = response(content)
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     heard = [event for chunk in cut(wire(events(body, chance)), chance) for event in stream.feed(chunk)]
     assert stream.body() == dumps(body)
     assert stream.reply(partial_ok=False) == providers.get("anthropic").read_reply(dumps(body))
@@ -136,7 +136,7 @@ def test_stream_gives_the_same_as_the_whole_response(content, chance):
 @given(contents, seeds)
 def test_listener_hears_all_of_it(content, chance):
     """The deltas of a block, joined, are the block."""
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     heard = stream.feed(wire(events(response(content), chance)))
     for index, block in enumerate(stream.reply().message.blocks):
         own = [event for event in heard if getattr(event, "index", None) == index]
@@ -155,7 +155,7 @@ def test_aborted_stream_keeps_what_arrived(content, chance, share, closed):
     body = response(content)
     sent = wire(events(body, chance))
     sent = sent[: int(len(sent) * share)]
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     for chunk in cut(sent, chance):
         stream.feed(chunk)
     if closed:
@@ -185,7 +185,7 @@ def test_official_accumulator_agrees(content, chance):
     for sent in SSEDecoder().iter_bytes(iter(chunks)):
         if sent.event != "ping" and sent.data:
             snapshot = accumulate_event(event=sent.json(), current_snapshot=snapshot, json_bufs=buffers)
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     for chunk in chunks:
         stream.feed(chunk)
     official = snapshot.model_dump(mode="json", exclude_unset=True, warnings=False)
@@ -197,7 +197,7 @@ def test_official_accumulator_agrees(content, chance):
 
 def test_usage_comes_twice():
     """What the start said of the prompt survives the end, which only counts the answer."""
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     heard = stream.feed(wire(events(response([]), random.Random(0))))
     assert heard[0] == UsageSeen(Usage(input=12, cache_read=5, output=1))
     assert heard[1] == UsageSeen(Usage(input=12, cache_read=5, output=42))
@@ -212,7 +212,7 @@ def test_null_in_the_last_usage_says_nothing():
 
 def test_content_of_the_start_is_kept():
     """Blocks that the start already holds stand before those that follow."""
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     stream.feed(wire([{"type": "message_start", "message": response([{"type": "text", "text": "so "}])}]))
     delta = {"type": "text_delta", "text": "far"}
     stream.feed(wire([{"type": "content_block_delta", "index": 0, "delta": delta}]))
@@ -363,7 +363,7 @@ def test_event_that_cannot_be_read_leaves_a_hole(data):
 
 def test_nothing_arrived():
     """A stream that never began gives an empty message."""
-    reply = streaming.stream("anthropic").reply()
+    reply = streams.stream("anthropic").reply()
     assert (reply.message.blocks, reply.message.role, reply.usage) == ((), "assistant", None)
 
 
@@ -378,7 +378,7 @@ def test_last_event_without_its_blank_line_counts():
 
 def test_what_was_done_to_the_context_is_kept():
     """It stands beside the delta at the end, and is part of the message of the call without streaming."""
-    stream = streaming.stream("anthropic")
+    stream = streams.stream("anthropic")
     done = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 9}]}
     start = {"type": "message_start", "message": {"role": "assistant", "content": [], "model": "m"}}
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "context_management": done}

@@ -17,8 +17,8 @@ from support.gemini_contents import HOLOGRAM, PICTURE, SIGNATURE, call, ids, nam
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
-from windowsill.providers import streaming
-from windowsill.providers.streaming import (
+from windowsill.providers import streams
+from windowsill.providers.streams import (
     CallDelta,
     CallStarted,
     Failed,
@@ -99,9 +99,9 @@ def wire(sent: list[dict[str, Any]], way: str = "sse") -> bytes:
     return b": keep-alive\r\n\r\n".join(b"data: " + dumps(each) + b"\r\n\r\n" for each in sent)
 
 
-def after(*said: dict[str, Any]) -> tuple[streaming.Stream, list[streaming.Event]]:
+def after(*said: dict[str, Any]) -> tuple[streams.Stream, list[streams.Event]]:
     """A stream that was fed a chunk for each of these parts, and what was heard besides the usage."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     heard = stream.feed(wire([chunk(part) for part in said]))
     return stream, [event for event in heard if not isinstance(event, UsageSeen)]
 
@@ -110,14 +110,14 @@ def words(message: Message) -> str:
     return "".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
-def native(stream: streaming.Stream) -> list[dict[str, Any]]:
+def native(stream: streams.Stream) -> list[dict[str, Any]]:
     return msgspec.json.decode(stream.body())["candidates"][0]["content"]["parts"]
 
 
 @given(parts, seeds, ways)
 def test_stream_gives_the_same_as_the_whole_response(content, chance, way):
     """Torn anywhere, in either way, it ends with the response of the other call, byte for byte, and the same reply."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     for piece in cut(wire(chunks(content, chance), way), chance):
         stream.feed(piece)
     whole = dumps(response(content))
@@ -134,7 +134,7 @@ def test_stream_torn_at_every_byte(way, size):
     """Escapes, brackets in text and line ends cut in two change nothing."""
     content = [text('a "{[\\', thought=True), text("b]}\r\n\\u00e9 é"), call(), text("", thoughtSignature=SIGNATURE)]
     sent = b"\xef\xbb\xbf" + wire(chunks(content, random.Random(1)), way)
-    stream = streaming.stream("google")
+    stream = streams.stream("google")
     for place in range(0, len(sent), size):
         stream.feed(sent[place : place + size])
     assert native(stream) == content
@@ -144,7 +144,7 @@ def test_stream_torn_at_every_byte(way, size):
 @given(parts, seeds, ways)
 def test_listener_hears_all_of_it(content, chance, way):
     """The deltas, joined, are the words, the thoughts and the arguments of the calls, under the ids of the reply."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     heard = stream.feed(wire(chunks(content, chance), way))
     message = stream.reply().message
     said = "".join(event.text for event in heard if isinstance(event, TextDelta))
@@ -162,7 +162,7 @@ def test_listener_hears_all_of_it(content, chance, way):
 def test_aborted_stream_keeps_what_arrived(content, chance, share, closed, way):
     """Cut off at any byte nothing is raised, words and calls are beginnings, and the message says so."""
     sent = wire(chunks(content, chance), way)
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     for piece in cut(sent[: int(len(sent) * share)], chance):
         stream.feed(piece)
     if closed:
@@ -179,7 +179,7 @@ def test_aborted_stream_keeps_what_arrived(content, chance, share, closed, way):
 @given(parts, seeds)
 def test_official_types_take_the_response(content, chance):
     """Google's own types read what was put together."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     stream.feed(wire(chunks([part for part in content if part is not HOLOGRAM] or [text("a")], chance)))
     types.GenerateContentResponse.model_validate_json(stream.body())
 
@@ -221,7 +221,7 @@ def test_calls_of_one_tool_are_told_apart():
 def test_arguments_stay_as_the_model_wrote_them():
     """Numbers and spaces are not written anew."""
     part = b'{"functionCall": {"name": "f", "args": {"n": 1.50e1, "big": 123456789012345678901234567890}}}'
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     stream.feed(b'data: {"candidates": [{"content": {"parts": [' + part + b"]}}]}\n\n")
     assert stream.reply().message.calls[0].arguments == '{"n": 1.50e1, "big": 123456789012345678901234567890}'
 
@@ -274,7 +274,7 @@ def test_empty_text_is_an_answer_only_alone():
 
 def test_usage_of_the_last_chunk_counts():
     """It is heard with the beginning and the end; what runs along with more text is kept, should the end not come."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     first = {**chunk(text("a")), "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 1}}
     running = {**first, "usageMetadata": {**USAGE, "cachedContentTokenCount": 5}}
     heard = stream.feed(wire([first, first, running]))
@@ -288,7 +288,7 @@ def test_usage_of_the_last_chunk_counts():
 
 def test_unknown_fields_and_parts_survive():
     """Fields of the response, the candidate, the content and a part that this version does not know are kept."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     stream.feed(wire([chunk(text("a"))]))
     newer = chunk(text("b", mood="calm"), HOLOGRAM, groundingMetadata={"q": [1]}, safetyRatings=[{"blocked": False}])
     newer["candidates"][0]["content"]["tone"] = "warm"
@@ -319,7 +319,7 @@ def test_other_candidates_are_passed_on():
 
 def test_logprobs_are_collected():
     """Each chunk has those of its own words."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     for word in ("a", "b"):
         stream.feed(wire([chunk(text(word), logprobsResult={"chosenCandidates": [{"token": word}]})]))
     (candidate,) = msgspec.json.decode(stream.body())["candidates"]
@@ -330,7 +330,7 @@ def test_logprobs_are_collected():
 def test_blocked_prompt_is_a_failure(way):
     """The reason is told, the body is that of the other call, and the reply is an empty message."""
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     failed, seen = stream.feed(wire([blocked], way))
     assert (failed.kind, failed.what) == ("SAFETY", "the prompt was blocked: SAFETY")
     assert seen == UsageSeen(Usage(input=9))
@@ -364,7 +364,7 @@ def test_error_in_mid_stream_keeps_what_arrived(sent):
 @pytest.mark.parametrize("sent", [dumps(ERROR), dumps([ERROR]), b"[" + dumps(chunk(text("a"))) + b"," + dumps(ERROR)])
 def test_error_in_place_of_a_stream(sent):
     """A response that is nothing but an error, or a list that ends with one, is understood."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     heard = stream.feed(sent)
     assert (heard[-1].kind, heard[-1].what) == ("UNAVAILABLE", "try later")
     assert stream.partial
@@ -397,7 +397,7 @@ def test_chunk_of_another_form_harms_nothing(value):
 
 def test_halves_of_a_character_become_one():
     """A surrogate pair torn over two chunks is whole in the message; a half left alone is a replacement character."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     for half in (b"\\ud83d", b"\\ude00", b"\\ud83d"):
         stream.feed(b'data: {"candidates":[{"content":{"parts":[{"text":"' + half + b'"}]}}]}\n\n')
     assert stream.reply().message.text == "😀\ufffd"
@@ -410,7 +410,7 @@ def test_last_event_without_its_end_is_read_at_close():
     assert whole.partial
     whole.close()
     assert (whole.partial, whole.reply().message.text) == (False, "ab")
-    torn = streaming.stream("gemini")
+    torn = streams.stream("gemini")
     torn.feed(wire([chunk(text("a")), chunk(text("b"))], "list")[:-20])
     assert torn.close() == []
     assert (torn.failure, torn.reply().message.text) == (None, "a")
@@ -418,7 +418,7 @@ def test_last_event_without_its_end_is_read_at_close():
 
 def test_reason_that_comes_with_every_chunk():
     """Models that name a reason each time are understood; another one is heard, and the last one counts."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     sent = [chunk(text(word), finishReason=why) for word, why in (("a", "STOP"), ("b", "STOP"), ("c", "MAX_TOKENS"))]
     heard = stream.feed(wire(sent))
     assert [event.stop_reason for event in heard if isinstance(event, Finished)] == ["STOP", "MAX_TOKENS"]
@@ -428,14 +428,14 @@ def test_reason_that_comes_with_every_chunk():
 def test_event_above_the_limit_is_an_error():
     """Of a list as of events."""
     for start in (b"[{", b"data: {"):
-        stream = streaming.stream("gemini", limit=300)
+        stream = streams.stream("gemini", limit=300)
         with pytest.raises(FormatError, match="300 bytes"):
             stream.feed(start + b'"a":"' + b"b" * 300)
 
 
 def test_nothing_arrived():
     """A stream that never began gives an empty message."""
-    stream = streaming.stream("gemini")
+    stream = streams.stream("gemini")
     assert stream.close() == []
     reply = stream.reply()
     assert (reply.message.blocks, reply.message.role, reply.usage) == ((), "assistant", None)

@@ -16,8 +16,8 @@ from support.conversations import any_text, call, calls
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Text, ToolUse, Usage
-from windowsill.providers import streaming
-from windowsill.providers.streaming import (
+from windowsill.providers import streams
+from windowsill.providers.streams import (
     CallDelta,
     CallStarted,
     Failed,
@@ -96,20 +96,20 @@ def wire(sent: list[dict[str, Any]]) -> bytes:
     return b": keep-alive\n\n".join(b"data: " + dumps(each) + b"\n\n" for each in sent)
 
 
-def after(*deltas: dict[str, Any]) -> tuple[streaming.Stream, list[streaming.Event]]:
+def after(*deltas: dict[str, Any]) -> tuple[streams.Stream, list[streams.Event]]:
     """A stream that was fed these deltas, and what was heard."""
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     return stream, stream.feed(wire([chunk(delta) for delta in deltas]))
 
 
-def native(stream: streaming.Stream) -> dict[str, Any]:
+def native(stream: streams.Stream) -> dict[str, Any]:
     return msgspec.json.decode(stream.body())["choices"][0]["message"]
 
 
 @given(messages, seeds)
 def test_stream_gives_the_same_as_the_whole_response(message, chance):
     """Torn anywhere, the stream ends with the response of the other call, byte for byte, and the same reply."""
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     for piece in cut(wire(chunks(message, chance)) + DONE, chance):
         stream.feed(piece)
     whole = dumps(response(message))
@@ -121,7 +121,7 @@ def test_stream_gives_the_same_as_the_whole_response(message, chance):
 @given(messages, seeds)
 def test_listener_hears_all_of_it(message, chance):
     """The deltas, joined, are the words and the arguments of the calls."""
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     heard = stream.feed(wire(chunks(message, chance)) + DONE)
     blocks = stream.reply().message.blocks
     said = "".join(event.text for event in heard if isinstance(event, TextDelta))
@@ -137,7 +137,7 @@ def test_listener_hears_all_of_it(message, chance):
 def test_aborted_stream_keeps_what_arrived(message, chance, share, closed):
     """Cut off at any byte nothing is raised, words and arguments are beginnings, and the message says so."""
     sent = wire(chunks(message, chance)) + DONE
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     for piece in cut(sent[: int(len(sent) * share)], chance):
         stream.feed(piece)
     if closed:
@@ -161,7 +161,7 @@ def test_official_accumulator_agrees(message, chance):
     for each in sent:
         state.handle_chunk(ChatCompletionChunk.model_validate(each))
     official = state.current_completion_snapshot.model_dump(mode="json", exclude_unset=True, warnings=False)
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     stream.feed(wire(sent))
     theirs = official["choices"][0]["message"]
     for each in theirs.get("tool_calls") or ():
@@ -250,7 +250,7 @@ def test_one_delta_may_say_several_things():
 
 def test_what_is_repeated_empty_changes_nothing():
     """An empty role, a null where there was a value and a second end say nothing new."""
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     stream.feed(wire([chunk({"role": "assistant", "content": "a"}, system_fingerprint="fp")]))
     heard = stream.feed(wire([chunk({"role": ""}, "stop", system_fingerprint=None), chunk({"role": ""}, "length")]))
     assert heard == [Finished("stop")]
@@ -328,7 +328,7 @@ def test_other_choices_are_passed_on():
 
 def test_logprobs_are_collected():
     """What a choice says beside its message is in the response."""
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     for word in ("a", "b"):
         sent = chunk({"content": word})
         sent["choices"][0]["logprobs"] = {"content": [{"token": word}], "refusal": None}
@@ -386,5 +386,5 @@ def test_end_without_done_or_reason():
 
 def test_nothing_arrived():
     """A stream that never began gives an empty message."""
-    reply = streaming.stream("chat").reply()
+    reply = streams.stream("chat").reply()
     assert (reply.message.blocks, reply.message.role, reply.usage) == ((), "assistant", None)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.conversations import ids, names, spoken
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, Usage
-from windowsill.providers import streaming
+from windowsill.providers import streams
 from windowsill.providers.openai_responses.items import Responses
-from windowsill.providers.streaming import (
+from windowsill.providers.streams import (
     CallDelta,
     CallStarted,
     Failed,
@@ -127,14 +127,14 @@ def wire(sent: list[dict[str, Any]]) -> bytes:
     return b"".join(b"event: " + each["type"].encode() + b"\ndata: " + dumps(each) + b"\n\n" for each in sent)
 
 
-def decoded(stream: streaming.Stream) -> Any:
+def decoded(stream: streams.Stream) -> Any:
     return msgspec.json.decode(stream.body())
 
 
 @given(outputs, seeds)
 def test_stream_gives_the_same_as_the_whole_response(output, chance):
     """Torn anywhere, the stream ends with the response of the other call, byte for byte, and the same reply."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     heard = [event for piece in cut(wire(events(output, chance)), chance) for event in stream.feed(piece)]
     assert stream.body() == dumps(response(output))
     assert stream.reply(partial_ok=False) == Responses().read_reply(dumps(response(output)))
@@ -145,7 +145,7 @@ def test_stream_gives_the_same_as_the_whole_response(output, chance):
 def test_items_alone_are_enough(output, chance):
     """Without the last event, and without the ends of the items, the deltas give the same items, marked as cut."""
     sent = [each for each in events(output, chance) if each["type"] not in LAST]
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     stream.feed(wire(sent))
     assert decoded(stream)["output"] == [
         {**item, "status": "incomplete"} if "status" in item else item for item in output
@@ -156,7 +156,7 @@ def test_items_alone_are_enough(output, chance):
 @given(outputs, seeds)
 def test_items_that_ended_are_whole(output, chance):
     """Cut before the last event, the items that ended are as they came."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     stream.feed(wire(events(output, chance)[:-1]))
     assert decoded(stream)["output"] == output
 
@@ -165,7 +165,7 @@ def test_items_that_ended_are_whole(output, chance):
 def test_aborted_stream_keeps_what_arrived(output, chance, share):
     """Cut off at any byte nothing is raised, each item is a beginning, and the messages say so."""
     sent = wire(events(output, chance))
-    stream = streaming.stream("openai-responses")
+    stream = streams.stream("openai-responses")
     for piece in cut(sent[: int(len(sent) * share)], chance):
         stream.feed(piece)
     stream.close()
@@ -183,7 +183,7 @@ def test_aborted_stream_keeps_what_arrived(output, chance, share):
 def test_listener_hears_each_kind():
     """Words, reasoning and calls are told apart."""
     output = [thought("hm"), said("Yes"), called("c1", "read", "a"), asked("c2", "ls"), {"type": "hologram"}]
-    heard = streaming.stream("responses").feed(wire(events(output, random.Random(1))))
+    heard = streams.stream("responses").feed(wire(events(output, random.Random(1))))
     assert "".join(event.text for event in heard if isinstance(event, ReasoningDelta)) == "hm"
     assert "".join(event.text for event in heard if isinstance(event, TextDelta)) == "Yes"
     assert [each for each in heard if isinstance(each, CallStarted)] == [
@@ -199,7 +199,7 @@ def test_response_without_its_output_is_filled():
     """A server whose last event leaves out the items is understood."""
     sent = events([said("Yes")], random.Random(0))
     sent[-1]["response"] = response([])
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     stream.feed(wire(sent))
     assert (stream.partial, decoded(stream)["output"]) == (False, [said("Yes")])
 
@@ -207,7 +207,7 @@ def test_response_without_its_output_is_filled():
 def test_incomplete_is_an_end():
     """An answer that met its limit is whole as the provider sees it, and says why it stopped."""
     short = response([said("Ye")], "incomplete", incomplete_details={"reason": "max_output_tokens"})
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     heard = stream.feed(wire([{"type": "response.incomplete", "response": short}]))
     assert heard[-1] == Finished("max_output_tokens")
     assert (stream.partial, stream.reply().stop_reason) == (False, "max_output_tokens")
@@ -226,7 +226,7 @@ def test_incomplete_is_an_end():
 )
 def test_error_in_mid_stream_keeps_what_arrived(last):
     """The provider's error is told, and the words before it stay."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     stream.feed(wire(events([said("half")], random.Random(0))[:-2]))
     (failed,) = stream.feed(wire([last]))
     assert (failed.kind, failed.what, stream.failure) == ("server_error", "boom", failed)
@@ -237,7 +237,7 @@ def test_error_in_mid_stream_keeps_what_arrived(last):
 
 def test_unknown_event_is_passed_on():
     """An event of a newer API is given as it came, also one with a delta."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     for news in (
         {"type": "response.weather", "sky": "blue"},
         {"type": "response.weather.delta", "delta": "b", "output_index": 0},
@@ -259,14 +259,14 @@ def test_unknown_event_is_passed_on():
 )
 def test_event_that_cannot_be_read_leaves_a_hole(data):
     """It is told, and the answer counts as partial."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     assert stream.feed(b"data: " + data + b"\n\n") == [Failed("an event that cannot be read", "malformed", data)]
     assert stream.partial
 
 
 def test_halves_of_a_character_become_one():
     """A surrogate pair torn over two events is whole in the message."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     stream.feed(wire(events([said("")], random.Random(0))[:4]))
     for half in (b"\\ud83d", b"\\ude00"):
         data = b'{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"' + half + b'"}'
@@ -276,7 +276,7 @@ def test_halves_of_a_character_become_one():
 
 def test_part_that_was_not_announced_is_made():
     """Deltas without the event that begins their part are not lost."""
-    stream = streaming.stream("responses")
+    stream = streams.stream("responses")
     sent = events([said("Yes"), thought("hm")], random.Random(0))
     stream.feed(wire([each for each in sent if "part" not in each["type"] and each["type"] not in LAST]))
     assert decoded(stream)["output"][1] == thought("hm")
@@ -285,5 +285,5 @@ def test_part_that_was_not_announced_is_made():
 
 def test_nothing_arrived():
     """A stream that never began gives an empty message."""
-    reply = streaming.stream("responses").reply()
+    reply = streams.stream("responses").reply()
     assert (reply.message.blocks, reply.message.role, reply.usage) == ((), "assistant", None)

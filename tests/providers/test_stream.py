@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowsill.errors import FormatError, NotFoundError
-from windowsill.providers import streaming
+from windowsill.providers import streams
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +16,7 @@ def chunk(text: str) -> bytes:
 
 def test_last_chunk_torn_is_left_out_at_close():
     """A chunk cut in the middle is no failure of the provider."""
-    stream = streaming.stream("openai")
+    stream = streams.stream("openai")
     stream.feed(chunk("a"))
     stream.feed(b'data: {"choices":[{"index":0,"delta":{"con')
     assert stream.close() == []
@@ -27,12 +27,12 @@ def test_last_chunk_torn_is_left_out_at_close():
 def test_format_without_streams():
     """The error names those there are."""
     with pytest.raises(NotFoundError, match="anthropic, deepseek, gemini, openai, responses"):
-        streaming.stream("telegraph")
+        streams.stream("telegraph")
 
 
 def test_limit_is_that_of_the_stream():
     """An event above it is an error, and what arrived before stays."""
-    stream = streaming.stream("openai", limit=300)
+    stream = streams.stream("openai", limit=300)
     stream.feed(chunk("a"))
     with pytest.raises(FormatError, match="300 bytes"):
         stream.feed(chunk("b" * 300))

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from support.model_calls import model_call
-from windowsill.history.repair import Repair
+from windowsill.history.repair_rules import Repair
 from windowsill.providers import Problem
 from windowsill.replay.costs import CallCost
 from windowsill.replay.evidence import KeptEvidence

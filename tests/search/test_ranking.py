@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from support.archives import Synonyms
 from windowsill.dates import TimeSpan
-from windowsill.search.ranking import Duplicates, Ranking, best_first, fuse, neighbours, relevance, spread, weigh
+from windowsill.search.rank import Duplicates, Ranking, best_first, fuse, neighbours, relevance, spread, weigh
 from windowsill.store.search_index import APART, PassageFacts
 
 pytestmark = pytest.mark.unit

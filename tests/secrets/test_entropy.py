@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.secret_keys import BASE32, HEX, LETTERS, STANDARD, URL_SAFE, drawn
 from windowsill.secrets import Redactor, default_redactor, find, redact
-from windowsill.secrets.entropy import entropy
+from windowsill.secrets.detectors import entropy
 
 pytestmark = pytest.mark.unit
 

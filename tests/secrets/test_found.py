@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.secrets.patterns import Secret
+from windowsill.secrets.detectors import Secret
 from windowsill.secrets.redactor import merge, replace, starts_in, subtract
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,7 @@ import pytest
 
 from support.secret_keys import drawn
 from windowsill.messages import Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
-from windowsill.secrets.messages import redact_for_export, redact_for_reading
+from windowsill.secrets.documents import redact_for_export, redact_for_reading
 
 pytestmark = pytest.mark.unit
 

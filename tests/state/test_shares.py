@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 from windowsill.errors import SettingError
 from windowsill.models import find
 from windowsill.state.layers import PHASES
-from windowsill.state.shares import (
-    EVIDENCE_WEIGHTS,
-    MEMORY_WEIGHTS,
-    allocate,
-    pass_on,
-    split,
-)
+from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, allocate, pass_on, split
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ import pytest
 from support.sessions import opened, talk, turn
 from windowsill import Budget, Plan, StoreError, Strategy, fit
 from windowsill.strategies import ProviderRequestFields
-from windowsill.strategies.guard import Guarded, guarded
 from windowsill.strategies.pipeline import Pipeline
+from windowsill.strategies.registry import Guarded, guarded
 from windowsill.strategies.sliding_window import SlidingWindow
 
 pytestmark = pytest.mark.unit

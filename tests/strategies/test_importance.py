@@ -17,7 +17,7 @@ from windowsill.history.units import units
 from windowsill.history.view import Item
 from windowsill.strategies import get
 from windowsill.strategies.importance import Importance
-from windowsill.strategies.scoring import ScoreMemory
+from windowsill.strategies.scores import ScoreMemory
 from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit

@@ -13,7 +13,7 @@ from windowsill.history.view import MessageMeta
 from windowsill.messages import NEUTRAL, Block, Message, OutputRef, ToolResult
 from windowsill.outputs import Limits, Outputs
 from windowsill.store import Store
-from windowsill.tokens.weight import Weight
+from windowsill.tokens.scale import Weight
 
 NOW = 1_000_000.0
 

@@ -11,7 +11,7 @@ from support.cli_calls import anthropic_turns, call, saved
 from support.stores import child_env
 from support.telemetry import listening
 from windowsill import InputError, telemetry
-from windowsill.telemetry import metrics
+from windowsill.telemetry import spans
 
 pytestmark = pytest.mark.integration
 
@@ -56,7 +56,7 @@ def test_closing_twice_is_fine(tmp_path):
 
 def test_a_full_disk_costs_nothing(monkeypatch, caplog):
     """It is logged, and the work goes on."""
-    monkeypatch.setattr(metrics, "_logged", set())
+    monkeypatch.setattr(spans, "_logged", set())
     with telemetry.to_file("/dev/full"), telemetry.span("compose") as span:
         done = span.live
     assert done

@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from support.telemetry import listening
 from windowsill import telemetry
 from windowsill.errors import InputError
-from windowsill.telemetry import metrics
+from windowsill.telemetry import spans
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +28,7 @@ def heard():
 @pytest.fixture
 def untold(monkeypatch):
     """As in a process in which nothing went wrong yet."""
-    monkeypatch.setattr(metrics, "_logged", set())
+    monkeypatch.setattr(spans, "_logged", set())
 
 
 def test_a_span_has_the_conventions_names_and_ours_beside_them(heard):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block
-from windowsill.history.fingerprint import START
+from windowsill.history.entries import START
 from windowsill.messages import Reasoning, Text
 from windowsill.testing import Answer, Call, Server
 from windowsill.testing.provider_rules import Past, Signer

@@ -5,7 +5,6 @@ from __future__ import annotations
 from windowsill.agent.engine import Engine
 from windowsill.agent.models import Model, ModelError, model
 from windowsill.agent.result import Event, Result
-from windowsill.agent.run_tool import ToolError
-from windowsill.agent.tools import EngineTool, tool
+from windowsill.agent.tools import EngineTool, ToolError, tool
 
 __all__ = ["Engine", "EngineTool", "Event", "Model", "ModelError", "Result", "ToolError", "model", "tool"]

@@ -14,14 +14,12 @@ import anyio
 import msgspec
 
 from windowsill import telemetry
-from windowsill.agent.limits import UsageMeter
+from windowsill.agent.limits import EngineSettings, UsageMeter
 from windowsill.agent.result import Event, EventLog
-from windowsill.agent.run_tool import Outcome, refuse, run
-from windowsill.agent.settings import EngineSettings
-from windowsill.agent.tools import EngineTool
+from windowsill.agent.tools import EngineTool, Outcome, refuse, run
 from windowsill.agent.toolset import is_own
 from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, ToolUse
-from windowsill.providers.streaming import PARTIAL
+from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set

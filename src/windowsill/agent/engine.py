@@ -15,14 +15,13 @@ import msgspec
 from anyio import from_thread
 
 from windowsill import telemetry
-from windowsill.agent.criteria import Validator
+from windowsill.agent.limits import EngineSettings
 from windowsill.agent.loop import Loop
 from windowsill.agent.models import Model
 from windowsill.agent.models import model as model_of
-from windowsill.agent.models.http import RETRY
-from windowsill.agent.phases import ALL, check_phases
+from windowsill.agent.models.http_model import RETRY
+from windowsill.agent.phases import ALL, Validator, check_phases
 from windowsill.agent.result import Event, EventLog, Result
-from windowsill.agent.settings import EngineSettings
 from windowsill.agent.tools import AnyTool
 from windowsill.agent.toolset import Toolset
 from windowsill.budget import Size, tokens_of

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
 from windowsill.agent.models import Model
-from windowsill.agent.run_tool import Outcome
+from windowsill.agent.phases import Validator, WorkPhases
+from windowsill.agent.tools import Outcome
+from windowsill.agent.toolset import Toolset
 from windowsill.errors import UnknownModelError
 from windowsill.messages import Reply
 from windowsill.models import Prices, find, prices
+from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
 from windowsill.state.layers import Resources, State
+from windowsill.state.policies import Approve
+from windowsill.state.policies.guard import Check
 
 WARN_AFTER = 3
 """The same call with the same result so often in a row, and the model is told."""
@@ -132,3 +138,25 @@ def reached_limit(state: State, *, seconds: float, turns: int, max_turns: int) -
         if most is not None and value >= most and (most or unit != "tool calls"):
             return f"the limit of {most:,g} {unit} is reached; raise {path} and run it again"
     return ""
+
+
+class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine was made with."""
+
+    model: Model
+    toolset: Toolset
+    system: str
+    """The caller's system prompt; the role and the policies of the state follow it."""
+    phases: WorkPhases
+    validators: dict[str, Validator]
+    max_turns: int
+    max_output: int
+    base: Path
+    approve: Approve | None
+    approval_seconds: float | None
+    checks: dict[str, Check]
+    """Checks of the policies, by their id."""
+    checkpoints: Automatic | None
+    snapshots: bool | Path | str
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]

@@ -16,30 +16,39 @@ import msgspec
 
 from windowsill import providers, telemetry
 from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
-from windowsill.agent.criteria import check_output_schema, check_validators, unmet
-from windowsill.agent.limits import STUCK_AFTER, WARN_AFTER, RepeatDetector, UsageMeter, max_seconds, reached_limit
+from windowsill.agent.limits import (
+    STUCK_AFTER,
+    WARN_AFTER,
+    EngineSettings,
+    RepeatDetector,
+    UsageMeter,
+    max_seconds,
+    reached_limit,
+)
 from windowsill.agent.models import Answer, Delta, ModelError, ModelRequest
 from windowsill.agent.models.base import request_fields
-from windowsill.agent.models.http import RETRY
+from windowsill.agent.models.http_model import RETRY
 from windowsill.agent.phases import (
     NextPhase,
     PhaseCounts,
     back_to_work,
+    check_output_schema,
+    check_validators,
     first_phase,
     next_phase,
     phases_until,
+    unmet,
     verify_or_end,
 )
 from windowsill.agent.result import Event, EventKind, EventLog, Result, Status
-from windowsill.agent.run_tool import Outcome, refuse
-from windowsill.agent.settings import EngineSettings
+from windowsill.agent.tools import Outcome, refuse
 from windowsill.agent.toolset import Finish, changes_of, is_own, read_own_call
 from windowsill.compose import Payload
 from windowsill.errors import DamagedError, FormatError, InputError, WindowsillError
 from windowsill.messages import ORIGIN, Message, Origin, Reply, Text, Tool, ToolUse, Unknown, text_message
 from windowsill.models import prices
 from windowsill.providers import stop_kind
-from windowsill.providers.streaming import PARTIAL
+from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import open_calls, record_tools, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set

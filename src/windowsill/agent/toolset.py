@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from windowsill.agent.run_tool import ToolError
-from windowsill.agent.tools import AnyTool, EngineTool, as_tool, schema_of
+from windowsill.agent.tools import AnyTool, EngineTool, ToolError, as_tool, schema_of
 from windowsill.errors import InputError
 from windowsill.messages import Tool
 from windowsill.session.session import Session

@@ -18,6 +18,7 @@ from windowsill.text import printable_line
 if TYPE_CHECKING:
     from windowsill.config import Loaded, Settings
 
+
 _SHARE = re.compile(r"0?\.\d+|1\.0*")
 
 format_option = click.option(

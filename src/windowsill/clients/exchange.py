@@ -12,12 +12,12 @@ from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownMo
 from windowsill.messages import Request
 from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
-from windowsill.providers import streaming
-from windowsill.providers.streaming import PARTIAL, Stream
+from windowsill.providers import streams as streaming
+from windowsill.providers.streams import PARTIAL, Stream
 from windowsill.session import Session
 from windowsill.session.client_history import PREVIOUS, RESPONSE, THREAD, Resumed
 from windowsill.telemetry import ModelCall, names
-from windowsill.telemetry.metrics import harmless
+from windowsill.telemetry.spans import harmless
 
 SETTINGS = {
     "max_tokens": names.REQUEST_MAX_TOKENS,

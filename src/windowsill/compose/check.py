@@ -26,8 +26,7 @@ from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse
 from windowsill.secrets import default_redactor
-from windowsill.secrets.documents import redact_value
-from windowsill.secrets.messages import redact_for_reading
+from windowsill.secrets.documents import redact_for_reading, redact_value
 from windowsill.tokens import Weight
 
 

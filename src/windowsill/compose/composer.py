@@ -35,7 +35,7 @@ from windowsill.history.head import Call
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import text_message
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
-from windowsill.strategies.guard import guarded
+from windowsill.strategies.registry import guarded
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.telemetry import names
 from windowsill.tokens import Weight

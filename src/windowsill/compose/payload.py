@@ -14,7 +14,7 @@ from windowsill.budget import Budget
 from windowsill.compose.prompt_cache import Breakpoints
 from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.history.head import prompt_hash
-from windowsill.history.repair import Repair
+from windowsill.history.repair_rules import Repair
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Tool, text_length
 from windowsill.models import Demands, Model

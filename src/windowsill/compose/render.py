@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from windowsill.history.repair import Repair, repair
+from windowsill.history.repair import repair
+from windowsill.history.repair_rules import Repair
 from windowsill.history.view import Item, View
 from windowsill.messages import READ_TOOL, Block, Message, Reasoning, Text, Tool, ToolResult
 from windowsill.models import Demands

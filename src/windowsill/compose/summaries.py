@@ -22,7 +22,7 @@ from windowsill.history.folds import MessageSpan, Proposal, StandIn
 from windowsill.history.marker import Facts, hide
 from windowsill.history.view import View
 from windowsill.messages import ORIGIN, Origin, text_message
-from windowsill.secrets.messages import redact_for_reading
+from windowsill.secrets.documents import redact_for_reading
 from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written

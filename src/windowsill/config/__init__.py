@@ -1,5 +1,7 @@
 """Settings: what a user states in code, in the environment and in files, and what follows from it."""
 
+from __future__ import annotations
+
 from windowsill.config.load import Loaded, load
 from windowsill.config.profiles import Profile, profile_for
 from windowsill.config.settings import (

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from windowsill.history import fingerprint
+from windowsill.history import entries
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
 from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
 from windowsill.history.marker import own_words
@@ -169,10 +169,10 @@ class Draft:
     def message(self, message: Message, weight: Weight, counter: str, thin: Thin | None = None) -> Entry:
         """Record a message that was added; `thin` takes out of its body what an earlier one holds already."""
         ours = ORIGIN in message.metadata
-        pieces = fingerprint.pieces(message)
+        pieces = entries.pieces(message)
         if not ours:
             # What Windowsill puts in is not in the list that a client sends again.
-            self._conversation_hash = fingerprint.extend(self._conversation_hash, message.role, pieces)
+            self._conversation_hash = entries.extend(self._conversation_hash, message.role, pieces)
         calls = message.calls
         intact = message.raw is not None and not message.edited
         body = message.raw if message.raw is not None and intact else pack_message(message)
@@ -194,7 +194,7 @@ class Draft:
             own=not ours and bool(own_words(message)),
             metadata=message.metadata,
             leads=message.role == "assistant" and 0 < len(message.blocks) == reasons,
-            fingerprint=fingerprint.of_message(pieces),
+            fingerprint=entries.of_message(pieces),
             prompt_hash=self._prompt_hash if reasons else b"",
             same=same,
             refs=refs if any(refs) else (),

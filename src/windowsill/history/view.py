@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from windowsill.errors import FoldError
-from windowsill.history.entries import ROOT, Entry, Same, reader
-from windowsill.history.fingerprint import START
+from windowsill.history.entries import ROOT, START, Entry, Same, reader
 from windowsill.history.folds import (
     BlockSpan,
     Fold,

@@ -1,1 +1,3 @@
 """Read and write the entries of a session through its store."""
+
+from __future__ import annotations

@@ -15,8 +15,7 @@ from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call, Draft, Head
 from windowsill.history.view import Item, View
-from windowsill.journal.messages import SharedBytes
-from windowsill.journal.reader import JournalReader
+from windowsill.journal.reader import JournalReader, SharedBytes
 from windowsill.messages import Message, Usage
 from windowsill.store import Lock, Store
 from windowsill.telemetry import names

@@ -12,7 +12,7 @@ from windowsill import telemetry
 from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
 from windowsill.models.catalog import Model, find
-from windowsill.telemetry.metrics import harmless
+from windowsill.telemetry.spans import harmless
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice

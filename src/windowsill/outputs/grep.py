@@ -12,14 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.outputs.parts import (
-    Line,
-    Output,
-    line_from,
-    lines,
-    skip_lines,
-    stretch,
-)
+from windowsill.outputs.parts import Line, Output, line_from, lines, skip_lines, stretch
 from windowsill.outputs.read import check_from_one, check_offset, count_of
 from windowsill.outputs.show import Limits, byte_size
 from windowsill.regex import Match, Pattern, PatternError, compile_lines

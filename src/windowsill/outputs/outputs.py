@@ -14,7 +14,7 @@ import msgspec
 from windowsill.errors import DamagedError, FormatError, NotFoundError
 from windowsill.history.entries import Entry
 from windowsill.history.view import message_meta
-from windowsill.journal.messages import message_of
+from windowsill.journal.reader import message_of
 from windowsill.messages import OutputRef, ToolResult
 from windowsill.outputs.grep import SECONDS, Query, grep
 from windowsill.outputs.parts import (

@@ -8,13 +8,11 @@ from typing import Any
 import msgspec
 
 from windowsill.history import repair as mending
-from windowsill.history.repair import Repair
+from windowsill.history.repair_rules import Repair
 from windowsill.messages import Request, Tool
 from windowsill.providers.base import Api, Format, Problem, ProviderSpec, StopReasons
 from windowsill.providers.detect import detect, detect_body
-from windowsill.providers.openai_chat import DIALECTS
-from windowsill.providers.read import Added, read_added, read_request, read_tool, read_tools, read_usage
-from windowsill.providers.registry import (
+from windowsill.providers.lookup import (
     ALIASES,
     LINKED,
     StopKind,
@@ -30,6 +28,8 @@ from windowsill.providers.registry import (
     specs,
     stop_kind,
 )
+from windowsill.providers.openai_chat import DIALECTS
+from windowsill.providers.read import Added, read_added, read_request, read_tool, read_tools, read_usage
 from windowsill.providers.request_fields import answer_limit, settings_of, shared_fields, with_schema
 from windowsill.providers.wire import any_decoder, decode, encode, to_bytes
 

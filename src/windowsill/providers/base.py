@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import Rules
+from windowsill.history.repair_rules import Rules
 from windowsill.messages import Message, Reply, Request, Role, Tool, Usage
 from windowsill.models import Demands
 from windowsill.providers.convert import safe_name
@@ -26,7 +26,8 @@ from windowsill.providers.wire import (
 )
 
 if TYPE_CHECKING:
-    from windowsill.providers.streaming import Assembly
+    from windowsill.providers.streams import Assembly
+
 
 LIMIT = "max_tokens"
 """The common name of the limit of an answer."""

@@ -10,7 +10,7 @@ from windowsill.errors import UnknownModelError
 from windowsill.models import find
 from windowsill.providers.base import ProviderSpec
 from windowsill.providers.gemini import camel
-from windowsill.providers.registry import get
+from windowsill.providers.lookup import get
 from windowsill.providers.wire import Fields, any_decoder, decode, encode, fields_decoder, join_body, take_out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from windowsill.history.repair import rules
+from windowsill.history import repair_rules
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
 from windowsill.providers.wire import UNREADABLE, any_decoder, fields_decoder
 
@@ -64,7 +64,7 @@ def in_words(block: Block) -> str:
     """Return text for a block that a provider cannot take; never empty."""
     if isinstance(block, Unknown) and block.raw is not None and (text := words(block.type, block.raw)):
         return text
-    return rules.describe(block) or rules.EMPTY
+    return repair_rules.describe(block) or repair_rules.EMPTY
 
 
 def all_in_words(blocks: Iterable[Block]) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 from windowsill.errors import FormatError
 from windowsill.models import wants_reasoning
+from windowsill.providers.lookup import all_formats, names
 from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS
-from windowsill.providers.registry import all_formats, names
 from windowsill.providers.wire import any_decoder, decode
 
 AMBIGUOUS = "openai"

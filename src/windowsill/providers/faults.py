@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from windowsill.errors import WindowsillError
 from windowsill.models import is_overflow
-from windowsill.providers.streaming import loose
+from windowsill.providers.streams import loose
 from windowsill.secrets import default_redactor
 from windowsill.text import printable_line
 

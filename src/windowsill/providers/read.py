@@ -11,8 +11,8 @@ from windowsill.errors import FormatError
 from windowsill.messages import Cleared, Message, Request, Tool, Usage, text_message
 from windowsill.providers.base import Format
 from windowsill.providers.detect import AMBIGUOUS, detect, detect_body, detect_tool, detect_usage
+from windowsill.providers.lookup import get, sdk_format
 from windowsill.providers.openai_chat import DIALECTS
-from windowsill.providers.registry import get, sdk_format
 from windowsill.providers.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
 
 _SPEAKERS = ("user", "assistant")

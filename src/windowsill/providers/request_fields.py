@@ -13,7 +13,7 @@ import msgspec
 from windowsill.messages import NEUTRAL, Tool
 from windowsill.providers.base import LIMIT, ProviderSpec, ToolChoice
 from windowsill.providers.gemini import camel
-from windowsill.providers.registry import crosses, get, names, specs
+from windowsill.providers.lookup import crosses, get, names, specs
 from windowsill.providers.wire import any_decoder, decode, encode
 
 Fields = Mapping[str, msgspec.Raw]

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from windowsill.search.archive import Archive, Scope
 from windowsill.search.embeddings import Embedder, WordLlama
-from windowsill.search.ranking import Found, Ranking
+from windowsill.search.rank import Found, Ranking
 
 __all__ = ["Archive", "Embedder", "Found", "Ranking", "Scope", "WordLlama"]

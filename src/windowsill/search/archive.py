@@ -17,7 +17,7 @@ from windowsill.search.embeddings import Embedder
 from windowsill.search.index import catch_up
 from windowsill.search.passages import message_passages
 from windowsill.search.query import index_words, query_terms, valid_text
-from windowsill.search.ranking import Found, Ranking, fill_answer, load_found, search
+from windowsill.search.rank import Found, Ranking, fill_answer, load_found, search
 from windowsill.store import SessionInfo, Store
 from windowsill.store.search_index import Filters, IndexedSession, Passage
 from windowsill.tokens import counter

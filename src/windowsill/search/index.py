@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from windowsill.history.view import message_meta
-from windowsill.journal.messages import message_of
+from windowsill.journal.reader import message_of
 from windowsill.search.passages import fold_passages, message_passages
 from windowsill.search.query import index_words
 from windowsill.store import SearchIndex, SessionInfo, Store

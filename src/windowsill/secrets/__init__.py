@@ -12,7 +12,7 @@ commits, digests, ids, versions, names, paths and addresses stay. `Redactor(allo
 
 from __future__ import annotations
 
-from windowsill.secrets.patterns import Secret
+from windowsill.secrets.detectors import Secret
 from windowsill.secrets.redactor import Redactor, default_redactor
 
 __all__ = ["Redactor", "Secret", "default_redactor", "find", "redact"]

@@ -11,15 +11,8 @@ from operator import itemgetter
 
 from windowsill.errors import InputError, SettingError
 from windowsill.regex import Pattern, PatternError, WordSet, compile_text
-from windowsill.secrets import assignments, entropy
-from windowsill.secrets.patterns import (
-    FORMATS,
-    PRIVATE_KEY,
-    PRIVATE_KEY_HINT,
-    Range,
-    Secret,
-    find_private_keys,
-)
+from windowsill.secrets import detectors
+from windowsill.secrets.detectors import FORMATS, PRIVATE_KEY, PRIVATE_KEY_HINT, Range, Secret, find_private_keys
 
 SWITCH = "WINDOWSILL_ENTROPY"
 """The variable that switches the detection by entropy off, for a whole process."""
@@ -27,7 +20,7 @@ SWITCH = "WINDOWSILL_ENTROPY"
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
 
-KINDS = frozenset({format.kind for format in FORMATS} | {PRIVATE_KEY, entropy.KIND, EXTRA} | set(assignments.KINDS))
+KINDS = frozenset({format.kind for format in FORMATS} | {PRIVATE_KEY, detectors.KIND, EXTRA} | set(detectors.KINDS))
 
 SIGN = re.compile(rb"\[secret: [a-z0-9-]{1,32}\]")
 """What stands in the place of a secret. It is never itself taken for one, nor any part of it."""
@@ -43,7 +36,7 @@ _NAMES, _BLOCKS = -1, -2
 def _hints() -> tuple[WordSet, list[int]]:
     """Return the words without which a detector finds nothing, for one pass over a text, and whose each is."""
     words = [(hint, place, format.any_case) for place, format in enumerate(FORMATS) for hint in format.hints]
-    words += [(hint, _NAMES, True) for hint in assignments.HINTS]
+    words += [(hint, _NAMES, True) for hint in detectors.HINTS]
     words.append((PRIVATE_KEY_HINT, _BLOCKS, False))
     return WordSet([(hint, any_case) for hint, _, any_case in words]), [owner for _, owner, _ in words]
 
@@ -110,11 +103,11 @@ class Redactor:
         taken = find_signs(data)
         if _NAMES in hinted:
             # A sign reads like an assignment itself.
-            ranked += ((_ASSIGNED, each) for each in assignments.find(data) if not starts_in(each, taken))
+            ranked += ((_ASSIGNED, each) for each in detectors.find_assignments(data) if not starts_in(each, taken))
         found = merge(ranked)
         if self.entropy:
             quiet = sorted([*quiet, *((each.start, each.end) for each in found)])
-            found = merge((0, each) for each in (*found, *entropy.find(data, quiet)))
+            found = merge((0, each) for each in (*found, *detectors.find_by_entropy(data, quiet)))
         if not found:
             return []
         left = subtract(found, taken)

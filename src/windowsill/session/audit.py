@@ -25,6 +25,7 @@ from windowsill.session.checkpoints import describe_label
 if TYPE_CHECKING:
     from windowsill.state.tools import ToolDecision
 
+
 # ruff: noqa: PLC0415 - most sessions keep no state
 
 CHANGES: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind", "state", "label")

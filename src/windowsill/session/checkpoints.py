@@ -27,6 +27,7 @@ from windowsill.telemetry import names
 if TYPE_CHECKING:
     from windowsill.state.session_state import SessionState
 
+
 Reason: TypeAlias = Literal["manual", "phase", "time", "messages", "tokens", "forced"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 

@@ -11,13 +11,12 @@ from windowsill import providers
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
-from windowsill.history.entries import ROOT
-from windowsill.history.fingerprint import START, extend, of_message, pieces
+from windowsill.history.entries import ROOT, START, extend, of_message, pieces
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Message, Request, Tool
-from windowsill.providers.streaming import PARTIAL
+from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of
 

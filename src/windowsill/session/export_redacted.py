@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from windowsill import providers
-from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, seal
-from windowsill.history.fingerprint import START, extend, of_message, pieces
+from windowsill.history.entries import ROOT, ROOT_HASH, START, Entry, extend, is_whole, of_message, pieces, seal
 from windowsill.history.folds import MessageSpan, pack_stand_ins, unpack_stand_ins
 from windowsill.history.head import call_meta
 from windowsill.history.view import fold_meta, message_meta
-from windowsill.journal.messages import whole_body
+from windowsill.journal.reader import whole_body
 from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Tool
 from windowsill.secrets import default_redactor
-from windowsill.secrets.documents import redact_json, redact_value
-from windowsill.secrets.messages import redact_for_export
+from windowsill.secrets.documents import redact_for_export, redact_json, redact_value
 from windowsill.store import Store
 
 UNCOUNTED = ""

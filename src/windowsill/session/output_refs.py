@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.journal import messages as stored
+from windowsill.journal import reader as stored
 from windowsill.messages import Message, OutputRef
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import count_lines, result_text

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from windowsill.state.session_state import SessionState
     from windowsill.state.tools import ToolDecision
 
+
 # ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
 
 LISTED_CHECKPOINTS = 10

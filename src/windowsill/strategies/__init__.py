@@ -1,5 +1,7 @@
 """Planners that say what to fold, one file each, found by name or by dotted path."""
 
+from __future__ import annotations
+
 from windowsill.budget import Budget
 from windowsill.history.folds import Brief, Proposal
 from windowsill.history.units import Unit

@@ -25,7 +25,7 @@ from windowsill.strategies.base import (
     tokens_freed,
     units_after_task,
 )
-from windowsill.strategies.scoring import DECISIONS, plain
+from windowsill.strategies.scores import DECISIONS, plain
 
 
 class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):

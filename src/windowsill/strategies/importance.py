@@ -12,7 +12,7 @@ from windowsill.history.folds import Brief
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, text_of
 from windowsill.strategies.base import MEASURED, Plan, check_count, check_range, check_words
-from windowsill.strategies.scoring import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_MARKS, Reason, Score, plain
+from windowsill.strategies.scores import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_MARKS, Reason, Score, plain
 from windowsill.strategies.selection import ScoreStrategy, Selection, Selector, StandIns, candidates_of
 
 Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]

@@ -16,7 +16,7 @@ from windowsill.state.layers import PHASES, Phase
 from windowsill.state.shares import allocate
 from windowsill.strategies.base import Plan, SummaryStrategy, check_count, check_words, least_gain
 from windowsill.strategies.condense import Condense
-from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs, output_items
+from windowsill.strategies.masks import EXEMPT, Masker, mask_outputs, output_items
 
 
 class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ import msgspec
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.view import View
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_words
-from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs
+from windowsill.strategies.masks import EXEMPT, Masker, mask_outputs
 
 
 class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

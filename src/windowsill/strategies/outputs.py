@@ -23,8 +23,8 @@ from windowsill.outputs.parts import ref_at
 from windowsill.outputs.repeated_lines import SeenLines
 from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, result_text
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.masking import EXEMPT, Masker, mask_outputs, results_of
-from windowsill.strategies.scoring import key_of
+from windowsill.strategies.masks import EXEMPT, Masker, mask_outputs, results_of
+from windowsill.strategies.scores import key_of
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000
 """The budget of all outputs together: a quarter of the window, in tokens not below and not above these."""

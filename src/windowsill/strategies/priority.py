@@ -10,7 +10,7 @@ from windowsill.errors import SettingError
 from windowsill.history.view import Item, View
 from windowsill.messages import Message
 from windowsill.strategies.base import Plan, check_range, check_words
-from windowsill.strategies.scoring import DECISIONS, Reason, Score, plain, terms_of
+from windowsill.strategies.scores import DECISIONS, Reason, Score, plain, terms_of
 from windowsill.strategies.selection import ScoreStrategy, Selection, Selector, StandIns, candidates_of
 
 Category: TypeAlias = Literal["critical", "important", "normal", "low"]

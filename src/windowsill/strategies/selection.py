@@ -23,7 +23,7 @@ from windowsill.strategies.base import (
     check_range,
     foldable_units,
 )
-from windowsill.strategies.scoring import ScoreMemory
+from windowsill.strategies.scores import ScoreMemory
 
 
 class Candidate(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from windowsill.strategies.base import (
     oldest_units,
 )
 from windowsill.strategies.mask import Mask
-from windowsill.strategies.masking import UNNAMED, is_exempt, tool_names
+from windowsill.strategies.masks import UNNAMED, is_exempt, tool_names
 
 LARGEST_TTL = 30 * 86_400
 """Seconds: an observation that is a month old is none."""

@@ -6,12 +6,15 @@ They go through `opentelemetry-api`, which records nothing until the application
 from __future__ import annotations
 
 from windowsill.telemetry.export import serve_metrics, to_file, use
-from windowsill.telemetry.metrics import count, is_measured, record, record_usage
 from windowsill.telemetry.spans import (
     ModelCall,
     Span,
     ToolRun,
+    count,
+    is_measured,
     model_call,
+    record,
+    record_usage,
     retrieval,
     span,
     tool_run,

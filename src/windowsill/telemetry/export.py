@@ -10,9 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from windowsill.errors import InputError, WindowsillError
 from windowsill.extras import extra
-from windowsill.telemetry.metrics import harmless, meters
 from windowsill.telemetry.names import SCOPE
-from windowsill.telemetry.spans import tracers
+from windowsill.telemetry.spans import harmless, meters, tracers
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from windowsill import tokens
-from windowsill.history.fingerprint import START, extend_exactly
+from windowsill.history.entries import START, extend_exactly
 from windowsill.messages import Block, Message, Reasoning, Request, Role, Text, ToolResult, ToolUse, Usage
 from windowsill.tokens import Scale
 

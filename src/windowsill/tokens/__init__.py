@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from windowsill.tokens.calibration import Calibration
 from windowsill.tokens.counters import APPROXIMATIONS, VOCABULARIES, Counter, counter
-from windowsill.tokens.framing import FRAMINGS, Framing, framing
+from windowsill.tokens.frames import FRAMINGS, Framing, framing
 from windowsill.tokens.media import IMAGE_RULES, ImageRule, image_rule
-from windowsill.tokens.scale import Scale, media_size
-from windowsill.tokens.weight import KINDS, Kind, Weight, kind_of
+from windowsill.tokens.scale import KINDS, Calibration, Kind, Scale, Weight, kind_of, media_size
 
 __all__ = [
     "APPROXIMATIONS",

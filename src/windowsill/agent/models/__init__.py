@@ -7,7 +7,7 @@ from typing import Any
 
 from windowsill.agent.models.base import Answer, Delta, DeltaKind, Model, ModelRequest
 from windowsill.agent.models.function import FunctionModel
-from windowsill.agent.models.http import HttpModel
+from windowsill.agent.models.http_model import HttpModel
 from windowsill.errors import InputError
 from windowsill.providers.faults import FaultKind, ModelError
 

@@ -15,7 +15,7 @@ from windowsill.errors import FormatError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
 from windowsill.providers.body import complete_body, limit_field
 from windowsill.providers.faults import ModelError, reported_error
-from windowsill.providers.streaming import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
+from windowsill.providers.streams import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
 from windowsill.providers.wire import any_decoder, decode
 
 NO_NAME = "unknown"

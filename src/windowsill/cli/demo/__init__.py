@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from windowsill.cli.demo.agent import Run
     from windowsill.session import Session
 
+
 MODEL = "claude-sonnet-5"
 CALLS, MOST_CALLS = 280, 10_000
 WINDOW, SMALLEST_WINDOW = 8_000, 4_000

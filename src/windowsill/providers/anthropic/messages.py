@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules as notes
-from windowsill.history.repair.mend import safe_id
+from windowsill.history import repair_rules as notes
+from windowsill.history.repair import safe_id
 from windowsill.messages import (
     Block,
     Cleared,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from windowsill.providers import sse
-from windowsill.providers.streaming import (
+from windowsill.providers.streams import (
     Assembly,
     CallDelta,
     CallStarted,

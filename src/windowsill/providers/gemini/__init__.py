@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import Raw
 
-from windowsill.history.repair import Rules
+from windowsill.history.repair_rules import Rules
 from windowsill.messages import Role
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
 from windowsill.providers.wire import NULL

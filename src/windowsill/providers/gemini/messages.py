@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules as notes
-from windowsill.history.repair.mend import is_blank, is_media, numbered_name
+from windowsill.history import repair_rules as notes
+from windowsill.history.repair import is_blank, is_media, numbered_name
 from windowsill.messages import (
     Block,
     Document,
@@ -29,9 +29,9 @@ from windowsill.messages import (
 from windowsill.models import Demands
 from windowsill.providers.base import Format, Problem, ToolChoice, at_most
 from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web, safe_name
-from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tools
+from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tool_definitions
 from windowsill.providers.gemini.stream import GeminiAssembly
-from windowsill.providers.gemini.tools import join_tools
+from windowsill.providers.gemini.tool_definitions import join_tools
 from windowsill.providers.wire import (
     NULL,
     Fields,
@@ -98,9 +98,9 @@ class Gemini(Format):
 
     read_message = staticmethod(read.read_content)
     read_system_value = staticmethod(read.read_system)
-    read_tool = staticmethod(tools.read_tool)
-    split_tool = staticmethod(tools.split_tool)
-    tool_layout = staticmethod(tools.layout_of)
+    read_tool = staticmethod(tool_definitions.read_tool)
+    split_tool = staticmethod(tool_definitions.split_tool)
+    tool_layout = staticmethod(tool_definitions.layout_of)
 
     def read_body(self, body: bytes) -> Request:
         """Read a request body or a list of contents. `model` may be in it, but stands in the address of a request."""
@@ -121,7 +121,7 @@ class Gemini(Format):
         if fields.get("tools", NULL) == NULL:
             fields.pop("tools", None)
             return ()
-        return tools.read_tools(fields["tools"], "tools")
+        return tool_definitions.read_tools(fields["tools"], "tools")
 
     def read_reply(self, body: bytes) -> Reply:
         """Read a response: its first candidate. One that was cut short may hold no parts at all."""
@@ -159,7 +159,7 @@ class Gemini(Format):
 
     def is_portable(self, tool: Tool) -> bool:
         """Tell whether others can take a tool over: what only Google runs, such as its search, is for Gemini alone."""
-        return tool.raw is None or tools.is_declaration(tool.raw)
+        return tool.raw is None or tool_definitions.is_declaration(tool.raw)
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a content as Gemini takes it."""
@@ -250,7 +250,9 @@ class Gemini(Format):
 
     def with_schema(self, raw: bytes, schema: dict[str, Any]) -> bytes:
         """Return a declaration with another schema; both fields for it are too many."""
-        fields = {key: each for key, each in decode(fields_decoder, raw).items() if key not in tools.OTHER_SCHEMAS}
+        fields = {
+            key: each for key, each in decode(fields_decoder, raw).items() if key not in tool_definitions.OTHER_SCHEMAS
+        }
         return encode({**fields, SPEC.tool_schema_field: schema})
 
     def render_body(

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair.mend import is_blank, numbered_id, numbered_name
+from windowsill.history.repair import is_blank, numbered_id, numbered_name
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
 from windowsill.providers.base import unknown_role
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel

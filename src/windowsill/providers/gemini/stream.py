@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from windowsill.history.repair.mend import numbered_id
+from windowsill.history.repair import numbered_id
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
-from windowsill.providers.streaming import (
+from windowsill.providers.streams import (
     Assembly,
     CallDelta,
     CallStarted,

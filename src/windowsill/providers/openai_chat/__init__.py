@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowsill.history.repair import Rules
+from windowsill.history.repair_rules import Rules
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
 
 NAME = "openai"

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from windowsill.history.repair import Rules
+from windowsill.history.repair_rules import Rules
 from windowsill.messages import Message, Reasoning
 from windowsill.providers.base import Problem
 from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS, REASONING_FIELDS

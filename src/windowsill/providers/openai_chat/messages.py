@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules as notes
-from windowsill.history.repair.mend import is_media
+from windowsill.history import repair_rules as notes
+from windowsill.history.repair import is_media
 from windowsill.messages import (
     Block,
     Document,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from windowsill.providers import sse
-from windowsill.providers.streaming import (
+from windowsill.providers.streams import (
     DONE,
     Assembly,
     CallDelta,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowsill.history.repair import Rules
+from windowsill.history.repair_rules import Rules
 from windowsill.messages import Role
 from windowsill.providers.base import Api, ProviderSpec, StopReasons
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history.repair import rules as notes
+from windowsill.history import repair_rules as notes
 from windowsill.messages import (
     Block,
     Document,

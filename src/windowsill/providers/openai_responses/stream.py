@@ -8,7 +8,7 @@ import msgspec
 
 from windowsill.messages import Usage
 from windowsill.providers import sse
-from windowsill.providers.streaming import (
+from windowsill.providers.streams import (
     Assembly,
     CallDelta,
     CallStarted,

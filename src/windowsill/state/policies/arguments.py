@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from windowsill import shell
-from windowsill.state.tools.arguments import resolve
+from windowsill.state.tools.argument_checks import resolve
 from windowsill.state.tools.projection import ToolOffer
 from windowsill.tool_arguments import KIND_OF_WORD
 

@@ -19,7 +19,7 @@ from windowsill.state.layers import Constraints, Resources, State, System, TaskL
 from windowsill.state.policies.arguments import Mention, arguments_of
 from windowsill.state.policies.hosts import Hosts
 from windowsill.state.policies.paths import LONGEST_PATH, ForbiddenPaths
-from windowsill.state.tools.arguments import Refusal, list_names, quote
+from windowsill.state.tools.argument_checks import Refusal, list_names, quote
 from windowsill.state.tools.projection import ToolOffer, category_of, first_word
 
 WAIT = 300.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from windowsill.errors import InputError
-from windowsill.state.tools.arguments import list_names, quote
+from windowsill.state.tools.argument_checks import list_names, quote
 
 LONGEST_HOST = 253
 """Characters of a name in the domain name system."""

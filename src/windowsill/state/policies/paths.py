@@ -14,7 +14,7 @@ from functools import cache, partial
 from itertools import zip_longest
 from urllib.parse import unquote
 
-from windowsill.state.tools.arguments import quote
+from windowsill.state.tools.argument_checks import quote
 
 LONGEST_PATH = 400
 """Characters of a path that a refusal quotes."""

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from windowsill.state.prompt.builder import Builder, Built, LeftOut, Update
 from windowsill.state.prompt.catalogue import Limits
-from windowsill.state.prompt.fit import Piece
+from windowsill.state.prompt.choice import Piece
 
 __all__ = ["Builder", "Built", "LeftOut", "Limits", "Piece", "Update"]

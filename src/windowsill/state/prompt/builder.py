@@ -14,9 +14,8 @@ from windowsill.models.catalog import SizeClass
 from windowsill.search.embeddings import Embedder
 from windowsill.state.layers import LAYERS, State
 from windowsill.state.prompt.catalogue import CATALOGUE, LAYER_OF_TAG, PLACES, WHOLE, Kind, Limits, Single
-from windowsill.state.prompt.fit import FittedText, Item, ItemSet, Piece, fit, write_fitting
+from windowsill.state.prompt.choice import FittedText, Goal, Item, ItemSet, Piece, Selection, fit, write_fitting
 from windowsill.state.prompt.formats import Formatter, MarkdownFormatter, Node, Rendered, XmlFormatter, clean
-from windowsill.state.prompt.selection import Goal, Selection
 from windowsill.state.shares import Shares, allocate
 
 FormatName: TypeAlias = Literal["xml", "markdown"]

@@ -5,8 +5,8 @@ A `Projection` holds the tools and the settings; `project(state)` decides. It re
 
 from __future__ import annotations
 
-from windowsill.state.tools.arguments import Refusal
-from windowsill.state.tools.narrowing import Narrow
+from windowsill.state.tools.argument_checks import Refusal
 from windowsill.state.tools.projection import HiddenTool, Projection, ToolChange, ToolDecision, ToolOffer, ToolSelection
+from windowsill.state.tools.restrictions import Narrow
 
 __all__ = ["HiddenTool", "Narrow", "Projection", "Refusal", "ToolChange", "ToolDecision", "ToolOffer", "ToolSelection"]

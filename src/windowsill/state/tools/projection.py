@@ -28,9 +28,9 @@ from windowsill.state.layers import (
     known_permissions,
     known_phase,
 )
-from windowsill.state.tools.arguments import Refusal, list_names
-from windowsill.state.tools.narrowing import Narrow, NarrowedTool
-from windowsill.tokens.framing import json_text
+from windowsill.state.tools.argument_checks import Refusal, list_names
+from windowsill.state.tools.restrictions import Narrow, NarrowedTool
+from windowsill.tokens.frames import json_text
 
 BUDGET = 2_000
 """Tokens of definitions in a request."""

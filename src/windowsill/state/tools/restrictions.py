@@ -15,7 +15,7 @@ from windowsill.errors import InputError
 from windowsill.messages import Tool
 from windowsill.providers import with_schema
 from windowsill.state.layers import Environment, check_list, known_environments
-from windowsill.state.tools.arguments import (
+from windowsill.state.tools.argument_checks import (
     DEEPEST,
     ArgumentChecker,
     Refusal,

@@ -17,12 +17,12 @@ from windowsill.agent.models.base import Answer, Delta, Model, ModelRequest, del
 from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.extras import require
 from windowsill.models import find
-from windowsill.providers import streaming
+from windowsill.providers import streams
 from windowsill.providers.body import complete_body
 from windowsill.providers.endpoints import Endpoint, endpoint
 from windowsill.providers.faults import ModelError, from_report, reported_error
 from windowsill.providers.http import BrokenOffError, HttpClient, Post, RetryPolicy
-from windowsill.providers.streaming import MALFORMED, Event, Failed
+from windowsill.providers.streams import MALFORMED, Event, Failed
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,7 +43,7 @@ class StreamListener:
         self._format = format
         self._listen = listen
         self._hide_keys = hide_keys
-        self._stream = streaming.stream(format)
+        self._stream = streams.stream(format)
         self._opening: bytes | None = b""
         self._pieces: list[bytes] | None = None
         self._error: ModelError | None = None
