@@ -24,14 +24,16 @@ from windowsill.errors import InputError, NotFoundError, StoreError, log
 from windowsill.history.folds import FoldKind
 from windowsill.history.head import call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
+from windowsill.journal.reader import with_refs
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Mark, Message, Origin, OutputRef, Unknown, Usage
 from windowsill.models import Model, record_usage
+from windowsill.outputs.parts import ref_at
+from windowsill.outputs.show import count_lines, result_text
 from windowsill.session import audit, branches, folds, provider_edits
 from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
 from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, Reason
-from windowsill.session.output_refs import with_places, with_refs
 from windowsill.store import Store, open_store
 from windowsill.strategies import Strategy
 from windowsill.telemetry import names
@@ -225,7 +227,7 @@ class Session:
                 marks=message.marks | frozenset(marks),
                 metadata={**message.metadata, **(metadata or {})},
             )
-            for message in (with_refs(added.messages, outputs) if outputs else added.messages)
+            for message in (_refer_to_outputs(added.messages, outputs) if outputs else added.messages)
         ]
         added = msgspec.structs.replace(added, messages=messages)
         with self.journal.lock:
@@ -420,12 +422,12 @@ class Session:
     def messages(self) -> Iterator[Message]:
         """Return every message of the current branch exactly as it was added, hidden or not, oldest first."""
         for entry in self.journal.branch("message", bodies=True):
-            yield with_places(self.journal.decode(entry), entry.seq)
+            yield _place_outputs(self.journal.decode(entry), entry.seq)
 
     def message(self, id: str) -> Message:
         """Return one message as it was added, on whatever branch it is."""
         seq = self.journal.find(id, "message").seq
-        return with_places(self.journal.message(seq), seq)
+        return _place_outputs(self.journal.message(seq), seq)
 
     @property
     def folds(self) -> list[FoldRecord]:
@@ -703,3 +705,37 @@ def _stated(
         return stated
     loaded = config if isinstance(config, Loaded) else load(file=None if isinstance(config, bool) else config)
     return {**loaded.opening(), **{name: value for name, value in stated.items() if value is not None}}
+
+
+def _refer_to_outputs(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
+    """Make results refer to these kept outputs, by call id; `InputError` when a call has no result here."""
+    answered = {result.tool_use_id for message in messages for result in message.results}
+    for call in outputs:
+        if call not in answered:
+            raise InputError(
+                f"there is no result of call {call!r} in this message", remedy="give outputs by the ids of its results"
+            )
+    return [
+        msgspec.structs.replace(
+            message,
+            blocks=with_refs(message.blocks, [outputs.get(result.tool_use_id) for result in message.results]),
+        )
+        for message in messages
+    ]
+
+
+def _place_outputs(message: Message, seq: int) -> Message:
+    """Make the results of a message say where they are read: the ref, the bytes and the lines of each output."""
+    results = message.results
+    if not results:
+        return message
+    refs = []
+    for number, result in enumerate(results, 1):
+        text = result_text(result)
+        here = OutputRef(
+            id=ref_at(seq, number, of=len(results)),
+            bytes=len(text.encode(errors="replace")),
+            lines=count_lines(text),
+        )
+        refs.append(result.ref or here)
+    return msgspec.structs.replace(message, blocks=with_refs(message.blocks, refs))
