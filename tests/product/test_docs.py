@@ -43,3 +43,15 @@ def test_every_relative_link_leads_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_every_page_is_linked_from_the_readme_or_another_page():
+    """A reader who follows links from the README finds every page."""
+    found, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        found.add(page)
+        links = re.findall(r"\]\((?!https?:)([^)#]+\.md)", page.read_text())
+        waiting += {(page.parent / link).resolve() for link in links} - found
+    missing = {ROOT / "ARCHITECTURE.md", *PAGES} - found
+    assert not missing
