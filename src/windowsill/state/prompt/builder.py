@@ -25,7 +25,7 @@ FORMATS: dict[FormatName, type[Formatter]] = {"xml": XmlFormatter, "markdown": M
 ROOT, UPDATE_ROOT = "context", "context_update"
 
 WITHHELD = "-"
-"""Begins the digest of what was chosen and had no room: it was not told, and is no news while it stays the same."""
+"""The first character of the digest of what had no room: it was not told, and is no news while it stays the same."""
 
 FIRST, NEXT = -1, 0
 """Places of single values in the order of importance: before all elements of a layer, and beside the best of each."""
@@ -55,7 +55,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, LeftOut]
     """By path; a list that is shown whole is not in it."""
     digests: dict[str, str]
-    """By the id of a piece: what a model that gets this text was told. See `WITHHELD` for what had no room."""
+    """The digest of each piece by its id; that of a piece without room begins with `WITHHELD`."""
     shares: Shares
     """The budget of each layer before anything was passed on."""
 
@@ -67,15 +67,15 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     pieces: tuple[Piece, ...]
     digests: dict[str, str]
-    """Of the pieces: what to add to what was told,"""
+    """The digest of each piece by its id, to be added to what was told."""
     removed: tuple[str, ...]
-    """and what to take out of it."""
+    """Ids to be taken out of what was told."""
     left_out: tuple[str, ...] = ()
     """Ids of what has changed too and had no room: it comes with the next update."""
 
 
 class _Gathered(NamedTuple):
-    """Everything that may be shown of these layers of a state, from one moment until another."""
+    """Everything of these layers of a state that may be shown between two moments."""
 
     state: State
     layers: tuple[str, ...]
@@ -115,7 +115,6 @@ class Builder:
         }
         self._singles: dict[str, Rendered] = {}
         self._gathered: _Gathered | None = None
-        self._nothing_new: tuple[_Gathered, dict[str, str]] | None = None
         self._layer_tokens: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -141,13 +140,8 @@ class Builder:
         """
         with self._lock:
             gathered = self._gather(state, now, layers)
-            if self._nothing_new is not None and self._nothing_new[0] is gathered and self._nothing_new[1] == told:
-                return None
-            found = _compare(told, gathered.items, self._selections, state, layers)
-            if found.changed or found.gone:
-                return _write_update(found, tokens, self._formatter)
-            self._nothing_new = gathered, dict(told)
-            return None
+            changed, gone = _compare(told, gathered.items, self._selections, state, layers)
+            return _write_update(changed, gone, tokens, self._formatter) if changed or gone else None
 
     def _gather(self, state: State, now: float, layers: Collection[str]) -> _Gathered:
         last = self._gathered
@@ -218,24 +212,15 @@ class Builder:
         )
 
 
-class _Difference(NamedTuple):
-    """The difference between a state and what was told of it."""
-
-    changed: list[Item]
-    """New, or no longer as it was told."""
-    gone: list[str]
-    """Ids of what is no longer in the state, or no longer holds."""
-
-
 def _compare(
     told: Mapping[str, str],
     items: Collection[Item],
     selections: Mapping[str, Selection],
     state: State,
     layers: Collection[str],
-) -> _Difference:
-    """Find the difference between what was told and what a state holds now."""
-    found = _Difference([item for item in items if _is_news(told.get(item.id), item.rendered)], [])
+) -> tuple[list[Item], list[str]]:
+    """Return what is new or no longer as it was told, and the ids of what is gone or no longer holds."""
+    changed, gone = [item for item in items if _is_news(told.get(item.id), item.rendered)], list[str]()
     current = {item.id for item in items}
     for id, digest in told.items():
         path, _, key = id.partition("#")
@@ -246,33 +231,35 @@ def _compare(
         if entry.layer not in layers:
             continue
         if isinstance(entry, Single):
-            found.gone.append(id)
+            gone.append(id)
             continue
         selection = selections[path]
         element = selection.find(key)
         if entry.fades == "always" or (element is None and entry.may_have_faded(state)):
             continue
         if element is None or not entry.holds(element):
-            found.gone.append(id)
+            gone.append(id)
         elif _is_news(digest, rendered := selection.render(element)):
             # It gave way to others, so it stands behind them; what was told of it has to be true all the same.
-            place, last = PLACES[path], len(selection.elements) + len(found.changed)
-            found.changed.append(Item(entry, key, id, rendered, (last, place), (place, last)))
-    return found
+            place, last = PLACES[path], len(selection.elements) + len(changed)
+            changed.append(Item(entry, key, id, rendered, (last, place), (place, last)))
+    return changed, gone
 
 
 def _is_news(digest: str | None, rendered: Rendered) -> bool:
     return digest is None or digest.removeprefix(WITHHELD) != rendered.digest
 
 
-def _write_update(found: _Difference, tokens: int, formatter: Formatter) -> Update | None:
+def _write_update(changed: list[Item], gone: list[str], tokens: int, formatter: Formatter) -> Update | None:
     """Write an update within so many tokens: what is gone, then what is new, the most important first."""
-    changed = sorted(found.changed, key=lambda item: item.urgency)
+    changed.sort(key=lambda item: item.urgency)
     taken, room = ItemSet(formatter), tokens - formatter.tag_tokens(UPDATE_ROOT, 0)
     taken.take((item for item in changed if item.kind.layer in WHOLE), float("inf"))
     removals: dict[str, Rendered] = {}
-    for id in found.gone:
-        removal = _removal(id, formatter)
+    for id in gone:
+        path, _, key = id.partition("#")
+        attributes = {"path": path, "key": clean(key)} if key else {"path": path}
+        removal = formatter.render(Node("removed", tuple(attributes.items())))
         if taken.tokens + removal.tokens <= room:
             removals[id] = removal
             room -= removal.tokens
@@ -282,17 +269,11 @@ def _write_update(found: _Difference, tokens: int, formatter: Formatter) -> Upda
         return None
     removed = list(removals)[: len(written.removals)]
     digests = {item.id: item.rendered.digest for item in written.items}
-    ids = (*found.gone, *(item.id for item in found.changed))
     return Update(
         text=written.text,
         tokens=written.tokens,
         pieces=tuple(item.piece() for item in written.items),
         digests=digests,
         removed=tuple(removed),
-        left_out=tuple(id for id in ids if id not in digests and id not in removed),
+        left_out=tuple(id for id in (*gone, *(item.id for item in changed)) if id not in digests and id not in removed),
     )
-
-
-def _removal(id: str, formatter: Formatter) -> Rendered:
-    path, _, key = id.partition("#")
-    return formatter.render(Node("removed", (("path", path), *((("key", clean(key)),) if key else ()))))

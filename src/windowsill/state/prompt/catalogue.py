@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.state.layers import Observation, Policy, State, Step
+from windowsill.state.layers import Observation, State
 from windowsill.state.prompt.formats import Node, clean
 from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
 
@@ -116,20 +114,7 @@ def value_text(value: Any) -> str:
     """Write a value as text: a string as it is, anything else as JSON with its keys in order."""
     if isinstance(value, str):
         return clean(value)
-    try:
-        return clean(
-            json.dumps(value, ensure_ascii=False, sort_keys=True, default=partial(msgspec.to_builtins, enc_hook=str))
-        )
-    except (TypeError, ValueError, RecursionError):
-        # Keys of several kinds cannot be sorted, and a value may hold itself: it is shown all the same.
-        return clean(_blunt_text(value))
-
-
-def _blunt_text(value: Any) -> str:
-    try:
-        return str(value)
-    except (RecursionError, ValueError) as error:
-        return f"a {'value too deep' if isinstance(error, RecursionError) else 'number too long'} to be shown"
+    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True, default=msgspec.to_builtins))
 
 
 def attribute_text(name: str, value: Any) -> str:
@@ -152,23 +137,13 @@ def number_text(value: float) -> str:
 
 def time_text(at: float) -> str:
     """Write a time in UTC, to the second."""
-    if math.isfinite(at):
-        try:
-            return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        except (ValueError, OverflowError, OSError):
-            pass
-    return number_text(at) if math.isfinite(at) else repr(at)
+    try:
+        return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return number_text(at)  # no calendar has it
 
 
 # How a list is chosen from
-
-
-def _always(_element: Any) -> bool:
-    return True
-
-
-def _all_equal(_element: Any, _relevance: float) -> Any:
-    return 0
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -192,9 +167,9 @@ class Kind(Entry, frozen=True):
     """The kind of memory or evidence whose budget it draws on."""
     about: Callable[[Any], str] | None = None
     """The words of an element that are compared with the goal; `None` where the goal does not matter."""
-    holds: Callable[[Any], bool] = _always
+    holds: Callable[[Any], bool] = lambda _element: True
     """An element that does not hold is not shown, and a model that was told of it is told so."""
-    rank: Callable[[Any, float], Any] = _all_equal
+    rank: Callable[[Any, float], Any] = lambda _element, _relevance: 0
     """The higher, the more important, given the relevance; `None` is passed over."""
     limit: str = ""
     """The field of `Limits` that says how many."""
@@ -235,10 +210,6 @@ class Single(Entry, frozen=True):
 
 def _by_relevance(_element: Any, relevance: float) -> float:
     return relevance
-
-
-def _by_age(element: Any, _relevance: float) -> float:
-    return float(element.at)
 
 
 def _by_confidence(element: Any, _relevance: float) -> float:
@@ -282,14 +253,6 @@ def _constraints(state: State) -> Node | None:
     return _unless_empty(node)
 
 
-def _permissions(state: State) -> Node:
-    return Node("permissions", children=tuple(leaf("permission", each) for each in state.runtime.permissions))
-
-
-def _by_priority(policy: Policy, _relevance: float) -> tuple[bool, int]:
-    return policy.enforcement == "hard", policy.priority
-
-
 def _latest(path: str, tag: str, look: Look) -> Kind:
     """Show the latest of what happened in a run; the whole of it is in the history."""
     return Kind(path, ("runtime_state", tag), look, limit="latest", newest=True, fades="always")
@@ -301,7 +264,13 @@ _LASTING: tuple[Kind | Single, ...] = (
     Single("system.role", _SYSTEM, _struct(_ROLE, "system.role")),
     Single("system.constraints", _SYSTEM, _constraints),
     Single("system.audit", _SYSTEM, _struct(_AUDIT, "system.audit")),
-    Kind("system.policies", (*_SYSTEM, "policies"), _POLICY, rank=_by_priority, by_rank=True),
+    Kind(
+        "system.policies",
+        (*_SYSTEM, "policies"),
+        _POLICY,
+        rank=lambda policy, _relevance: (policy.enforcement == "hard", policy.priority),
+        by_rank=True,
+    ),
     Single("task.goal", _TASK, _leaf("goal", "task.goal")),
     Single("task.output_format", _TASK, _struct(_FORMAT, "task.output_format")),
     Single("task.limits", _TASK, _struct(_TASK_LIMITS, "task.limits")),
@@ -309,7 +278,13 @@ _LASTING: tuple[Kind | Single, ...] = (
     Kind("task.success_criteria", (*_TASK, "success_criteria"), _CRITERION),
     Single("runtime.phase", _RUN, _leaf("phase", "runtime.phase")),
     Single("runtime.environment", _RUN, _leaf("environment", "runtime.environment")),
-    Single("runtime.permissions", _RUN, _permissions),
+    Single(
+        "runtime.permissions",
+        _RUN,
+        lambda state: Node(
+            "permissions", (), "", tuple(leaf("permission", each) for each in state.runtime.permissions)
+        ),
+    ),
     _latest("runtime.execution.errors", "recent_errors", _look("error", "message", "id at")),
     _latest("runtime.execution.warnings", "recent_warnings", _look("warning", "message", "id at")),
     _latest("runtime.failures", "recent_failures", _FAILURE),
@@ -344,37 +319,18 @@ _PHASE = _look("phase", "", "name", "steps:step validations:validation")
 _PROCEDURE = _look("procedure", "", "id name estimated_seconds", "description", Child("phases", "phase", _PHASE))
 
 
-def _by_significance(milestone: Any, _relevance: float) -> int | None:
-    return SIGNIFICANCE.get(milestone.significance)
-
-
-def _short_term_expiry(seen: Observation, state: State, _limits: Limits) -> float:
-    return seen.at + min(seen.ttl, state.memory.short_term.ttl)
-
-
-def _preference_text(preference: Any) -> str:
-    return f"{preference.category} {preference.name} {value_text(preference.value)}"
-
-
-def _checklist_text(checklist: Any) -> str:
-    return " ".join((checklist.name, *(item.description for item in checklist.items)))
-
-
 def _about(*fields: str, limit: str = "") -> dict[str, Any]:
     """Choose by what an element says in these fields; with a limit the nearest to the goal, shown in that order."""
     chosen = {"about": lambda element: " ".join(getattr(element, each) for each in fields), "rank": _by_relevance}
     return {**chosen, "by_rank": True, "limit": limit} if limit else chosen
 
 
-_NEWEST: dict[str, Any] = {"rank": _by_age, "newest": True}
+_NEWEST: dict[str, Any] = {"rank": lambda element, _relevance: element.at, "newest": True}
 
 
-def _observed(expiry: Callable[[Observation, State, Limits], float], limit: str) -> dict[str, Any]:
+def _observed(limit: str, expiry: Callable[[Observation, State, Limits], float]) -> dict[str, Any]:
     """Choose the newest that have not expired."""
     return {**_NEWEST, "by_rank": True, "fades": "always", "expiry": expiry, "limit": limit}
-
-
-_EPISODE: dict[str, Any] = {"fades": "at the cap"}
 
 
 def _memory(path: str, tag: str, look: Look, **rules: Any) -> Kind:
@@ -387,16 +343,27 @@ _REMEMBERED: tuple[Kind | Single, ...] = (
     _memory("short_term.variables", "working_variables", _VARIABLE, **_NEWEST),
     _memory("short_term.turns", "recent_turns", _TURN, newest=True, fades="always"),
     _memory(
-        "short_term.observations", "recent_observations", _OBSERVATION, **_observed(_short_term_expiry, "short_term")
+        "short_term.observations",
+        "recent_observations",
+        _OBSERVATION,
+        **_observed("short_term", lambda seen, state, _limits: seen.at + min(seen.ttl, state.memory.short_term.ttl)),
     ),
-    _memory("episodic.summaries", "summaries", _SUMMARY, **_EPISODE, **_about("text", limit="summaries")),
+    _memory("episodic.summaries", "summaries", _SUMMARY, fades="at the cap", **_about("text", limit="summaries")),
     _memory(
         "episodic.decisions",
         "decisions",
         _DECISION,
-        **{**_about("description", "rationale", limit="decisions"), **_EPISODE, "by_rank": False},
+        fades="at the cap",
+        **{**_about("description", "rationale", limit="decisions"), "by_rank": False},
     ),
-    _memory("episodic.milestones", "milestones", _MILESTONE, rank=_by_significance, newest=True, **_EPISODE),
+    _memory(
+        "episodic.milestones",
+        "milestones",
+        _MILESTONE,
+        rank=lambda milestone, _relevance: SIGNIFICANCE.get(milestone.significance),
+        newest=True,
+        fades="at the cap",
+    ),
     _memory(
         "semantic.facts",
         "facts",
@@ -405,11 +372,23 @@ _REMEMBERED: tuple[Kind | Single, ...] = (
         **{**_about("content", limit="facts"), "rank": _by_confidence},
     ),
     _memory("semantic.definitions", "definitions", _DEFINITION, **_about("term", "definition", "context")),
-    _memory("semantic.preferences", "preferences", _PREFERENCE, about=_preference_text, rank=_by_relevance),
+    _memory(
+        "semantic.preferences",
+        "preferences",
+        _PREFERENCE,
+        about=lambda wish: f"{wish.category} {wish.name} {value_text(wish.value)}",
+        rank=_by_relevance,
+    ),
     _memory("semantic.project_knowledge", "project_knowledge", _KNOWLEDGE, **_about("category", "content")),
     _memory("procedural.skills", "skills", _SKILL, **_about("name", "description")),
     _memory("procedural.templates", "templates", _TEMPLATE, **_about("name", "category", "content", limit="templates")),
-    _memory("procedural.checklists", "checklists", _CHECKLIST, about=_checklist_text, rank=_by_relevance),
+    _memory(
+        "procedural.checklists",
+        "checklists",
+        _CHECKLIST,
+        about=lambda checklist: " ".join((checklist.name, *(item.description for item in checklist.items))),
+        rank=_by_relevance,
+    ),
     _memory("procedural.procedures", "procedures", _PROCEDURE, **_about("name", "description")),
 )
 
@@ -434,40 +413,35 @@ _HYPOTHESIS = _look("hypothesis", "description", "id confidence result", "eviden
 _DRAFT = _look("draft", "content", "id type version")
 
 
-def _evidence_expiry(seen: Observation, _state: State, limits: Limits) -> float:
-    return seen.at + min(seen.ttl, limits.seconds)
-
-
-def _by_status(step: Step, _relevance: float) -> int:
-    return STATUSES.index(step.status)
-
-
 def _completion(state: State) -> Node | None:
     at = state.work.plan.estimated_completion
     return leaf("estimated_completion", time_text(at)) if at is not None else None
 
 
-def _evidence(name: str, tag: str, look: Look, group: str, **rules: Any) -> Kind:
-    return Kind(f"evidence.{name}", ("evidence", tag), look, group, **rules)
-
-
-_WORK, _PLAN = ("work_buffer",), ("work_buffer", "plan")
+_FOUND, _WORK, _PLAN = ("evidence",), ("work_buffer",), ("work_buffer", "plan")
 
 _CURRENT: tuple[Kind | Single, ...] = (
-    _evidence(
-        "observations",
-        "recent_observations",
+    Kind(
+        "evidence.observations",
+        (*_FOUND, "recent_observations"),
         _OBSERVATION,
         "observations",
-        **_observed(_evidence_expiry, "observations"),
+        **_observed("observations", lambda seen, _state, limits: seen.at + min(seen.ttl, limits.seconds)),
     ),
-    _evidence("retrieved", "retrieved", _RETRIEVED, "retrieval", **_about("content", limit="retrieved")),
-    _evidence("citations", "citations", _CITATION, "retrieval", **_NEWEST),
-    _evidence("measurements", "measurements", _MEASUREMENT, "observations", latest_of="metric", **_NEWEST),
+    Kind("evidence.retrieved", (*_FOUND, "retrieved"), _RETRIEVED, "retrieval", **_about("content", limit="retrieved")),
+    Kind("evidence.citations", (*_FOUND, "citations"), _CITATION, "retrieval", **_NEWEST),
+    Kind(
+        "evidence.measurements",
+        (*_FOUND, "measurements"),
+        _MEASUREMENT,
+        "observations",
+        latest_of="metric",
+        **_NEWEST,
+    ),
     Single("work.scratchpad", _WORK, _leaf("scratchpad", "work.scratchpad"), expendable=True),
     Single("work.plan.current", _PLAN, _leaf("current_step", "work.plan.current")),
     Single("work.plan.estimated_completion", _PLAN, _completion),
-    Kind("work.plan.steps", _PLAN, _STEP, rank=_by_status),
+    Kind("work.plan.steps", _PLAN, _STEP, rank=lambda step, _relevance: STATUSES.index(step.status)),
     Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=lambda change: not change.applied, **_NEWEST),
     Kind("work.hypotheses", (*_WORK, "hypotheses"), _HYPOTHESIS, holds=lambda guess: guess.open, rank=_by_confidence),
     Kind("work.drafts", (*_WORK, "drafts"), _DRAFT, **_NEWEST),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -64,11 +63,10 @@ class Item(NamedTuple):
         return -IMPORTANCE[self.kind.layer], self.order
 
     def piece(self) -> Piece:
-        """Return what a caller gets to see of it."""
-        _, text, tokens, digest = self.rendered
-        layer, path = self.kind.layer, self.kind.path
-        text = text.removesuffix("\n")
-        return Piece(layer=layer, path=path, key=self.key, id=self.id, text=text, tokens=tokens, digest=digest)
+        """Return the piece that a caller gets to see."""
+        kind, (_, text, tokens, digest) = self.kind, self.rendered
+        own = {"layer": kind.layer, "path": kind.path, "key": self.key, "id": self.id}
+        return Piece(**own, text=text.removesuffix("\n"), tokens=tokens, digest=digest)
 
 
 class ItemSet:
@@ -165,7 +163,7 @@ class FittedText(NamedTuple):
 def write_fitting(
     formatter: Formatter, root: str, items: Sequence[Item], removals: Sequence[Rendered], limit: int, most: int
 ) -> FittedText:
-    """Write the items without as much of the least important as is over `limit`, and check the text.
+    """Write the items without as much of the least important as is over `limit`.
 
     The whole text is counted, as parts have a few tokens more or less together than alone. `BudgetError` when what is
     shown whole is over `most`.
@@ -189,22 +187,17 @@ def write_fitting(
             over -= max(worst.rendered.tokens, 1)
         shown = [item for item in shown if item.place not in gone]
     if tokens > most:
-        raise _too_large(formatter, parts, tokens, most)
-    formatter.check(text, parts)
+        found = {LAYER_OF_TAG[tag]: formatter.count(text) for tag, text in formatter.layer_texts(parts).items()}
+        sizes = {layer: found.get(layer, 0) for layer in WHOLE}
+        listed = " and ".join(f"the {layer} layer has {size:,}" for layer, size in sizes.items())
+        raise BudgetError(
+            f"{listed} tokens, which with their frame are {tokens:,} of {most:,}",
+            wanted=tokens,
+            available=most,
+            parts=sizes,
+            remedy="neither is ever cut: shorten the role, the policies or the goal, or give more tokens",
+        )
     return FittedText(text, tokens, parts, shown, removals)
-
-
-def _too_large(formatter: Formatter, parts: list[Part], tokens: int, most: int) -> BudgetError:
-    found = {LAYER_OF_TAG[tag]: formatter.count(text) for tag, text in formatter.layer_texts(parts).items()}
-    sizes = {layer: found.get(layer, 0) for layer in WHOLE}
-    listed = " and ".join(f"the {layer} layer has {size:,}" for layer, size in sizes.items())
-    return BudgetError(
-        f"{listed} tokens, which with their frame are {tokens:,} of {most:,}",
-        wanted=tokens,
-        available=most,
-        parts=sizes,
-        remedy="neither is ever cut: shorten the role, the policies or the goal, or give more tokens",
-    )
 
 
 NAMELESS = "="
@@ -251,7 +244,6 @@ class Selection:
         self._goal: Goal | None = None
         self._ranks: dict[int, Any] = {}
         self._rendered: dict[int, Rendered] = {}
-        self._by_key: dict[str, Any] | None = None
         self._tokens: int | None = None
 
     def choose(self, state: State, goal: Goal, now: float) -> list[Item]:
@@ -265,7 +257,7 @@ class Selection:
         items = self._items(elements, chosen, rendered)
         # Only from here on anything changes: counting and comparing are others' code, which may fail.
         self._ranks, self._rendered, self.items, self.until = ranks, rendered, items, until
-        self.elements, self._goal, self._by_key, self._tokens = elements, goal, None, None
+        self.elements, self._goal, self._tokens = elements, goal, None
         return items
 
     @property
@@ -277,19 +269,14 @@ class Selection:
 
     def find(self, key: str) -> Any:
         """Return the element with this key, or `None`."""
-        if self._by_key is None:
-            self._by_key = {each.key: each for each in self.elements}
-        return self._by_key.get(key)
+        return next((each for each in self.elements if each.key == key), None)
 
-    def render(self, element: Any) -> Rendered:
-        """Return an element of the list in its format."""
-        return self._render(element, self._rendered)
-
-    def _render(self, element: Any, known: dict[int, Rendered]) -> Rendered:
-        found = known.get(id(element))
-        if found is None:
-            found = known[id(element)] = self._formatter.render(node_of(self.kind.look, element))
-        return found
+    def render(self, element: Any, known: dict[int, Rendered] | None = None) -> Rendered:
+        """Return an element of the list in its format; `known` are those that were rendered before."""
+        known = self._rendered if known is None else known
+        if id(element) not in known:
+            known[id(element)] = self._formatter.render(node_of(self.kind.look, element))
+        return known[id(element)]
 
     def _rank(self, elements: tuple[Any, ...], goal: Goal) -> dict[int, Any]:
         """Rank elements by their identity; `None` is not shown."""
@@ -299,7 +286,9 @@ class Selection:
         if kind.about is None:
             return ranks | {id(each): kind.rank(each, 1.0) for each in new}
         # What somebody found out before is not found out again.
-        near: dict[int, float] = {id(each): value for each in new if (value := _stated_relevance(each)) is not None}
+        near: dict[int, float] = {
+            id(each): value for each in new if (value := getattr(each, "relevance", None)) is not None
+        }
         unstated = [each for each in new if id(each) not in near]
         near |= zip(map(id, unstated), goal.relevance([kind.about(each) for each in unstated]), strict=True)
         for each in new:
@@ -320,10 +309,9 @@ class Selection:
             passing.reverse()
         best = sorted(passing, key=lambda place: ranks[id(elements[place])], reverse=True)
         if kind.latest_of:
-            field = attrgetter(kind.latest_of)
             latest: dict[Any, int] = {}
             for place in best:
-                latest.setdefault(field(elements[place]), place)
+                latest.setdefault(getattr(elements[place], kind.latest_of), place)
             best = list(latest.values())
         return best[: getattr(self._limits, kind.limit)] if kind.limit else best, until
 
@@ -332,7 +320,7 @@ class Selection:
         items: list[Item] = []
         used: set[str] = set()
         for spot, rank, where in sorted((rank if kind.by_rank else at, rank, at) for rank, at in enumerate(chosen)):
-            key, shown = elements[where].key, self._render(elements[where], rendered)
+            key, shown = elements[where].key, self.render(elements[where], rendered)
             # Without a key of its own only what it says tells it apart.
             named = key and key not in used
             used.add(key)
