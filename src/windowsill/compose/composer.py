@@ -386,7 +386,8 @@ class Composer:
         before = (len(view.items), view.tokens())
         result = FitResult(folds=[], notes=[])
         emergency = budget.fixed + view.tokens() > budget.limit
-        if budget.fixed + view.tokens() > budget.high or spec.strategy.due(view, budget):
+        is_high = budget.fixed + view.tokens() > budget.high
+        if self.summaries.job is not None and (is_high or spec.strategy.due(view, budget)):
             # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
             self._fold_prepared(result)
         if self.summaries.notes:
@@ -426,9 +427,8 @@ class Composer:
         if known == self._nothing_to_do and total <= budget.limit:
             # A session to which nothing was added is not planned for again.
             return
-        due = strategy.due(view, budget)
         over = budget.is_exceeded(view.weight) and over_limits(view, budget)
-        if total <= budget.high and not due and not over:
+        if total <= budget.high and not over and not strategy.due(view, budget):
             return
         folds = len(result.folds)
         # Giants first: what always stays is smaller then, and the marks follow from what always stays.
