@@ -151,7 +151,8 @@ def test_text_and_the_block_it_is_short_for_are_the_same():
 
 def test_deep_nesting_breaks_one_line_only():
     """A line that cannot be walked through is told, the others are read."""
-    deep = b'{"request": {"model": "m", "messages": [{"role": "user", "content": ' + b"[" * 800 + b"]" * 800 + b"}]}}"
+    nested = b"[" * 100_000 + b"]" * 100_000
+    deep = b'{"request": {"model": "m", "messages": [{"role": "user", "content": ' + nested + b"}]}}"
     body = {"model": "m", "messages": [ASK]}
     found = read_transcript(jsonl({"request": body}, deep, {"request": {**body, "messages": [ASK, SAY, MORE]}}))
     assert [texts(each) for each in found.sessions][:1] == [["hi", "hello", "more"]]

@@ -12,7 +12,7 @@ from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownMo
 from windowsill.messages import Request
 from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
-from windowsill.providers import streams as streaming
+from windowsill.providers import streams
 from windowsill.providers.streams import PARTIAL, Stream
 from windowsill.session import Session
 from windowsill.session.client_history import PREVIOUS, RESPONSE, THREAD, Resumed
@@ -152,7 +152,7 @@ class Exchange:
         """Listen to a streamed answer; the span of the call goes on until it is whole."""
         if self._call is not None:
             self._call.keep_open()
-        self._stream = streaming.stream(self._format)
+        self._stream = streams.stream(self._format)
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes of a streamed answer as they pass by."""

@@ -1,6 +1,6 @@
 """Streaming, without input or output: feed bytes, get events, and in the end the message.
 
-stream = streaming.stream("anthropic")
+stream = streams.stream("anthropic")
 for chunk in response.iter_bytes():
     for event in stream.feed(chunk):
         ...

@@ -17,7 +17,7 @@ from windowsill.errors import WindowsillError
 from windowsill.history.folds import Brief
 from windowsill.history.repair import repair, without_open_calls
 from windowsill.messages import Message, Request, text_message
-from windowsill.models.catalog import key as spelled
+from windowsill.models.catalog import key as model_key
 from windowsill.providers.base import THOUGHTS
 from windowsill.providers.convert import message_text
 from windowsill.providers.endpoints import Endpoint
@@ -61,7 +61,7 @@ def shares_cache(endpoint: Endpoint, shared: Shared) -> bool:
     Gemini's bodies do not name the model; it is taken to be the same.
     """
     model = providers.model_of(shared.body)
-    return accepts_format(endpoint, shared.format) and (not model or spelled(model) == spelled(endpoint.model))
+    return accepts_format(endpoint, shared.format) and (not model or model_key(model) == model_key(endpoint.model))
 
 
 def answer_limit(brief: Brief, material: Material) -> int:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history import repair_rules as notes
+from windowsill.history import repair_rules
 from windowsill.history.repair import safe_id
 from windowsill.messages import (
     Block,
@@ -178,9 +178,9 @@ class Anthropic(Format):
         if native and message.raw is not None and not message.edited:
             return [message.raw]
         if message.role == "system" and not native:
-            text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
+            text = repair_rules.as_system("\n".join(in_words(block) for block in message.blocks))
             return [encode({"role": "user", "content": text})]
-        blocks = list(_render_blocks(message.blocks, native=native)) or [_text(notes.EMPTY)]
+        blocks = list(_render_blocks(message.blocks, native=native)) or [_text(repair_rules.EMPTY)]
         content = b"[" + b",".join(blocks) + b"]"
         if native and message.raw is not None:
             fields = decode(fields_decoder, message.raw)

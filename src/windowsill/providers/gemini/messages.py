@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history import repair_rules as notes
+from windowsill.history import repair_rules
 from windowsill.history.repair import is_blank, is_media, numbered_name
 from windowsill.messages import (
     Block,
@@ -165,7 +165,7 @@ class Gemini(Format):
         """Render a content as Gemini takes it."""
         native = message.format == NAME
         if message.role == "system":
-            text = notes.as_system("\n".join(in_words(block) for block in message.blocks))
+            text = repair_rules.as_system("\n".join(in_words(block) for block in message.blocks))
             return [encode({"role": "user", "parts": [{"text": text}]})]
         first = next(iter(message.calls), None) if self.signature is not None else None
         unsigned = first if first is not None and first.signature is None else None
@@ -184,7 +184,7 @@ class Gemini(Format):
                 attached += _attached(block, native=native)
             else:
                 parts += _render_parts(block, native=native)
-        content = Raw(b"[" + b",".join([*parts, *attached] or [_text(notes.EMPTY)]) + b"]")
+        content = Raw(b"[" + b",".join([*parts, *attached] or [_text(repair_rules.EMPTY)]) + b"]")
         role = "model" if message.role == "assistant" else "user"
         around = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
         return [encode({**around, "role": role, "parts": content})]
@@ -353,7 +353,7 @@ def _attached(block: ToolResult, *, native: bool) -> Iterator[bytes]:
     """Render what a tool returned beside text, to stand after the responses: only newer models take it inside."""
     media = [each for each in block.content if is_media(each) and not (native and each.raw is not None)]
     if media:
-        yield _text(notes.attached_heading(block.tool_use_id))
+        yield _text(repair_rules.attached_heading(block.tool_use_id))
     for each in media:
         yield from _render_parts(each, native=native)
 

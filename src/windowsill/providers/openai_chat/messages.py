@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history import repair_rules as notes
+from windowsill.history import repair_rules
 from windowsill.history.repair import is_media
 from windowsill.messages import (
     Block,
@@ -405,9 +405,9 @@ def _render_user(blocks: Sequence[Block], template: Mapping[str, Raw], role: str
         around = _around(template if is_result else {}, "tool")
         yield encode({**around, "tool_call_id": block.tool_use_id, "content": _render_result(block, native=native)})
         if media := [each for each in block.content if is_media(each)]:
-            rest += [Text(text=notes.attached_heading(block.tool_use_id)), *media]
+            rest += [Text(text=repair_rules.attached_heading(block.tool_use_id)), *media]
     if rest or not blocks:
-        content = _content(rest or [Text(text=notes.EMPTY)], native=native)
+        content = _content(rest or [Text(text=repair_rules.EMPTY)], native=native)
         yield encode({**_around({} if is_result else template, "user"), "content": content})
 
 
@@ -432,7 +432,7 @@ def _render_assistant(blocks: Sequence[Block], template: Mapping[str, Raw], *, n
         around["tool_calls"] = calls
     said = [each for each in _spoken(blocks, thoughts=native) if not _is_beside(each, native=native)]
     if not said and not calls and not beside:
-        said = [Text(text=notes.EMPTY)]
+        said = [Text(text=repair_rules.EMPTY)]
     return encode({"role": "assistant", "content": _content(said, native=native) if said else None, **around})
 
 

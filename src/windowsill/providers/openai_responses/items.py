@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from windowsill.errors import FormatError
-from windowsill.history import repair_rules as notes
+from windowsill.history import repair_rules
 from windowsill.messages import (
     Block,
     Document,
@@ -256,7 +256,7 @@ class Responses(Format):
         if raw is not None and not message.edited:
             return [raw]
         items = list(_render_items(message, {} if raw is None else decode(fields_decoder, raw), native=native))
-        return items or [encode({"role": message.role, "content": notes.EMPTY})]
+        return items or [encode({"role": message.role, "content": repair_rules.EMPTY})]
 
     def render_system(self, systems: Sequence[Message]) -> bytes | None:
         """Render the value of `instructions`."""
