@@ -26,7 +26,7 @@ from windowsill.providers.wire import (
 )
 
 if TYPE_CHECKING:
-    from windowsill.providers.streams import Assembly
+    from windowsill.providers.streams import Stream
 
 
 LIMIT = "max_tokens"
@@ -188,7 +188,7 @@ class Format:
     """
 
     spec: ClassVar[ProviderSpec]
-    assembly: ClassVar[type[Assembly]]
+    stream: ClassVar[type[Stream]]
     """Puts a streamed answer together."""
 
     @property

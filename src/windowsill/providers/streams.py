@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
 from windowsill.providers.sse import MAX_EVENT_BYTES
 from windowsill.providers.wire import UNREADABLE, Fields, any_decoder, encode, fields_decoder
+
+if TYPE_CHECKING:
+    from windowsill.providers.base import Format
 
 T = TypeVar("T")
 
@@ -112,57 +114,86 @@ class Parser(Protocol):
         """Return what is left when nothing more comes."""
 
 
-class Assembly(ABC):
-    """Puts an answer of one format together out of its events. It never raises for what a server sends."""
+class Stream(ABC):
+    """One answer, put together out of its events. Feed it what the provider sends; it does no input or output.
 
-    format: str
+    It never raises for what a server sends, unless an event is too large.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, format: Format, *, limit: int = MAX_EVENT_BYTES) -> None:
         self.finished = False
         self.failure: Failed | None = None
+        """The first error in the stream."""
+        self._format = format
+        self._parser = self._new_parser(limit)
         self._out: list[Event] = []
 
     @staticmethod
-    def parser(limit: int) -> Parser:
-        """Return a parser for the bytes of a stream; `limit` is the size in bytes that one event may have."""
+    def _new_parser(limit: int) -> Parser:
         return sse.Parser(limit=limit)
 
-    def take(self, arrived: list[sse.Event]) -> list[Event]:
-        """Take more events; return what they mean to a listener."""
-        out: list[Event] = []
-        self._out = out
-        for event in arrived:
-            if event.data and not self._take(loose_value(event.data), event):
-                self._fail(Failed("an event that cannot be read", MALFORMED, event.data))
-        return out
+    @property
+    def partial(self) -> bool:
+        """True as long as something is missing: the end has not come, or an event could not be read."""
+        return not self.finished or (self.failure is not None and self.failure.kind == MALFORMED)
 
-    @abstractmethod
-    def _take(self, value: Any, event: sse.Event) -> bool:
-        """Take the value of one event, `None` where it is not JSON; return false when it cannot be read."""
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take bytes as they came, torn anywhere; return what is new in them."""
+        return self._take_all(self._parser.feed(chunk))
+
+    def close(self) -> list[Event]:
+        """End the stream. An event that only lacks its end is read; one torn in the middle is left out."""
+        return self._take_all([event for event in self._parser.close() if _is_whole(event.data)])
 
     @abstractmethod
     def body(self) -> bytes:
         """Return the response as the call without streaming would have given it, as far as it arrived."""
 
-    def read_reply(self, body: bytes) -> Reply:
-        """Read the whole response."""
-        return providers.get(self.format).read_reply(body)
+    def reply(self, *, partial_ok: bool = True) -> Reply:
+        """Return the message as the call without streaming would have given it, with usage, model and stop reason.
+
+        The messages of an answer that is not whole carry `PARTIAL` in their metadata.
+        """
+        if self.partial and not partial_ok:
+            why = self.failure.what if self.failure is not None else "its last event did not come"
+            raise FormatError(f"the answer is not whole: {why}", where="stream", remedy="send the request again")
+        reply = self._read_reply(self.body())
+        if not self.partial:
+            return reply
+        message, *more = [
+            msgspec.structs.replace(each, metadata={PARTIAL: True}) for each in (reply.message, *reply.more)
+        ]
+        return msgspec.structs.replace(reply, message=message, more=tuple(more))
+
+    def _read_reply(self, body: bytes) -> Reply:
+        return self._format.read_reply(body)
+
+    def _take_all(self, arrived: list[sse.Event]) -> list[Event]:
+        self._out = []
+        for event in arrived:
+            if event.data and not self._take(loose_value(event.data), event):
+                self._fail(Failed("an event that cannot be read", MALFORMED, event.data))
+        return self._out
+
+    @abstractmethod
+    def _take(self, value: Any, event: sse.Event) -> bool:
+        """Take the value of one event, `None` where it is not JSON; return false when it cannot be read."""
 
     def _emit(self, event: Event) -> None:
         self._out.append(event)
 
     def _pass_on(self, event: sse.Event) -> bool:
         """Emit an event as it came."""
-        self._out.append(Raw(event.event, event.data))
+        self._emit(Raw(event.event, event.data))
         return True
 
     def _finish(self, stop_reason: str | None) -> None:
         self.finished = True
-        self._out.append(Finished(stop_reason))
+        self._emit(Finished(stop_reason))
 
     def _fail(self, failure: Failed) -> None:
         self.failure = self.failure or failure
-        self._out.append(failure)
+        self._emit(failure)
 
     def _fail_by(self, error: Any, event: sse.Event, *kinds: str) -> None:
         """Report an error of the provider; `kinds` are the fields that may name its kind."""
@@ -173,72 +204,25 @@ class Assembly(ABC):
     def _usage_of(self, usage: Any) -> Usage | None:
         """Read a usage; `None` where it cannot be read."""
         try:
-            return providers.get(self.format).read_usage(encode(usage))
+            return self._format.read_usage(encode(usage))
         except FormatError:
             return None
 
 
-class Stream:
-    """One answer. Feed it what the provider sends; it does no input or output of its own."""
-
-    def __init__(self, parser: Parser, assembly: Assembly) -> None:
-        self._parser = parser
-        self._assembly = assembly
-
-    @property
-    def partial(self) -> bool:
-        """True as long as something is missing: the end has not come, or an event could not be read."""
-        failure = self._assembly.failure
-        return not self._assembly.finished or (failure is not None and failure.kind == MALFORMED)
-
-    @property
-    def failure(self) -> Failed | None:
-        """The first error in the stream."""
-        return self._assembly.failure
-
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take bytes as they came, torn anywhere; return what is new in them."""
-        return self._assembly.take(self._parser.feed(chunk))
-
-    def close(self) -> list[Event]:
-        """End the stream. An event that only lacks its end is read; one torn in the middle is left out."""
-        return self._assembly.take([event for event in self._parser.close() if _is_whole(event.data)])
-
-    def body(self) -> bytes:
-        """Return the response as the call without streaming would have given it, as far as it arrived."""
-        return self._assembly.body()
-
-    def reply(self, *, partial_ok: bool = True) -> Reply:
-        """Return the message as the call without streaming would have given it, with usage, model and stop reason.
-
-        The messages of an answer that is not whole carry `PARTIAL` in their metadata.
-        """
-        if not self.partial:
-            return self._assembly.read_reply(self.body())
-        if not partial_ok:
-            why = self.failure.what if self.failure is not None else "its last event did not come"
-            raise FormatError(f"the answer is not whole: {why}", where="stream", remedy="send the request again")
-        reply = self._assembly.read_reply(self.body())
-        message, *more = [
-            msgspec.structs.replace(each, metadata={PARTIAL: True}) for each in (reply.message, *reply.more)
-        ]
-        return msgspec.structs.replace(reply, message=message, more=tuple(more))
-
-
 def _is_whole(data: bytes) -> bool:
-    if data == DONE:
-        return True
     try:
         any_decoder.decode(data)
     except UNREADABLE:
-        return False
+        return data == DONE
     return True
 
 
 def stream(format: str, *, limit: int = MAX_EVENT_BYTES) -> Stream:
     """Return a new stream of this format; `limit` is the size in bytes that one event may have."""
-    assembly = providers.get(format).assembly
-    return Stream(assembly.parser(limit), assembly())
+    from windowsill.providers.lookup import get  # noqa: PLC0415  the formats are made of what stands here
+
+    found = get(format)
+    return found.stream(found, limit=limit)
 
 
 # Values that arrive in pieces: kept apart while they come, joined once

@@ -29,7 +29,7 @@ from windowsill.messages import (
     Usage,
 )
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
-from windowsill.providers.anthropic.stream import AnthropicAssembly
+from windowsill.providers.anthropic.stream import AnthropicStream
 from windowsill.providers.base import THOUGHTS, Format, ToolChoice, unknown_role, without_format
 from windowsill.providers.convert import arguments_object, in_words, is_web, safe_name
 from windowsill.providers.wire import (
@@ -126,7 +126,7 @@ class Anthropic(Format):
     """The format of `POST /v1/messages`."""
 
     spec = SPEC
-    assembly = AnthropicAssembly
+    stream = AnthropicStream
 
     def read_message(self, raw: bytes, where: str) -> Message:
         """Read one message."""

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from windowsill.providers import sse
+from windowsill.providers.base import Format
 from windowsill.providers.streams import (
-    Assembly,
     CallDelta,
     CallStarted,
     Growing,
     Pieces,
     ReasoningDelta,
+    Stream,
     TextDelta,
     UsageSeen,
     joined,
@@ -101,13 +102,11 @@ def _input(text: str, begun: Any) -> Any:
     return msgspec.Raw(raw)
 
 
-class AnthropicAssembly(Assembly):
+class AnthropicStream(Stream):
     """The state of one answer."""
 
-    format = "anthropic"
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, format: Format, *, limit: int = sse.MAX_EVENT_BYTES) -> None:
+        super().__init__(format, limit=limit)
         self._message: Fields = {}
         self._usage: Fields = {}
         self._blocks: dict[int, OpenBlock] = {}

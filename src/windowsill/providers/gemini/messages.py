@@ -30,7 +30,7 @@ from windowsill.models import Demands
 from windowsill.providers.base import Format, Problem, ToolChoice, at_most
 from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web, safe_name
 from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tool_definitions
-from windowsill.providers.gemini.stream import GeminiAssembly
+from windowsill.providers.gemini.stream import GeminiStream
 from windowsill.providers.gemini.tool_definitions import join_tools
 from windowsill.providers.wire import (
     NULL,
@@ -76,7 +76,7 @@ class Gemini(Format):
     """
 
     spec = SPEC
-    assembly = GeminiAssembly
+    stream = GeminiStream
 
     def __init__(self, *, signature: str | None = None) -> None:
         self.signature = signature

@@ -15,14 +15,15 @@ import msgspec
 from windowsill.history.repair import numbered_id
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
+from windowsill.providers.base import Format
 from windowsill.providers.streams import (
-    Assembly,
     CallDelta,
     CallStarted,
     Failed,
     Parser,
     Pieces,
     ReasoningDelta,
+    Stream,
     TextDelta,
     UsageSeen,
     grow,
@@ -54,13 +55,11 @@ _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-class GeminiAssembly(Assembly):
+class GeminiStream(Stream):
     """The state of one answer."""
 
-    format = "gemini"
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, format: Format, *, limit: int = sse.MAX_EVENT_BYTES) -> None:
+        super().__init__(format, limit=limit)
         self._response: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._content: dict[str, Any] = {}
@@ -77,8 +76,7 @@ class GeminiAssembly(Assembly):
         self._stop_reason: str | None = None
 
     @staticmethod
-    def parser(limit: int) -> Parser:
-        """Return a parser for both ways in which an answer is written."""
+    def _new_parser(limit: int) -> Parser:
         return GeminiParser(limit=limit)
 
     def body(self) -> bytes:
@@ -95,12 +93,12 @@ class GeminiAssembly(Assembly):
             response["candidates"] = [candidate] if candidate else []
         return encode(response)
 
-    def read_reply(self, body: bytes) -> Reply:
+    def _read_reply(self, body: bytes) -> Reply:
         """Read the response; where no candidate came, because of a block or an error, it is an empty message."""
         fields = decode(fields_decoder, body)
         if bytes(fields.get("candidates", NONE)) == NONE:
             body = encode({**fields, "candidates": [{}]})
-        return super().read_reply(body)
+        return super()._read_reply(body)
 
     def _take(self, value: Any, event: sse.Event) -> bool:
         # An error may come as a list of one.

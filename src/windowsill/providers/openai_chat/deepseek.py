@@ -19,7 +19,6 @@ from windowsill.providers.base import Problem
 from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS, REASONING_FIELDS
 from windowsill.providers.openai_chat import SPEC as CHAT
 from windowsill.providers.openai_chat.messages import OpenAI, render_chat
-from windowsill.providers.openai_chat.stream import DeepSeekAssembly
 from windowsill.providers.wire import decode, encode, fields_decoder
 
 SPEC = msgspec.structs.replace(
@@ -49,7 +48,6 @@ class DeepSeek(OpenAI):
     """The format of `POST /chat/completions` with `reasoning_content`, for models that want it back."""
 
     spec = SPEC
-    assembly = DeepSeekAssembly
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a message as these models take it."""

@@ -33,7 +33,7 @@ from windowsill.messages import (
 from windowsill.providers.base import Format, ToolChoice, unknown_role, usage_of
 from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, safe_name, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
-from windowsill.providers.openai_chat.stream import OpenAIAssembly
+from windowsill.providers.openai_chat.stream import OpenAIStream
 from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, kind_of, text_decoder
 
 ROLES: dict[str, Role] = {
@@ -148,7 +148,7 @@ class OpenAI(Format):
     """The format of `POST /v1/chat/completions`."""
 
     spec = SPEC
-    assembly = OpenAIAssembly
+    stream = OpenAIStream
 
     def is_own(self, format: str) -> bool:
         """Tell whether bytes of `format` can be sent as they are: those of all dialects can."""

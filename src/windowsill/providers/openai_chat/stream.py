@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from windowsill.providers import sse
+from windowsill.providers.base import Format
 from windowsill.providers.streams import (
     DONE,
-    Assembly,
     CallDelta,
     CallStarted,
     Pieces,
     ReasoningDelta,
+    Stream,
     TextDelta,
     UsageSeen,
     grow,
@@ -69,13 +70,11 @@ class OpenCall:
         return part
 
 
-class OpenAIAssembly(Assembly):
+class OpenAIStream(Stream):
     """The state of one answer."""
 
-    format = "openai"
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, format: Format, *, limit: int = sse.MAX_EVENT_BYTES) -> None:
+        super().__init__(format, limit=limit)
         self._response: dict[str, Any] = {}
         self._choice: dict[str, Any] = {}
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -180,9 +179,3 @@ class OpenAIAssembly(Assembly):
         if seen is not None:
             self._usage = usage
             self._emit(UsageSeen(seen))
-
-
-class DeepSeekAssembly(OpenAIAssembly):
-    """The same in the dialect of DeepSeek."""
-
-    format = "deepseek"

@@ -59,7 +59,7 @@ from windowsill.providers.openai_responses import (
     author,
     rules,
 )
-from windowsill.providers.openai_responses.stream import ResponsesAssembly
+from windowsill.providers.openai_responses.stream import ResponsesStream
 from windowsill.providers.wire import (
     NULL,
     UNREADABLE,
@@ -170,7 +170,7 @@ class Responses(Format):
     """The format of `POST /v1/responses`."""
 
     spec = SPEC
-    assembly = ResponsesAssembly
+    stream = ResponsesStream
 
     def detects(self, value: Any) -> bool:
         """Tell whether a decoded body, item list, item or reply is clearly of this format."""

@@ -8,12 +8,13 @@ import msgspec
 
 from windowsill.messages import Usage
 from windowsill.providers import sse
+from windowsill.providers.base import Format
 from windowsill.providers.streams import (
-    Assembly,
     CallDelta,
     CallStarted,
     Growing,
     ReasoningDelta,
+    Stream,
     TextDelta,
     UsageSeen,
     grow,
@@ -111,13 +112,11 @@ class OpenItem(Growing):
         return "reasoning_text" if self.first("type") == "reasoning" else "output_text"
 
 
-class ResponsesAssembly(Assembly):
+class ResponsesStream(Stream):
     """The state of one answer."""
 
-    format = "responses"
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, format: Format, *, limit: int = sse.MAX_EVENT_BYTES) -> None:
+        super().__init__(format, limit=limit)
         self._response: Fields = {}
         self._items: dict[int, OpenItem] = {}
 
