@@ -32,12 +32,6 @@ class _Type(msgspec.Struct, gc=False):
 
 _type = msgspec.json.Decoder(_Type)
 
-_LISTS: dict[str, msgspec.json.Decoder[Any]] = {
-    name: msgspec.json.Decoder(msgspec.defstruct("_Body", [(name, list[msgspec.Raw])], gc=False))
-    for name in ("messages", "input", "contents")
-}
-"""Bodies of which only the one long list is wanted, under each of its names."""
-
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `\$(.*)`$")
@@ -117,30 +111,11 @@ def join_body(
 
 
 def take_out(body: bytes, name: str) -> tuple[Fields, list[bytes] | None]:
-    """Take the long list out of a body: return the other fields, and its items, or `None` where it is no list.
-
-    The list is nearly all of a body, and each look at its bytes costs: it is cut out, and the fields are read without
-    it. That needs its place, which is certain where the same bytes stand behind what ends like its key, and the body
-    with null instead of them has null under its name. Otherwise, such as with spaces between the items, the fields are
-    read from all of it.
-    """
-    try:
-        items = [bytes(item) for item in getattr(_LISTS[name].decode(body), name)]
-    except UNREADABLE:
-        return decode(fields_decoder, body), None
-    inner = b",".join(items)
-    key = b'"' + name.encode() + b'":'
-    place = body.find(key)
-    start = place + len(key)
-    end = start + len(inner) + len(b"[]")
-    brackets = body[start : start + 1] + body[end - 1 : end]
-    if place >= 0 and brackets == b"[]" and body.startswith(inner, start + 1):
-        fields = fields_decoder.decode(body[:start] + b"null" + body[end:])
-        if name in fields and bytes(fields.pop(name)) == b"null":
-            return fields, items
+    """Take the long list out of a body: return the other fields, and its items, or `None` where it is no list."""
     fields = decode(fields_decoder, body)
-    del fields[name]
-    return fields, items
+    if bytes(fields.get(name, NULL))[:1] != b"[":
+        return fields, None
+    return fields, [bytes(item) for item in items_decoder.decode(fields.pop(name))]
 
 
 def read_each(raw: bytes | msgspec.Raw, where: str, read: Callable[[bytes, str], T]) -> tuple[T, ...]:

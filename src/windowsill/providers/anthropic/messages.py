@@ -130,10 +130,7 @@ class Anthropic(Format):
 
     def read_message(self, raw: bytes, where: str) -> Message:
         """Read one message."""
-        try:
-            wire = _message.decode(raw)
-        except UNREADABLE:
-            wire = decode(_message, raw, where)
+        wire = decode(_message, raw, where)
         role = ROLES.get(wire.role)
         if role is None:
             raise unknown_role(NAME, ROLES, wire.role, where)

@@ -19,7 +19,6 @@ from windowsill.messages import Block, Document, Image, Message, Reasoning, Role
 from windowsill.providers.base import unknown_role
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
-    UNREADABLE,
     Fields,
     any_decoder,
     decode,
@@ -54,30 +53,7 @@ class _Response(msgspec.Struct, gc=False):
     parts: list[Raw] | None = None
 
 
-class _Output(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    output: str | None = None
-    result: str | None = None
-    error: str | None = None
-
-
-class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    name: str
-    response: _Output
-    id: str | None = None
-
-
-class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
-    """Nearly every part, read at one go; all others, and those in `snake_case`, take the longer way."""
-
-    text: str | None = None
-    thought: bool | None = None
-    thought_signature: str | None = None
-    function_call: _Call | None = None
-    function_response: _Answer | None = None
-
-
 _content = msgspec.json.Decoder(_Content)
-_part = msgspec.json.Decoder(_Part)
 _call = msgspec.json.Decoder(_Call)
 _response = msgspec.json.Decoder(_Response)
 _flag = msgspec.json.Decoder(bool | None)
@@ -87,10 +63,7 @@ def read_content(raw: bytes, where: str) -> Message:
     """Read one content; text alone is the user's."""
     if raw.lstrip()[:1] == b'"':
         raw = b'{"role":"user","parts":[' + _text_part(raw) + b"]}"
-    try:
-        wire = _content.decode(raw)
-    except UNREADABLE:
-        wire = decode(_content, raw, where)
+    wire = decode(_content, raw, where)
     role = ROLES.get(wire.role or "user")
     if role is None:
         raise unknown_role(SPEC.name, ROLES, wire.role, where)
@@ -132,73 +105,27 @@ def _text_part(raw: bytes) -> bytes:
 def _read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...]:
     calls: Seen = {}
     answers: Seen = {}
-    blocks: list[Block] = []
-    read = _part.decode
-    for index, raw in enumerate(parts):
-        own = bytes(raw)
-        block: Block | None = None
-        try:
-            wire = read(own)
-        except UNREADABLE:
-            pass
-        else:
-            if wire.text is not None and wire.function_call is None and wire.function_response is None:
-                block = _said(wire.text, wire.thought_signature, own, thought=wire.thought)
-            elif wire.function_call is not None:
-                block = _asked(wire.function_call, wire.thought_signature, own, calls)
-            elif wire.function_response is not None:
-                block = _answered(wire.function_response, own, answers)
-        if block is None:
-            block = _any(own, role, calls, answers, f"{where}.parts[{index}]".removeprefix("."))
-        blocks.append(block)
-    return tuple(blocks)
-
-
-def _answered(wire: _Answer, raw: bytes, seen: Seen) -> ToolResult | None:
-    """Read a response of one text; `None` when a closer look is needed."""
-    name, said = wire.name, wire.response
-    words = said.output
-    if said.result is not None or said.error is not None:
-        if words is not None or (said.result is not None and said.error is not None):
-            return None
-        words = said.error if said.result is None else said.result
-    if words is None:
-        return None
-    return ToolResult(
-        tool_use_id=_id(wire.id, name, seen),
-        content=(Text(text=words),) if words and not words.isspace() else (),
-        is_error=said.error is not None,
-        name=name,
-        raw=raw,
+    return tuple(
+        _read_part(bytes(raw), role, calls, answers, f"{where}.parts[{index}]".removeprefix("."))
+        for index, raw in enumerate(parts)
     )
 
 
-def _any(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Block:
+def _read_part(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Block:
     fields = camel(decode(fields_decoder, raw, where))
-    if "functionCall" in fields:
-        call = decode(_call, fields["functionCall"], f"{where}.functionCall")
-        return _asked(call, _signature(fields, where), raw, calls)
     if "functionResponse" in fields:
         return _tool_result(fields["functionResponse"], raw, answers, where)
-    return _other(fields, raw, role, where)
-
-
-def _asked(wire: _Call, signature: str | None, raw: bytes, seen: Seen) -> ToolUse:
+    if "functionCall" not in fields:
+        return _other(fields, raw, role, where)
+    wire = decode(_call, fields["functionCall"], f"{where}.functionCall")
     arguments = str(wire.args, "utf-8")
     return ToolUse(
-        id=_id(wire.id, wire.name, seen),
+        id=_id(wire.id, wire.name, calls),
         name=wire.name,
         arguments="{}" if arguments == "null" else arguments,
-        signature=signature,
+        signature=_signature(fields, where),
         raw=raw,
     )
-
-
-def _said(text: str, signature: str | None, raw: bytes, *, thought: bool | None) -> Block:
-    # A stream ends with a signature on empty text: that is proof, not words.
-    if (thought and text) or (signature is not None and is_blank(text)):
-        return Reasoning(text=text, signature=signature, raw=raw)
-    return Text(text=text, raw=raw)
 
 
 def _tool_result(value: Raw, raw: bytes, seen: Seen, where: str) -> ToolResult:
@@ -240,7 +167,12 @@ def _id(id: str | None, name: str, seen: Seen) -> str:
 def _other(fields: Fields, raw: bytes, role: Role, where: str) -> Block:
     if "text" in fields:
         text = decode(text_decoder, fields["text"], f"{where}.text")
-        return _said(text, _signature(fields, where), raw, thought=_is_thought(fields, where))
+        signature = _signature(fields, where)
+        thought = "thought" in fields and decode(_flag, fields["thought"], f"{where}.thought")
+        # A stream ends with a signature on empty text: that is proof, not words.
+        if (thought and text) or (signature is not None and is_blank(text)):
+            return Reasoning(text=text, signature=signature, raw=raw)
+        return Text(text=text, raw=raw)
     if not fields:
         return Text(text="", raw=raw)
     # What a model drew or recorded is kept as it came: pictures and files as such are the user's.
@@ -266,11 +198,6 @@ def _media(fields: Fields, raw: bytes, where: str) -> Image | Document:
 def _signature(fields: Fields, where: str) -> str | None:
     value = fields.get("thoughtSignature")
     return None if value is None else decode(text_decoder, value, f"{where}.thoughtSignature")
-
-
-def _is_thought(fields: Fields, where: str) -> bool:
-    value = fields.get("thought")
-    return value is not None and bool(decode(_flag, value, f"{where}.thought"))
 
 
 def link(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -156,10 +156,7 @@ class OpenAI(Format):
 
     def read_message(self, raw: bytes, where: str) -> Message:
         """Read one message."""
-        try:
-            wire = _message.decode(raw)
-        except UNREADABLE:
-            wire = decode(_message, raw, where)
+        wire = decode(_message, raw, where)
         role = ROLES.get(wire.role)
         if role is None:
             raise unknown_role(self.name, ROLES, wire.role, where)
@@ -292,16 +289,13 @@ def _read_reasoning(wire: _Message) -> Reasoning | None:
 
 
 def _read_call(raw: Raw, where: str, index: int) -> ToolUse:
-    try:
-        wire = _call.decode(raw)
-    except UNREADABLE:
-        wire = decode(_call, raw, f"{where}.tool_calls[{index}]".removeprefix("."))
+    place = f"{where}.tool_calls[{index}]".removeprefix(".")
+    wire = decode(_call, raw, place)
     if wire.function is not None:
         arguments = _arguments(wire.function.arguments)
         return ToolUse(id=wire.id, name=wire.function.name, arguments=arguments, raw=bytes(raw))
     if wire.custom is not None:
         return ToolUse(id=wire.id, name=wire.custom.name, arguments=wire.custom.input, raw=bytes(raw))
-    place = f"{where}.tool_calls[{index}]".removeprefix(".")
     raise FormatError("a call of neither a function nor a custom tool", where=place, remedy="give it `function`")
 
 
