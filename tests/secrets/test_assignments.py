@@ -28,6 +28,7 @@ VALUE = "Tr0ub4dor&3"
         ("export API_TOKEN='letmein'", "export API_TOKEN='[secret: api-key]'"),
         ("STRIPE_SECRET_KEY_TEST=letmein", "STRIPE_SECRET_KEY_TEST=[secret: api-key]"),
         ("curl --token=abc123def456", "curl --token=[secret: token]"),
+        ("hello\ntoken: x9f8a7b6c5d4", "hello\ntoken: [secret: token]"),
         ('{\\"password\\": \\"hunter2\\"}', '{\\"password\\": \\"[secret: password]\\"}'),
         ("x-api-key: 0123456789abcdef0123", "x-api-key: [secret: api-key]"),
         ('client_secret => "a1b2c3d4"', 'client_secret => "[secret: api-key]"'),

@@ -1,13 +1,12 @@
-"""Find secrets in text and take them out: `find` says where they stand, `redact` puts `[secret: kind]` there.
+"""Find secrets in text and take them out: `find` returns their places, `redact` puts `[secret: kind]` there.
 
-What leaves a session for somebody else to read goes through here: summaries, exports, search results for another
+Everything that leaves a session for somebody else goes through here: summaries, exports, search results for another
 session, telemetry. The history itself is never touched.
 
-What is taken for a secret by mistake costs a word; what is missed may cost an account. So a key of a documented format,
-and what is assigned to the name of a password or a key, is always taken out, even if it is an example. What only looks
-random is taken out unless something says what it is, because most of that is no secret, and a summary lives on it:
-commits, digests, ids, versions, names, paths and addresses stay. `Redactor(allow=...)` keeps what is public,
-`Redactor(extra=...)` knows the formats of a house.
+A mistake costs a word; a missed secret may cost an account. So a key of a documented format, and a value assigned to
+the name of a password or a key, is always taken out, even if it is an example. A token that only looks random is taken
+out unless its form or the text around it shows that it is a commit, digest, id, version, name, path or address.
+`Redactor(allow=...)` keeps public values, `Redactor(extra=...)` adds formats of your own.
 """
 
 from __future__ import annotations

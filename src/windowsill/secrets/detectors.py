@@ -1,12 +1,11 @@
-"""Keys of documented formats: a table of them, and private keys over several lines.
+"""The four detectors of secrets: keys of documented formats, private keys, random tokens, values of secret names.
 
-What every detector uses stands here too: `Secret`, compiled patterns, and the measure that tells words from noise.
+Each yields a `Secret` for every one it finds in UTF-8 bytes. `Redactor` runs them and merges what they find.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,20 +17,16 @@ import msgspec
 
 from windowsill.regex import Pattern, compile_ascii
 
-PRIVATE_KEY = "private-key"
-PRIVATE_KEY_HINT = "----BEGIN "
-
-LONGEST_BLOCK, LONGEST_LABEL = 32_768, 60
-"""Bytes from the beginning of a private key to its end, twice the longest RSA key that is in use; and of a label."""
+Range: TypeAlias = tuple[int, int]
 
 WORDY = 3.5
-"""Mean length of the runs from which what has the form of a key is a name: noise of that length has about 2."""
+"""Mean length of runs, see `mean_run`, from which a token is made of words."""
 
-Range: TypeAlias = tuple[int, int]
+_RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,2}")
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """A secret: what kind it is, and where it stands."""
+    """The kind of a secret and its place."""
 
     kind: str
     start: int
@@ -44,26 +39,32 @@ def compiled(source: str) -> Pattern:
     return compile_ascii(source)
 
 
-_RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,2}")
-
-
 def mean_run(token: str) -> float:
     """Return the mean length of words, abbreviations and pairs of digits: about 2 for noise, 4 and more for names."""
     runs = _RUN.findall(token)
     return sum(map(len, runs)) / max(1, len(runs))
 
 
+def entropy(token: str) -> float:
+    """Return Shannon's entropy, in bits per character."""
+    size = len(token)
+    return log2(size) - sum(count * log2(count) for count in Counter(token).values() if count > 1) / size
+
+
+# Keys of documented formats.
+
+
 class KeyFormat(msgspec.Struct, frozen=True):
-    """How one kind of secret is spelled; the first group of the pattern is the secret itself."""
+    """The spelling of one kind of secret; the first group of the pattern is the secret itself."""
 
     kind: str
     hints: tuple[str, ...]
-    """One of these stands in every text that holds such a key."""
+    """Every text with such a key contains one of these."""
     pattern: str
     check: Callable[[str], bool] | None = None
-    """What a pattern cannot say."""
+    """A condition that a pattern cannot express."""
     any_case: bool = False
-    """Whether the hints may be spelled in large letters too."""
+    """True when the hints may be in capitals too."""
 
     def find(self, data: bytes) -> Iterator[Secret]:
         """Yield the keys of this format."""
@@ -74,7 +75,7 @@ class KeyFormat(msgspec.Struct, frozen=True):
 
 
 _LEFT = r"(?:\A|[^A-Za-z0-9_+-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
-"""What may stand before a key: nothing that could belong to it, or an escape, whose last letter does not."""
+"""The characters before a key: none that could belong to it, or an escape, whose last letter does not."""
 _WORD = "[A-Za-z0-9_-]"
 
 
@@ -83,11 +84,11 @@ def _key(kind: str, hint: str | tuple[str, ...], pattern: str, check: Callable[[
 
 
 def _is_jwt(token: str) -> bool:
-    """Tell whether its header can be read: three parts with dots between them are many things."""
+    """Tell whether the header can be read: many things have three parts with dots between them."""
     head = token.partition(".")[0]
     try:
         value = msgspec.json.decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError):
         return False
     return isinstance(value, dict) and ("alg" in value or "typ" in value or "enc" in value)
 
@@ -95,7 +96,7 @@ def _is_jwt(token: str) -> bool:
 _REFERENCE = re.compile(r"\$|%\w|\{.*\}$|<.*>$|\*+$|\.+$|:")
 
 
-def _is_stated(password: str) -> bool:
+def _is_literal(password: str) -> bool:
     return _REFERENCE.match(password) is None
 
 
@@ -107,8 +108,8 @@ def _is_noise(key: str) -> bool:
     return mean_run(key) < WORDY
 
 
-def _is_drawn(key: str) -> bool:
-    """Tell whether a prefix that words have too begins a key: `sk-learn` does not."""
+def _is_random_key(key: str) -> bool:
+    """Tell a key from a name with the same prefix, such as `sk-learn`."""
     return _has_digit(key) and _is_noise(key)
 
 
@@ -116,7 +117,7 @@ SERVICES = (
     "AGE-SECRET-KEY-1|ATATT3|dckr_pat_|doo_v1_|dop_v1_|dor_v1_|figd_|glc_|glsa_|gsk_|hvb.|hvs.|lin_api_|ntn_|nvapi-"
     "|pplx-|pul-|r8_|rubygems_|shpat_|shpca_|shppa_|shpss_|sntrys_|sntryu_|sq0atp-|sq0csp-|tskey-|tvly-|xai-"
 )
-"""Prefixes that one service gives to its keys, with nothing else to tell them by."""
+"""Prefixes of the keys of single services, which have no other mark."""
 
 GITLAB = "glpat-|glptt-|gldt-|glrt-|glrtr-|glsoat-|glft-|glcbt-|glagent-|glimt-|gloas-"
 
@@ -139,7 +140,7 @@ FORMATS: tuple[KeyFormat, ...] = (
     _key("stripe-key", "whsec_", "whsec_[A-Za-z0-9+/=_-]{20,}"),
     _key("anthropic-key", "sk-ant-", rf"sk-ant-{_WORD}{{10,}}"),
     _key("openai-key", "sk-", rf"sk-(?:proj|svcacct|admin|None|or-v1)-{_WORD}{{20,}}"),
-    _key("openai-key", "sk-", rf"sk-{_WORD}{{20,}}", _is_drawn),
+    _key("openai-key", "sk-", rf"sk-{_WORD}{{20,}}", _is_random_key),
     _key("google-key", "AIza", rf"AIza{_WORD}{{35,}}"),
     _key("google-token", "ya29.", rf"ya29\.{_WORD}{{20,}}(?:\.{_WORD}+)*"),
     _key("google-token", "1//0", rf"1//0{_WORD}{{30,}}"),
@@ -155,7 +156,9 @@ FORMATS: tuple[KeyFormat, ...] = (
     _key("discord-token", ".", rf"[MNO]{_WORD}{{23,}}\.{_WORD}{{6}}\.{_WORD}{{27,}}"),
     KeyFormat("discord-webhook", ("webhooks/",), rf"discord(?:app)?\.com/api/webhooks/[0-9]+/({_WORD}{{50,}})"),
     _key("telegram-token", ":AA", rf"[0-9]{{8,10}}:AA{_WORD}{{33,}}"),
-    _key("service-key", tuple(SERVICES.split("|")), rf"(?:{SERVICES.replace('.', '[.]')}){_WORD}{{20,}}", _is_drawn),
+    _key(
+        "service-key", tuple(SERVICES.split("|")), rf"(?:{SERVICES.replace('.', '[.]')}){_WORD}{{20,}}", _is_random_key
+    ),
     _key("jwt", "eyJ", rf"eyJ{_WORD}{{8,}}\.{_WORD}+\.(?:{_WORD}|\.{_WORD})*", _is_jwt),
     KeyFormat(
         "authorization",
@@ -176,21 +179,21 @@ FORMATS: tuple[KeyFormat, ...] = (
         "url-password",
         ("://",),
         r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>\\\[\]?#]*:([^\s/@"'<>\\\[\]]+)@[A-Za-z0-9_\[.-]""",
-        _is_stated,
+        _is_literal,
     ),
     # Programs that are given a password without a name for it.
     KeyFormat(
         "password",
         ("curl",),
         r"""\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:([^\s"'$][^\s"']{2,})""",
-        _is_stated,
+        _is_literal,
     ),
-    KeyFormat("password", ("sshpass",), r"""\bsshpass\s+-p\s*["']?([^\s"'$][^\s"']{2,})""", _is_stated),
+    KeyFormat("password", ("sshpass",), r"""\bsshpass\s+-p\s*["']?([^\s"'$][^\s"']{2,})""", _is_literal),
     KeyFormat(
         "password",
         ("mysql",),
         r"""\bmysql(?:dump|admin|import)?\b[^\n|;]*?\s-p([^\s"'$-][^\s"']{3,})""",
-        lambda key: _is_stated(key) and _has_digit(key),
+        lambda key: _is_literal(key) and _has_digit(key),
     ),
     KeyFormat(
         "netrc-password", ("login",), r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt])+password\s+([^\s\"'\\]+)", any_case=True
@@ -208,6 +211,14 @@ FORMATS: tuple[KeyFormat, ...] = (
         any_case=True,
     ),
 )
+
+# Private keys over several lines.
+
+PRIVATE_KEY = "private-key"
+PRIVATE_KEY_HINT = "----BEGIN "
+
+LONGEST_BLOCK, LONGEST_LABEL = 32_768, 60
+"""Bytes of a private key, twice the longest RSA key that is in use; and of the label at its end."""
 
 _LABEL = r"-{4,5}BEGIN ([A-Z0-9 ]{0,40})-{4,5}|-{4,5}BEGIN ([A-Z0-9 ]{0,40}) BLOCK-{4,5}"
 _KEY = r"""(?s)(?:\s|\\[nrt]|["'+,-])*(?:(?:[A-Za-z-]+: [^\n\\]*)(?:\s|\\[nrt])+)*[A-Za-z0-9+/=]{16,}"""
@@ -233,7 +244,7 @@ def find_private_keys(data: bytes) -> tuple[list[Secret], list[Range]]:
 
 def _blocks(data: bytes) -> Iterator[tuple[int, int, int | None]]:
     """Yield where each block begins, where its label ends, and where it ends if that is before another begins."""
-    closing, after = 0, 0
+    closing = 0
     begins = [match.span() for match in compiled(_LABEL).finditer(data)]
     for place, (start, label_end) in enumerate(begins):
         if closing >= 0 and closing < label_end:
@@ -249,39 +260,38 @@ def _blocks(data: bytes) -> Iterator[tuple[int, int, int | None]]:
         yield start, label_end, end
 
 
-KIND = "high-entropy"
+# Tokens that look random.
+
+HIGH_ENTROPY = "high-entropy"
 
 SHORTEST_TOKEN = 20
-"""Characters below which words and numbers can look like chance."""
+"""Characters below which words and numbers can look random."""
 
-LONGEST = 256
-"""Characters above which it is data: pictures, archives, signed thoughts. Longer keys have a format or a name."""
+LONGEST_TOKEN = 256
+"""Characters above which a token is data: pictures, archives, signed thoughts. Longer keys have a format or a name."""
 
 ENTROPY, HEX_ENTROPY = 3.5, 3.0
-"""Bits per character: 20 characters drawn from 36 or 64 have about 4, text and repetitions have less. Hexadecimal
-digits have less too, as there are only 16."""
-
-WORDY_TOKEN = 3.5
-"""Mean length of the runs of one kind of character from which a token is made of words: noise has about 2."""
+"""Bits per character: 20 random characters of 36 or 64 have about 4, text and repetitions have less, and so have
+hexadecimal digits."""
 
 HEX_LETTERS = 4
 """Letters below which hexadecimal digits are a number."""
 
 LETTERS = 0.4
-"""Share of letters below which it is a number, a date or a version."""
+"""Share of letters below which a token is a number, a date or a version."""
 
 DIGEST_LENGTHS = frozenset({24, 32, 40, 56, 64, 96, 128})
-"""Hexadecimal digits of object ids, and of MD5 to SHA-512: what they name is found by them, nothing is opened."""
+"""Hexadecimal digits of object ids, and of MD5 to SHA-512: they identify something and open nothing."""
 
 WRAPPED = 48
-"""Characters of a line that may be one of several that data was wrapped into."""
+"""Characters from which a line may be one of several lines of wrapped data."""
 
 BEFORE, NEAR = 200, 64
-"""Characters before a token in which an address may begin, and in which the word stands that says what it is."""
+"""Characters before a token in which an address may begin, and in which a word may name the token."""
 
 _FIRST_DIGIT = "|".join(f"[A-Za-z+/_-]{{{place}}}[0-9][A-Za-z0-9+/_-]{{{19 - place},}}" for place in range(20))
 _CANDIDATE = rf"(?:{_FIRST_DIGIT}|[A-Za-z+/_-]{{20,}}[0-9][A-Za-z0-9+/_-]*)={{0,2}}"
-"""Runs of at least 20 characters with a digit, by where the first one stands: most long names have none."""
+"""Runs of at least 20 characters with a digit, by the place of the first one: most long names have none."""
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9+/_=-]*")
 _LONG = re.compile(rb"[A-Za-z0-9+/_=-]{20,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -290,10 +300,10 @@ _KNOWN = re.compile(
     r"|[0-9a-f]{128}|[0-9a-f]{96}|[0-9a-f]{64}|[0-9a-f]{56}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{24}"
     r"|0x[0-9a-f]{1,16}|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9-]+Z?)?)(?![0-9a-z])"
 )
-_TOKEN_ESCAPE = re.compile(rb"[nrtbf]|u[0-9A-Fa-f]{4}")
+_ESCAPE = re.compile(rb"[nrtbf]|u[0-9A-Fa-f]{4}")
 _SEPARATOR = re.compile(r"[-_/]")
 _PART = re.compile(r"[A-Za-z]*[0-9]*[A-Za-z]?|[0-9]+[A-Za-z]{0,2}")
-"""A word, an abbreviation or a number: digits stand at its end or at its beginning, as they seldom do in noise."""
+"""A word, an abbreviation or a number: its digits are at the end or at the beginning, which is rare in noise."""
 _NUMBER = re.compile(r"[0-9]{7}")
 _FOLDER = re.compile(r"(?:^|[/_])[a-z]{3,}/")
 _PREFIXED = re.compile(
@@ -304,7 +314,7 @@ _PREFIXED = re.compile(
 )
 """Ids of providers' messages and calls, refs of kept outputs, integrity values of lock files, names that compilers
 make, public SSH keys, pictures and archives as base64."""
-_CALLED = re.compile(
+_NAME_OF_ID = re.compile(
     rb"""(?ix)(?:^|[^a-z]|[a-z](?=ID|Id))
     (?:sha-?\d*|md5|hash(?:es)?|digest|checksums?|sums?|integrity|commit|revision|rev|head|parent|tree|blob|object|etag
       |fingerprint|signature|sig|thought_?signature|encrypted_content|uuid|guid|ids?|ref|refs|cursor|base64|h1|blake\w{0,4}
@@ -315,20 +325,20 @@ _ADDRESS = re.compile(rb"(?:://|www\.|data:|mailto:)[^\s\"'<>`]*$")
 
 
 def find_by_entropy(data: bytes, quiet: Sequence[Range]) -> Iterator[Secret]:
-    """Yield tokens drawn by chance, except in the ranges of `quiet`, which are in order."""
+    """Yield random tokens, except in the ranges of `quiet`, which are in order."""
     place = 0
     for match in compiled(_CANDIDATE).finditer(data):
         start, end = match.span()
-        if data[start - 1 : start] == b"\\" and (escape := _TOKEN_ESCAPE.match(data, start, end)) is not None:
-            # In text that is spelled as JSON these belong to the backslash before them.
+        if data[start - 1 : start] == b"\\" and (escape := _ESCAPE.match(data, start, end)) is not None:
+            # In JSON text these letters belong to the backslash before them.
             start = escape.end()
         while place < len(quiet) and quiet[place][1] <= start:
             place += 1
         if place < len(quiet) and quiet[place][0] < end:
             continue
         token = data[start:end].decode()
-        if SHORTEST_TOKEN <= len(token) <= LONGEST and is_random(token) and not _is_explained(data, start, end):
-            yield Secret(KIND, start, end)
+        if SHORTEST_TOKEN <= len(token) <= LONGEST_TOKEN and is_random(token) and not _is_explained(data, start, end):
+            yield Secret(HIGH_ENTROPY, start, end)
 
 
 def is_known(token: str) -> bool:
@@ -337,7 +347,7 @@ def is_known(token: str) -> bool:
 
 
 def is_random(token: str) -> bool:
-    """Tell whether a token, by itself, looks drawn by chance."""
+    """Tell whether a token, by itself, looks random."""
     letters = sum(char.isalpha() for char in token)
     if letters == len(token) or _PREFIXED.match(token):
         return False
@@ -348,18 +358,12 @@ def is_random(token: str) -> bool:
     parts = _SEPARATOR.split(_KNOWN.sub("", token))
     if sum(len(part) for part in parts if not _PART.fullmatch(part)) < SHORTEST_TOKEN:
         return False
-    wordy = any(char.islower() for char in token) and mean_run(token) >= WORDY_TOKEN
+    wordy = any(char.islower() for char in token) and mean_run(token) >= WORDY
     return not wordy and entropy(token) >= ENTROPY
 
 
-def entropy(token: str) -> float:
-    """Return Shannon's entropy, in bits per character."""
-    size = len(token)
-    return log2(size) - sum(count * log2(count) for count in Counter(token).values() if count > 1) / size
-
-
 def _is_explained(data: bytes, start: int, end: int) -> bool:
-    """Tell whether what stands around a token says that it is no key."""
+    """Tell whether the text around a token shows that it is no key."""
     before, after = data[max(0, start - BEFORE) : start], data[end : end + 2]
     if before.endswith((b".", b"~", b"@", b"\\", b"base64,")) or data[start : start + 1] == b"/":
         # A part of a dotted name, of a version, of a path.
@@ -368,13 +372,13 @@ def _is_explained(data: bytes, start: int, end: int) -> bool:
         # A name goes on: with a further part, the host of an address, a call.
         return True
     line = before[before.rfind(b"\n") + 1 :]
-    # A word inside another token of this kind says nothing: that one may be a secret itself.
-    called = _LONG.sub(b"|", line[-NEAR:])
-    return bool(_CALLED.search(called) or _ADDRESS.search(line)) or _is_wrapped(data, start, end)
+    # A word inside another long token explains nothing: that one may be a secret itself.
+    near = _LONG.sub(b"|", line[-NEAR:])
+    return bool(_NAME_OF_ID.search(near) or _ADDRESS.search(line)) or _is_wrapped(data, start, end)
 
 
 def _is_wrapped(data: bytes, start: int, end: int) -> bool:
-    """Tell whether a neighbouring line is as full as this one."""
+    """Tell whether the line above or below is as full as this one."""
     size = end - start
     if size < WRAPPED:
         return False
@@ -382,20 +386,22 @@ def _is_wrapped(data: bytes, start: int, end: int) -> bool:
     return any(len(line) == size and _TOKEN_RUN.fullmatch(line) is not None for line in (above, below))
 
 
-KINDS = ("password", "secret", "token", "api-key")
+# Values assigned to secret names.
 
-HINTS = ("pass", "pwd", "secret", "token", "key", "credential")
+ASSIGNMENT_KINDS = ("password", "secret", "token", "api-key")
+
+ASSIGNMENT_HINTS = ("pass", "pwd", "secret", "token", "key", "credential")
 
 SHORTEST, SHORTEST_PLAIN, SHORTEST_DOUBTFUL = 4, 6, 8
-"""Characters below which nothing is worth to be called a secret: in general, where quotes do not say that it is a
-value, and where the name may be that of something else, such as a `token` of a text or a `secret` of a story."""
+"""The fewest characters of a secret: between quotes, without quotes, and under a name that is often used for something
+else, such as a `token` of a text or a `secret` of a story."""
 
 WORDS, NAMED = 4.0, 2.5
-"""Mean length of words and pairs of digits above which a value under a doubtful name is words, and from which
-a value with a word such as `key` in it is the name of a secret."""
+"""Mean length of runs above which a value under a doubtful name is words, and from which a value with a word such as
+`key` in it is the name of a secret."""
 
 LONGEST_NAME = 64
-"""Characters of a name that are looked at."""
+"""Characters of a name before the word that makes it secret."""
 
 _NAME = (
     r"(?:(pass(?:word|wd|phrase|code)|pwd)|((?:api|access|auth|private|secret|encryption|signing|account|master|session"
@@ -407,18 +413,18 @@ _SET = (
     r"""((?:\\?["'`])?[ \t]*(?:=>|:=|[:=])[ \t]*(?:\[\s{0,16})?|\\?["']\s*:\s*(?:\[\s*)?"""
     r"""|\\?["']\s*,\s*\\?["']value\\?["']\s*:\s*|[ \t]*\r?\n[ \t]*value:[ \t]*|>|[ \t]{1,8}(?:is:?[ \t]{1,8})?)"""
 )
-"""On one line; in JSON over several; as a pair of `name` and `value`, also in YAML; as a tag of XML; in words."""
+"""Assignments on one line; in JSON over several; as a pair of `name` and `value`, also in YAML; in XML; in words."""
 _VALUE = (
     r"""(?:[bru]{0,2}(?:\\"([^"\\\r\n]*)\\"|"((?:[^"\\\r\n]|\\.)*)"|'((?:[^'\\\r\n]|\\.)*)')"""
     r"""|([^\s"'`\\]+))"""
 )
 _ASSIGNED = rf"(?i){_NAME}{_SET}{_VALUE}"
 _PHRASE, _ASSIGNED_KEY, _DOUBTFUL, _SET_BY, _QUOTED, _UNQUOTED = 1, 2, 3, 4, (5, 6, 7), 8
-"""Groups of the pattern: the kinds of names, what stands between name and value, and the value."""
+"""Groups of the pattern: the kinds of names, the assignment, and the value."""
 
-_BEFORE = re.compile(rb"[A-Za-z0-9_.-]*$")
+_PREFIX = re.compile(rb"[A-Za-z0-9_.-]*\Z")
 _OTHERS = re.compile(r"(?i)(?:next|page|continuation|stop|pad|eos|bos|unk|sep|cls|mask|special|csrf|per|max|min)[_-]?$")
-"""What stands before `token` where it is a piece of text, or the place where a list goes on."""
+"""The beginning of a name whose `token` is a piece of text, or the place where a list goes on."""
 
 _REFERS = re.compile(
     r"""(?ix)
@@ -430,39 +436,20 @@ _REFERS = re.compile(
         |example|placeholder|changeme|n/a)[;,)]*$
     """
 )
-"""Stand-ins for a secret, and names of where it comes from."""
+"""Placeholders for a secret, and names of its source."""
 
 _NAMED = re.compile(r"(?i)key|token|secret|passw|credential")
-"""A word that stands in the name of a secret, or in an example of one, but in none that was drawn."""
+"""A word in the name of a secret, or in an example of one, but in no random secret."""
 
 _SPELLED = str.maketrans({"\\": "/", '"': "'", "\n": " ", "\r": " "})
-"""Stands for what cannot stand between quotes as it is; only the form of a value matters here."""
+"""Replacements for characters that would end a quoted value; only the form of the value matters here."""
 
 _CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*[(\[]")
 _CODE_END, _QUERY_END, _LINE_END = re.compile(r"[,;()}\]{\[]"), re.compile(r"[&;#,]"), re.compile(r"[,;)}\]]+$")
-"""Where a value without quotes ends before the next blank: in a call, in an address, on a line of its own."""
+"""The end of a value without quotes before the next blank: in a call, in an address, on a line of its own."""
 
 _SIGNS = re.compile(r"[!#$%^&*+/=?~@:-]")
-_ESCAPE = re.compile(r"[nrtbf]|u[0-9A-Fa-f]{4}")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
-
-
-class _Name(msgspec.Struct):
-    """A name that says that its value is secret, and how it gets it."""
-
-    group: int
-    word: str
-    is_shell: bool = False
-    """An upper-case name that gets its value as in a shell, without blanks around."""
-    end: re.Pattern[str] = _LINE_END
-    """Where a value without quotes ends."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of secret."""
-        if self.group == _DOUBTFUL:
-            return {"token": "token", "pass": "password"}.get(self.word.lower(), "secret")
-        return "password" if self.group == _PHRASE else "api-key"
 
 
 def find_assignments(data: bytes) -> Iterator[Secret]:
@@ -481,81 +468,89 @@ def find_assignments(data: bytes) -> Iterator[Secret]:
         if set_by == b">":
             if before != b"<" or "</" not in value:
                 continue
-            value, quoted = value.partition("</")[0], True  # tags say as clearly as quotes where it ends
-        name = _Name(group, word, is_shell=set_by == b"=" and (prefix + word).isupper())
-        if before in (b"?", b"&"):
-            name.end = _QUERY_END
-        elif b"=" in set_by and not name.is_shell:
-            name.end = _CODE_END
-        if size := _quoted_secret(name, value) if quoted else _plain_secret(name, value):
-            yield Secret(name.kind, start, start + len(value[:size].encode("utf-8", "surrogateescape")))
+            value, quoted = value.partition("</")[0], True  # tags mark the end of a value as clearly as quotes
+        is_shell = set_by == b"=" and (prefix + word).isupper()
+        if quoted:
+            size = len(value) if _is_quoted_secret(value, group) else 0
+        elif is_shell:
+            size = _shell_secret(value, _QUERY_END if before in (b"?", b"&") else _LINE_END)
+        else:
+            value_end = _QUERY_END if before in (b"?", b"&") else _CODE_END if b"=" in set_by else _LINE_END
+            size = _plain_secret(value, group, value_end)
+        if size:
+            yield Secret(_kind(group, word), start, start + len(value[:size].encode("utf-8", "surrogateescape")))
 
 
 def kind_under(name: str, value: str) -> str:
-    """Return the kind of secret that a value of a document is because of its name; empty when it is none."""
+    """Return the kind of secret that a value is because of its name in a document; empty when it is none."""
     spelled = f'"{name}": "'.encode("utf-8", "surrogatepass")
     plain = value.translate(_SPELLED).encode("utf-8", "surrogatepass")
     return next((each.kind for each in find_assignments(spelled + plain + b'"') if each.start == len(spelled)), "")
 
 
+def _kind(group: int, word: str) -> str:
+    if group == _DOUBTFUL:
+        return {"token": "token", "pass": "password"}.get(word.lower(), "secret")
+    return "password" if group == _PHRASE else "api-key"
+
+
 def _prefix(data: bytes, end: int) -> str:
-    """Return what of a name stands before its word, without the letter that belongs to a backslash."""
-    before = _BEFORE.search(data[max(0, end - LONGEST_NAME) : end])
-    prefix = before[0].decode() if before else ""
-    start = end - len(prefix)
-    escape = _ESCAPE.match(prefix) if data[start - 1 : start] == b"\\" else None
-    return prefix[escape.end() :] if escape else prefix
+    """Return the part of a name before its word, without the letter of an escape."""
+    match = _PREFIX.search(data, max(0, end - LONGEST_NAME), end)
+    start = match.start() if match else end
+    if data[start - 1 : start] == b"\\" and (escape := _ESCAPE.match(data, start, end)) is not None:
+        start = escape.end()
+    return data[start:end].decode()
 
 
 def _is_name(prefix: str, word: str, group: int) -> bool:
-    """Tell whether the word that says it is secret is a word of the name, and not the end of another."""
+    """Tell whether the secret word is a whole word of the name, not the end of another."""
     if group == _DOUBTFUL and _OTHERS.search(prefix):
         return False
     joined = prefix[-1:].isalpha() and not (prefix[-1:].islower() and word[:1].isupper())
     return group == _PHRASE or not joined
 
 
-def _quoted_secret(name: _Name, whole: str) -> int:
-    """Return how many characters of a quoted value are secret: all or none."""
-    value = whole.strip()
+def _is_quoted_secret(value: str, group: int) -> bool:
+    value = value.strip()
     if len(value) < SHORTEST or _refers(value):
-        return 0
+        return False
     if any(char.isspace() for char in value):
-        # Labels and messages begin with a large letter or end with a stop; a passphrase does not.
-        is_secret = name.group == _PHRASE and not value[0].isupper() and value[-1].isalnum()
-    else:
-        is_secret = name.group != _DOUBTFUL or _is_doubtless(value)
-    return len(whole) if is_secret else 0
+        # Labels and messages begin with a capital or end with a stop; a passphrase does not.
+        return group == _PHRASE and not value[0].isupper() and value[-1].isalnum()
+    return group != _DOUBTFUL or _is_doubtless(value)
 
 
-def _plain_secret(name: _Name, value: str) -> int:
-    """Return how many characters of a value without quotes are secret."""
-    if not name.is_shell and (_CODE.match(value) or value.endswith(("(", ":"))):
+def _shell_secret(value: str, end: re.Pattern[str]) -> int:
+    """Return the length of the secret in a value set as in a shell: an upper-case name, no blanks."""
+    value = end.split(value, maxsplit=1)[0]
+    return len(value) if len(value) >= SHORTEST and not _refers(value) else 0
+
+
+def _plain_secret(value: str, group: int, end: re.Pattern[str]) -> int:
+    """Return the length of the secret in a value without quotes."""
+    if _CODE.match(value) or value.endswith(("(", ":")):
         return 0
-    end = name.end.search(value)
-    value = value[: end.start()] if end else value
-    if name.is_shell:
-        return len(value) if len(value) >= SHORTEST and not _refers(value) else 0
-    value = value.rstrip(".:!?")
+    value = end.split(value, maxsplit=1)[0].rstrip(".:!?")
     if len(value) < SHORTEST_PLAIN or _refers(value):
         return 0
-    has_digit = any(char.isdigit() for char in value)
-    if name.group == _DOUBTFUL:
+    if group == _DOUBTFUL:
         is_secret = _is_doubtless(value)
     elif _PLAIN.fullmatch(value):
-        is_secret = has_digit and not value.isdigit()
+        is_secret = _has_digit(value) and not value.isdigit()
     else:
-        is_secret = has_digit or bool(_SIGNS.search(value if name.group == _PHRASE else value.replace("-", "")))
+        signs = _SIGNS.search(value if group == _PHRASE else value.replace("-", ""))
+        is_secret = _has_digit(value) or signs is not None
     return len(value) if is_secret else 0
 
 
 def _refers(value: str) -> bool:
-    """Tell whether a value is no secret but says where one is, or what it is called."""
+    """Tell whether a value is a reference to a secret or the name of one."""
     named = _NAMED.search(value) is not None and mean_run(value) >= NAMED
     return named or _REFERS.match(value) is not None
 
 
 def _is_doubtless(value: str) -> bool:
     """Tell whether a value looks secret whatever its name."""
-    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+    mixed = _has_digit(value) and any(char.isalpha() for char in value)
     return len(value) >= SHORTEST_DOUBTFUL and mixed and mean_run(value) <= WORDS and not is_known(value)

@@ -1,4 +1,7 @@
-"""Take secrets out of documents: strings change, everything around them stays byte for byte."""
+"""Redact documents: JSON, texts that may be JSON, decoded values, and messages.
+
+Only strings with a secret change; everything around them stays byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,32 @@ from windowsill.secrets.detectors import kind_under
 from windowsill.secrets.redactor import Redactor, default_redactor, sign
 
 T = TypeVar("T")
+Same = TypeVar("Same", bound=Message | Block)
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NAME_END = re.compile(rb"[ \t\r\n]*+:")
 _NAME_ENDS = re.compile(rb"[{}\]]")
-"""Where a name no longer holds; it does for the items of a list."""
+"""The end of what a name holds for; the items of a list are under its name."""
 _OBJECT_ENDS = re.compile(rb"[{}]")
-_CALLS, _VALUE = frozenset({"name", "key", "variable"}), "value"
-"""How a pair is spelled that is an assignment: `{"name": "DB_PASSWORD", "value": "..."}`."""
+_NAMING, _VALUE = frozenset({"name", "key", "variable"}), "value"
+"""The fields of a pair that is an assignment: `{"name": "DB_PASSWORD", "value": "..."}`."""
 _OPAQUE = re.compile(
     r"(?:^|_|-)(?:ids?|uuid|signature|thought_signature|encrypted_content|data|hash|sha\d*|digest|checksum|integrity"
     r"|etag|cursor|ref|refs|blob)$|(?:Id|ID|Ids|Signature|Data|Hash|Digest)$"
 )
-"""Names of values that look drawn by chance and are none of anybody's keys."""
+"""Names of values that look random and are nobody's keys."""
 
 
 def redact_json(data: bytes, redactor: Redactor | None = None) -> bytes:
-    """Return a JSON document without secrets; what stands under the name of a secret is one, whatever it looks like."""
+    """Return a JSON document without secrets; a value under the name of a secret is one, whatever it looks like."""
     redactor = redactor or default_redactor()
     if b"\\u" not in data and b"\\/" not in data and not redactor.holds(data):
         return data
     pieces: list[bytes] = []
-    end = 0
+    end = before = 0
     name = called = ""
-    before = 0
     for match in _STRING.finditer(data):
-        text = _decoded(match[0])
+        text: str = json.loads(match[0].decode("utf-8", "replace"), strict=False)
         if _NAME_ENDS.search(data, before, match.start()):
             name = ""
         if _OBJECT_ENDS.search(data, before, match.start()):
@@ -47,8 +50,8 @@ def redact_json(data: bytes, redactor: Redactor | None = None) -> bytes:
         if _NAME_END.match(data, before):
             name, clean = text, redactor.redact(text)
         else:
-            called = text if name.lower() in _CALLS else called
-            clean = _redact(text, redactor, called if called and name.lower() == _VALUE else name)
+            called = text if name.lower() in _NAMING else called
+            clean = _redact(text, redactor, _name_of(name, called))
         if clean != text:
             pieces += (data[end : match.start()], _encoded(clean))
             end = match.end()
@@ -69,14 +72,14 @@ def redact_text(text: str, redactor: Redactor | None = None) -> str:
 
 
 def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> T:
-    """Return a value of a document without secrets, with all that is in it; `name` is what it stands under."""
+    """Return a decoded value without the secrets in it, at any depth; `name` is the name it has in its document."""
     redactor = redactor or default_redactor()
     clean: Any = value
     if isinstance(value, str):
         clean = _redact(value, redactor, name)
     elif isinstance(value, dict):
         named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
-        called = next((named[name] for name in _CALLS if name in named), "")
+        called = next((named[name] for name in _NAMING if name in named), "")
         clean = {
             redact_value(key, redactor): redact_value(inner, redactor, _name_of(key, called))
             for key, inner in value.items()
@@ -88,10 +91,9 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
 
 
 def _name_of(key: Any, called: str) -> str:
-    """Return what the value under a key stands under: the key, or what the object calls itself."""
-    if not isinstance(key, str):
-        return ""
-    return called if called and key.lower() == _VALUE else key
+    """Return the name of the value under a key: the key, or the name that the object states."""
+    name = key if isinstance(key, str) else ""
+    return called if called and name.lower() == _VALUE else name
 
 
 def _redact(text: str, redactor: Redactor, name: str) -> str:
@@ -103,20 +105,12 @@ def _redact(text: str, redactor: Redactor, name: str) -> str:
     return sign(found[0].kind if known else kind)
 
 
-def _decoded(literal: bytes) -> str:
-    text: str = json.loads(literal.decode("utf-8", "replace"), strict=False)
-    return text
-
-
 def _encoded(text: str) -> bytes:
     try:
         return json.dumps(text, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair has no bytes of its own, only an escape.
         return json.dumps(text).encode()
-
-
-Same = TypeVar("Same", bound=Message | Block)
 
 
 def redact_for_reading(message: Message) -> Message:
@@ -128,13 +122,13 @@ def redact_for_reading(message: Message) -> Message:
 
 
 def redact_for_export(message: Message) -> Message:
-    """Return the message without secrets in anything that belongs to it, metadata and the bytes it came as included."""
-    changes: dict[str, Any] = {
-        "blocks": tuple(_block(block, whole=True) for block in message.blocks),
-        "metadata": redact_value(message.metadata),
-        "raw": redact_json(message.raw) if message.raw is not None else None,
-    }
-    return _changed(message, changes)
+    """Return the message without secrets in anything that belongs to it, its metadata and original bytes included."""
+    return _replace(
+        message,
+        blocks=tuple(_block(block, whole=True) for block in message.blocks),
+        metadata=redact_value(message.metadata),
+        raw=redact_json(message.raw) if message.raw is not None else None,
+    )
 
 
 def _block(block: Block, *, whole: bool) -> Block:
@@ -149,7 +143,8 @@ def _block(block: Block, *, whole: bool) -> Block:
         case Image():
             changes["url"] = block.url and default_redactor().redact(block.url)
         case Document():
-            changes |= {name: _text(getattr(block, name)) for name in ("url", "text", "title")}
+            texts = {name: getattr(block, name) for name in ("url", "text", "title")}
+            changes |= {name: text and redact_text(text) for name, text in texts.items()}
         case Unknown():
             changes["raw"] = block.raw and redact_json(block.raw)
     if block.raw is not None and "raw" not in changes:
@@ -157,14 +152,10 @@ def _block(block: Block, *, whole: bool) -> Block:
             changes["raw"] = redact_json(block.raw)
         elif any(new != getattr(block, name) for name, new in changes.items()):
             changes["raw"] = None
-    return _changed(block, changes)
+    return _replace(block, **changes)
 
 
-def _text(text: str | None) -> str | None:
-    return text and redact_text(text)
-
-
-def _changed(old: Same, changes: dict[str, Any]) -> Same:
-    """Replace what changed; the same object where nothing did."""
+def _replace(old: Same, **changes: Any) -> Same:
+    """Return `old` with the changes; the same object where nothing differs."""
     new = {name: value for name, value in changes.items() if value != getattr(old, name)}
     return msgspec.structs.replace(old, **new) if new else old

@@ -1,4 +1,4 @@
-"""Take secrets out of texts: known formats, values of secret names, and tokens that look drawn by chance."""
+"""Take secrets out of texts: run the detectors, merge what they find, and put `[secret: kind]` in its place."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ SWITCH = "WINDOWSILL_ENTROPY"
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
 
-KINDS = frozenset({format.kind for format in FORMATS} | {PRIVATE_KEY, detectors.KIND, EXTRA} | set(detectors.KINDS))
+KINDS = frozenset(
+    {format.kind for format in FORMATS} | {PRIVATE_KEY, detectors.HIGH_ENTROPY, EXTRA} | set(detectors.ASSIGNMENT_KINDS)
+)
 
-SIGN = re.compile(rb"\[secret: [a-z0-9-]{1,32}\]")
-"""What stands in the place of a secret. It is never itself taken for one, nor any part of it."""
+SIGN = re.compile(rb"\[secret: ([a-z0-9-]{1,32})\]")
+"""The text in the place of a secret. Neither it nor any part of it is ever taken for a secret."""
 
 _PRIVATE_KEYS, _EXTRA, _FORMATS, _ASSIGNED = range(4)
-"""Who says what kind a secret is when several found it: the surest first."""
+"""The ranks of the detectors when several find the same secret: the surest names its kind."""
 
 _NAMES, _BLOCKS = -1, -2
-"""In the place of a format's number: the detectors of names and of private keys."""
+"""The detectors of names and of private keys, in the place of a format's number."""
 
 
 @cache
 def _hints() -> tuple[WordSet, list[int]]:
-    """Return the words without which a detector finds nothing, for one pass over a text, and whose each is."""
+    """Return the words without which a detector finds nothing, and the detector of each."""
     words = [(hint, place, format.any_case) for place, format in enumerate(FORMATS) for hint in format.hints]
-    words += [(hint, _NAMES, True) for hint in detectors.HINTS]
+    words += [(hint, _NAMES, True) for hint in detectors.ASSIGNMENT_HINTS]
     words.append((PRIVATE_KEY_HINT, _BLOCKS, False))
     return WordSet([(hint, any_case) for hint, _, any_case in words]), [owner for _, owner, _ in words]
 
@@ -52,18 +54,18 @@ class Redactor:
         self.extra = _strings("extra", extra)
         self.allow = _strings("allow", allow)
         self.entropy = entropy
-        self._patterns: tuple[Pattern, ...] = tuple(_user_pattern(each) for each in self.extra)
+        self._patterns = tuple(_user_pattern(each) for each in self.extra)
 
     def find(self, text: str) -> list[Secret]:
         """Return the secrets in a text, in order, none over another; an empty list for most texts."""
         data = text.encode("utf-8", "surrogatepass")
-        return _in_characters(data, self._find(data)) if len(data) != len(text) else self._find(data)
+        return _in_characters(data, self._find(data))
 
     def redact(self, text: str) -> str:
         """Return the text with `[secret: kind]` in the place of each secret; the same object when there is none."""
         data = text.encode("utf-8", "surrogatepass")
-        found = self._find(data)
-        return replace(data, found).decode("utf-8", "surrogatepass") if found else text
+        clean = self.redact_bytes(data)
+        return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
     def redact_bytes(self, data: bytes) -> bytes:
         """Return UTF-8 text without its secrets; bytes that are no text are passed over."""
@@ -83,9 +85,9 @@ class Redactor:
         found = self._round(data)
         new = found
         while new:
-            # What stood beside a secret can look different without it.
-            shorter, gaps = replace(data, found), _gaps(found)
-            new = [_placed(each, gaps) for each in self._round(shorter)]
+            # The text beside a secret can look different without it.
+            gaps = _gaps(found)
+            new = [_placed(each, gaps) for each in self._round(replace(data, found))]
             found = merge((0, each) for each in (*found, *new))
         return found
 
@@ -108,10 +110,8 @@ class Redactor:
         if self.entropy:
             quiet = sorted([*quiet, *((each.start, each.end) for each in found)])
             found = merge((0, each) for each in (*found, *detectors.find_by_entropy(data, quiet)))
-        if not found:
-            return []
         left = subtract(found, taken)
-        allowed = [_places(data, text) for text in self.allow]
+        allowed = [_places(data, text) for text in self.allow] if left else []
         return [each for each in left if data[each.start : each.end].strip() and not _is_within(each, allowed)]
 
     def _extra(self, data: bytes) -> Iterator[Secret]:
@@ -134,11 +134,8 @@ def sign(kind: str) -> str:
 
 
 def find_signs(data: bytes) -> list[Range]:
-    """Return where signs stand already. Only those of known kinds are: no word may hide behind brackets."""
-    if b"[secret: " not in data:
-        return []
-    known = {sign(kind).encode() for kind in KINDS}
-    return [match.span() for match in SIGN.finditer(data) if match[0] in known]
+    """Return the places of signs. Only those of known kinds count: no word may hide behind brackets."""
+    return [match.span() for match in SIGN.finditer(data) if match[1].decode() in KINDS]
 
 
 def merge(found: Iterable[tuple[int, Secret]]) -> list[Secret]:
@@ -156,8 +153,6 @@ def merge(found: Iterable[tuple[int, Secret]]) -> list[Secret]:
 
 def subtract(found: Sequence[Secret], taken: Sequence[Range]) -> list[Secret]:
     """Return the secrets less the ranges in `taken`, which are in order; what is left on both sides stays a secret."""
-    if not taken:
-        return list(found)
     left: list[Secret] = []
     place = 0
     for each in found:
@@ -200,7 +195,7 @@ def _user_pattern(source: str) -> Pattern:
 
 
 def _places(data: bytes, text: str) -> list[Range]:
-    """Return where a text of `allow` stands, in order."""
+    """Return the places of a text of `allow`, in order."""
     wanted = text.encode("utf-8", "surrogatepass")
     found: list[Range] = []
     start = data.find(wanted)
@@ -218,16 +213,13 @@ def _strings(setting: str, values: Sequence[str]) -> tuple[str, ...]:
 
 def _is_within(found: Secret, allowed: Iterable[Sequence[Range]]) -> bool:
     """Tell whether a secret stands within one of the ranges; those of one sequence are in order and equally long."""
-    for ranges in allowed:
-        # Of those that begin before it the last reaches the furthest.
-        place = bisect_right(ranges, found.start, key=itemgetter(0)) - 1
-        if place >= 0 and found.end <= ranges[place][1]:
-            return True
-    return False
+    # Of those that begin before it the last reaches the furthest.
+    places = [(ranges, bisect_right(ranges, found.start, key=itemgetter(0)) - 1) for ranges in allowed]
+    return any(place >= 0 and found.end <= ranges[place][1] for ranges, place in places)
 
 
 def _gaps(found: Sequence[Secret]) -> list[tuple[int, int]]:
-    """Return for each stretch between secrets where it begins once signs stand in their place, and where it began."""
+    """Return, for each stretch between secrets, its start among signs and its start in the original."""
     gaps = [(0, 0)]
     shift = 0
     for each in found:
@@ -237,7 +229,7 @@ def _gaps(found: Sequence[Secret]) -> list[tuple[int, int]]:
 
 
 def _placed(found: Secret, gaps: Sequence[tuple[int, int]]) -> Secret:
-    """Return a secret found among signs, where it stands in the text without them."""
+    """Return a secret found among signs at its place in the original."""
     now, before = gaps[bisect_right(gaps, found.start, key=itemgetter(0)) - 1]
     return Secret(found.kind, found.start - now + before, found.end - now + before)
 
