@@ -1,4 +1,4 @@
-"""Load settings from code, the environment and files, the first the strongest, and know where each came from."""
+"""Load settings from code, the environment and files, the first the strongest, and record the source of each."""
 
 from __future__ import annotations
 
@@ -41,18 +41,15 @@ NESTED = (TABLES, "models", "profiles")
 LARGEST = 4 * 1024 * 1024
 """Bytes of a file with settings, the lists of dependencies in a `pyproject.toml` included."""
 
-QUOTED = 200
-"""Characters of a variable that an error quotes."""
-
 _SHARE = re.compile(r"(?:0?\.\d+|1\.0*)")
 """A share of the window written as a number."""
 
 _ADDRESS = re.compile(r"@\s*http(?!s?://(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:/|$))", re.IGNORECASE)
-"""The address of a model's server, as it stands in a writer, that is not plainly on this machine: nothing may stand
-between host and path, where a name and password would make another host of what follows them."""
+"""The address of a model's server in a writer, unless it is plainly on this machine: nothing may be between host and
+path, where a name and password would make another host of the rest."""
 
 Source: TypeAlias = tuple[str, dict[str, Any]]
-"""Where settings are stated, as errors name it, and their values."""
+"""A place that states settings, as errors name it, and their values."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,17 +59,17 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     tables: dict[str, dict[str, Any]] = {}
     """The settings of strategies by name, also of those that are not in use."""
     origins: dict[str, str] = {}
-    """Where each stated setting was stated: a file, a variable, or code."""
+    """The source of each stated setting: a file, a variable, or code."""
     notes: tuple[str, ...] = ()
 
     def origin(self, setting: str) -> str:
-        """Return where a setting was stated: a file, a variable, code, or `default`."""
+        """Return the source of a setting: a file, a variable, code, or `default`."""
         return self.origins.get(setting, "default")
 
     def opening(self) -> dict[str, Any]:
-        """Return what `Session.open` has to be given for these settings to hold, with the profile of the model."""
-        held, usual = msgspec.structs.asdict(apply_profile(self.settings)), msgspec.structs.asdict(Settings())
-        return {name: value for name, value in held.items() if value != usual[name]}
+        """Return the arguments of `Session.open` for these settings, with the profile of the model."""
+        settings, defaults = apply_profile(self.settings), msgspec.structs.asdict(Settings())
+        return {name: value for name, value in msgspec.structs.asdict(settings).items() if value != defaults[name]}
 
 
 def load(
@@ -82,10 +79,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     file: Path | str | None = None,
 ) -> Loaded:
-    """Return the settings as they hold here: code over `WINDOWSILL_*` over the settings file over the defaults.
+    """Return the settings in force: code over `WINDOWSILL_*` over the settings file over the defaults.
 
-    `stated` is what code states (`None` is not stated). The file is the nearest from `folder` (the current one)
-    upwards, or `file`. `SettingError` names the place, the key, the value and what is allowed.
+    `stated` are those of code (`None` is not stated). The file is the nearest from `folder` (the current one) upwards,
+    or `file`. `SettingError` names the place, the key, the value and what is allowed.
     """
     sources: list[Source] = []
     here = Path(folder).absolute() if folder is not None else _current_folder()
@@ -145,12 +142,12 @@ def _at(place: str, error: SettingError) -> SettingError:
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings that `WINDOWSILL_*` variables state, and notes on those that mean nothing.
+    """Return the settings in `WINDOWSILL_*` variables, and notes on variables that are no setting.
 
     Tables are JSON. An empty variable states nothing.
     """
-    kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
-    kinds[TABLES] = dict[str, dict[str, Any]]
+    types = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    types[TABLES] = dict[str, dict[str, Any]]
     values: dict[str, Any] = {}
     notes: list[str] = []
     for variable in sorted(environ):
@@ -158,32 +155,31 @@ def from_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[s
         text = environ[variable].strip()
         if not variable.startswith(PREFIX) or not text or name.upper() in OTHERS:
             continue
-        if name not in kinds:
+        if name not in types:
             notes.append(f"the environment variable {variable} is not a setting and was passed over")
             continue
         try:
-            values[name] = _parse(name, text, kinds[name])
+            values[name] = _parse(name, text, types[name])
         except SettingError as error:
             raise error.at(variable) from None
     return values, notes
 
 
-def _parse(name: str, text: str, kind: Any) -> Any:
-    if kind in (Size, Size | None):
+def _parse(name: str, text: str, type: Any) -> Any:
+    if type in (Size, Size | None):
         if _SHARE.fullmatch(text):
             return float(text)
         tokens = tokens_of(text, 1, name)
         return text if "%" in text else tokens
     try:
-        return (
-            msgspec.json.decode(text, type=kind) if text.startswith("{") else msgspec.convert(text, kind, strict=False)
-        )
-    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
-        raise SettingError(name, text[:QUOTED], f"another kind of value ({error})") from None
+        is_table = text.startswith("{")
+        return msgspec.json.decode(text, type=type) if is_table else msgspec.convert(text, type, strict=False)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise SettingError(name, text[:200], f"another kind of value ({error})") from None
 
 
 def _current_folder() -> Path | None:
-    """Return the current folder; `None` when somebody removed it, and there is nothing to be found in it."""
+    """Return the current folder; `None` when it was removed."""
     try:
         return Path.cwd()
     except OSError:
@@ -204,14 +200,12 @@ def find_settings(folder: Path) -> Source | None:
 
 def find_plugin(folder: Path) -> Source | None:
     """Return the nearest `plugin.json` with a `contextStrategy`, from this folder upwards."""
-    for each in (folder, *folder.parents):
-        if _mentions(each / PLUGIN, CONTEXT):
-            return _read_plugin_file(each / PLUGIN)
-    return None
+    paths = (each / PLUGIN for each in (folder, *folder.parents))
+    return next((_read_plugin_file(path) for path in paths if _mentions(path, CONTEXT)), None)
 
 
 def read_settings_file(path: Path) -> Source:
-    """Return what a settings file holds: all of `windowsill.toml`, our table of a `pyproject.toml`."""
+    """Return the settings in a file: all of `windowsill.toml`, our table of a `pyproject.toml`."""
     import tomllib  # noqa: PLC0415  loaded on use: most sessions have no such file
 
     try:
@@ -250,7 +244,7 @@ def _text(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    """Return the bytes of a file; `OSError` for one so large that it cannot be meant, such as an endless device."""
+    """Return the bytes of a file; `OSError` for one that is too large, such as an endless device."""
     with path.open("rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
@@ -259,7 +253,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _mentions(path: Path, word: str) -> bool:
-    """Tell whether there is such a file with this word in it; one of somebody else's that cannot be read has not."""
+    """Tell whether a file exists, can be read and contains a word."""
     try:
         return path.is_file() and (not word or word.encode() in _bytes(path))
     except OSError:
@@ -279,7 +273,7 @@ def _without_addresses(place: str, values: dict[str, Any]) -> Source:
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield all texts in a value, each with the key it stands under."""
+    """Yield all texts in a value, each with its key."""
     match value:
         case str():
             yield key, value

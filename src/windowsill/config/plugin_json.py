@@ -1,4 +1,4 @@
-"""The `contextStrategy` of a `plugin.json`: which strategy an agent wants, and its config."""
+"""The `contextStrategy` of a `plugin.json`: the strategy of an agent, and its config."""
 
 from __future__ import annotations
 
@@ -69,16 +69,18 @@ def _settings(strategy: str, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(place: str, word: str, value: Any) -> None:
-    """Refuse what the strategy itself would refuse later, without a word about the file."""
+    """Refuse a value that the strategy would refuse later, without naming the file."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     whole = number and isinstance(value, int)
-    if word in ("threshold", "batch") and not (whole and value >= 1):
-        raise SettingError(place, value, "a whole number from 1 on")
-    if word == "keep" and not (whole and value >= 0):
-        raise SettingError(place, value, "a whole number from 0 on")
-    if word == "quote" and not (number and 0 <= value <= 1):
-        raise SettingError(place, value, "a share of the window from 0 to 1")
-    if word == "schema" and not (isinstance(value, dict) or (isinstance(value, str) and value)):
-        raise SettingError(place, value, "a JSON schema, or the path of one")
-    if word == WRITER and not (isinstance(value, str) and value and writer_of(value)):
-        raise SettingError(place, value, "a model of Anthropic, OpenAI or Google, or `openai:NAME@ADDRESS`")
+    text = isinstance(value, str) and bool(value)
+    checks = {
+        "threshold": (whole and value >= 1, "a whole number from 1 on"),
+        "batch": (whole and value >= 1, "a whole number from 1 on"),
+        "keep": (whole and value >= 0, "a whole number from 0 on"),
+        "quote": (number and 0 <= value <= 1, "a share of the window from 0 to 1"),
+        "schema": (text or isinstance(value, dict), "a JSON schema, or the path of one"),
+        WRITER: (text and writer_of(value), "a model of Anthropic, OpenAI or Google, or `openai:NAME@ADDRESS`"),
+    }
+    valid, allowed = checks[word]
+    if not valid:
+        raise SettingError(place, value, allowed)

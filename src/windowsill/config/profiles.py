@@ -1,4 +1,4 @@
-"""Profiles: how a model's window is best used, by what kind of model it is, and as the user says."""
+"""Profiles: marks, messages to keep and writer for a model, shipped by its size and overridden by the user."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ SMALL_WINDOW = 16_385
 SMALL_WINDOW_THRESHOLD = 50
 
 AUTO, OFF = "auto", "off"
-"""What may be asked for in the place of a profile's name: the one that fits the model, and none at all."""
+"""Words in the place of a profile's name: the shipped one for the model, and none."""
 
 ITSELF, SIBLING = "itself", "sibling"
-"""Who writes the summary: the model of the session, or the cheap one of the same provider."""
+"""Writers of the summary: the model of the session, or the cheap one of the same provider."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """How one model's window is used."""
+    """The profile of one model, with everything it inherits."""
 
     name: str
     """The profile it comes from."""
     high: Size
-    """Where it is reduced: a share of the window."""
+    """The mark above which it is reduced: a share of the window."""
     goal: float
     """The share that a reduction takes away."""
     keep: int
@@ -45,12 +45,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def low(self) -> Size | None:
-        """Where a reduction ends; `None` when the high mark is not a share of the window."""
+        """The mark at which a reduction ends; `None` when the high mark is not a share of the window."""
         return round(self.high * (1 - self.goal), 4) if isinstance(self.high, float) else None
 
 
 class ProfileFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A profile as it is written down; what is left out comes from the one it inherits from."""
+    """A profile as it is written down; missing fields come from the one it inherits from."""
 
     threshold: int | float | None = None
     """Percent of the window, 5 to 100; -1 for the global high mark."""
@@ -94,12 +94,15 @@ def profile_for(
     small = known is not None and known.window <= SMALL_WINDOW
     if small and not name and all(stated.threshold is None for stated in chain[:-1]):
         merged["threshold"] = SMALL_WINDOW_THRESHOLD
+    writer = merged["writer"]
+    if writer == SIBLING:
+        writer = known and known.small_sibling
     return Profile(
         name=first,
         high=_high_mark(first, merged["threshold"], high),
         goal=merged["goal"],
         keep=merged["keep"],
-        writer=_writer(merged["writer"], model, known),
+        writer=model if writer in (ITSELF, None) else writer,
     )
 
 
@@ -157,7 +160,7 @@ def _known(model: str) -> Model | None:
 
 
 def _chain(first: str, own: Mapping[str, ProfileFields], last: str) -> list[ProfileFields]:
-    """Return what a profile is made of, itself first, a shipped one last."""
+    """Return a profile and those it inherits from, itself first, a shipped one last."""
     chain: list[ProfileFields] = []
     passed: list[str] = []
     name = first
@@ -183,12 +186,6 @@ def _high_mark(name: str, threshold: float, high: Size) -> Size:
             f"or {INHERIT}; the global high mark {high!r} is used"
         )
     return high
-
-
-def _writer(stated: str, model: str, known: Model | None) -> str:
-    if stated == SIBLING:
-        return (known.small_sibling if known is not None else None) or model
-    return model if stated == ITSELF else stated
 
 
 OFFLINE = "offline"

@@ -1,4 +1,4 @@
-"""The settings of a session: what a user states once, kept with the session."""
+"""The settings of a session, stated once and kept with it; presets, profiles and the line of strategies."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ def with_preset(values: dict[str, Any]) -> dict[str, Any]:
     name = values.get("preset")
     if not isinstance(name, str):
         return values
-    chosen = find_preset(name)
-    return {"high": chosen.high, "low": chosen.low, **values}
+    preset = find_preset(name)
+    return {"high": preset.high, "low": preset.low, **values}
 
 
 Scope: TypeAlias = Literal["session", "project", "user"]
 
 TABLES = "strategies"
-"""What may be stated beside the fields: settings of strategies by name, which become part of the strategy's line."""
+"""Stated beside the fields: settings of strategies by name, which become part of the strategy's line."""
 
 LONGEST_WAIT = 86_400
-"""Seconds in a day: whoever says more means for ever, which no turn should wait, and no clock can."""
+"""Seconds in a day: more would mean for ever, which no turn should wait."""
 
 SMALLEST, LARGEST = 1_000, 10_000_000
 """Tokens of any window there is, where nobody says how large it is."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a session needs to know besides its messages. Every field may be stated when it is opened."""
+    """Everything a session needs besides its messages. Every field may be stated when it is opened."""
 
     model: str | None = None
     window: int | None = None
@@ -92,29 +92,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """The user's own profiles, by model or by a name of their own."""
     strategy: str = "sliding-window"
     writer: str = "offline"
-    """Who writes summaries: code alone, or a model such as `anthropic:claude-haiku-4-5`."""
+    """The writer of summaries: `offline`, or a model such as `anthropic:claude-haiku-4-5`."""
     wait: float = 30.0
     """Seconds that a request may wait for a model's summary when it would not fit without it."""
     tokenizer: str | None = None
     """A vocabulary to count with, instead of the model's; then nothing is calibrated."""
     overhead: int = 0
-    """Tokens that every request has besides what Windowsill sees."""
+    """Tokens of every request that Windowsill does not see."""
     format: str | None = None
     """The wire format; without it, that of the first message."""
     models: dict[str, dict[str, Any]] = {}
     """The user's own facts about models, by name."""
     user: str | None = None
-    """Whose session it is,"""
+    """The owner of the session,"""
     project: str | None = None
-    """and what it belongs to: sessions that share one can be searched together."""
+    """and its project: sessions that share one can be searched together."""
     scope: Scope = "session"
-    """What a search covers: this session alone, or also those of the same project or user."""
+    """The reach of a search: this session alone, or also those of the same project or user."""
     embedder: Literal["wordllama"] | None = None
-    """Who turns text into vectors, so that a search finds by meaning too; words alone without it."""
+    """The model of vectors, so that a search finds by meaning too; words alone without it."""
     recall: Size | None = None
-    """How many tokens a request may bring back from what was hidden, for the step at hand; nothing without it."""
+    """The most tokens that a request recalls from hidden messages for the step at hand; none without it."""
     layers: Size | None = None
-    """How many tokens of the layered state a request may contain; none without it, except by `layered`."""
+    """The most tokens of the layered state in a request; none without it, except by `layered`."""
 
     def check(self) -> Settings:
         """Return the settings themselves; `SettingError` when one is out of its range."""
@@ -150,7 +150,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def is_model_known(self) -> bool:
-        """Whether the model is one whose window is in the table, or in `models`."""
+        """True when the window of the model is in the table, or in `models`."""
         try:
             return self.model is not None and bool(find(self.model, overrides=self.models))
         except UnknownModelError:
@@ -256,9 +256,9 @@ COUNTING = ("condense", "sliding-window")
 
 
 def apply_profile(settings: Settings) -> Settings:
-    """Return the settings as they hold for their model: marks, messages to keep and writer from its profile.
+    """Return the settings with the profile of their model: marks, messages to keep and writer.
 
-    What the settings state themselves wins: a mark that is not the default, a `keep` in the strategy, a writer. A
+    Stated settings win: a mark that is not the default, a `keep` in the strategy, a writer. A
     profile is used where one is named (`auto` for the shipped one) or the user has one for the model.
     """
     model, named = settings.model, settings.profile
@@ -294,7 +294,7 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def read_stages(text: str) -> tuple[Stage, ...]:
-    """Return the stages that a line such as `mask:keep=5+condense:keep=4` names, whether or not there are such.
+    """Return the stages in a line such as `mask:keep=5+condense:keep=4`, whether or not they exist.
 
     A value that holds a comma, a plus or a list is written as JSON: `mask:exempt=["read","grep"]`.
     """
@@ -303,12 +303,10 @@ def read_stages(text: str) -> tuple[Stage, ...]:
 
 def write_stages(stages: Iterable[Stage]) -> str:
     """Return the line that `read_stages` makes these stages of."""
-    return "+".join(
-        f"{stage.name}:{','.join(f'{key}={_spell(value)}' for key, value in stage.settings.items())}"
-        if stage.settings
-        else stage.name
-        for stage in stages
-    )
+    pairs = [
+        (stage.name, ",".join(f"{key}={_spell(each)}" for key, each in stage.settings.items())) for stage in stages
+    ]
+    return "+".join(f"{name}:{settings}" if settings else name for name, settings in pairs)
 
 
 def with_tables(text: str, tables: dict[str, dict[str, Any]]) -> str:
@@ -324,19 +322,16 @@ def _stage(text: str) -> Stage:
     if not equals:
         return Stage(text.strip())
     name, _, key = first.rpartition(":")
-    settings = {key.strip(): _value(value)}
-    settings |= {key.strip(): _value(value) for key, _, value in more if key.strip()}
+    settings = {key.strip(): _value(value.strip())}
+    settings |= {key.strip(): _value(value.strip()) for key, _, value in more if key.strip()}
     return Stage(name.strip(), settings)
 
 
 def _value(text: str) -> Any:
-    value = text.strip()
-    if value[:1] in ('"', *_OPENING):
-        try:
-            return msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            return value
-    return value
+    try:
+        return msgspec.json.decode(text) if text[:1] in ('"', *_OPENING) else text
+    except msgspec.DecodeError:
+        return text
 
 
 def _spell(value: Any) -> str:

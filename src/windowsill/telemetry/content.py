@@ -59,18 +59,18 @@ def _part(block: Block) -> dict[str, Any]:
         case ToolUse():
             return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": without_secrets(block.input)}
         case ToolResult():
-            response = "\n".join(_text(part) for part in block.content)
+            texts = (
+                part.text or "" if isinstance(part, Text | Document) else f"[{type(part).__name__.lower()}]"
+                for part in block.content
+            )
+            response = "\n".join(texts)
             return {"type": "tool_call_response", "id": block.tool_use_id, "response": without_secrets(response)}
         case Image() | Document():
-            # Nobody looks at a picture in a trace: what it is suffices.
+            # Nobody looks at a picture in a trace: its type suffices.
             modality = "image" if isinstance(block, Image) else "document"
             return {"type": "blob", "modality": modality, "mime_type": block.media_type, "content": ""}
         case _:
             return {"type": block.type or "unknown"}
-
-
-def _text(block: Block) -> str:
-    return block.text or "" if isinstance(block, Text | Document) else f"[{type(block).__name__.lower()}]"
 
 
 def as_json(value: Any) -> str:

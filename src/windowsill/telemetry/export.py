@@ -1,4 +1,4 @@
-"""Where spans and metrics go: providers of the application's choice, a file of spans, a server for Prometheus."""
+"""Destinations of spans and metrics: providers of the application's choice, a file of spans, a Prometheus server."""
 
 from __future__ import annotations
 

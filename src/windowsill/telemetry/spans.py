@@ -1,12 +1,16 @@
-"""Spans of what Windowsill does: requests, folds, searches, model calls and tool runs."""
+"""Spans and metrics of requests, folds, searches, model calls and tool runs.
+
+Metrics come first, then spans, as a span records its duration as a metric. Neither ever raises into a turn: see
+`harmless`.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from opentelemetry import context, metrics, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -14,37 +18,6 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from windowsill.errors import WindowsillError, log
 from windowsill.messages import Message, Usage
 from windowsill.telemetry import content, names
-
-Figure: TypeAlias = tuple[Literal["counter", "histogram"], str, float, dict[str, Any]]
-"""The kind of instrument, the metric, the value, and its attributes under their full names."""
-
-_TOKENS: Final = tuple(4**power for power in range(14))
-_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""The bounds that the conventions state."""
-_OWN_SECONDS: Final = (1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
-"""Composing takes about a millisecond, and as long as a model where one is waited for."""
-_SHARES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-
-
-class _Instrument(NamedTuple):
-    unit: str = ""
-    description: str = ""
-    bounds: tuple[float, ...] | None = None
-
-
-_INSTRUMENTS: Final = {
-    names.TOKEN_USAGE: _Instrument("{token}", "Number of input and output tokens used", _TOKENS),
-    names.OPERATION_DURATION: _Instrument("s", "GenAI operation duration", _SECONDS),
-    names.CACHE_HIT_RATIO: _Instrument("1", "Share of a request's tokens that the provider's cache served", _SHARES),
-    names.CHECKPOINTS: _Instrument("{checkpoint}", "Checkpoints made"),
-    names.COMPOSE_DURATION: _Instrument("s", "How long it took to compose a request", _OWN_SECONDS),
-    names.COST: _Instrument("{USD}", "What model calls cost at list price"),
-    names.FOLDS: _Instrument("{fold}", "Folds made"),
-    names.FOLD_TOKENS_SAVED: _Instrument("{token}", "Tokens that a fold took out of the window", _TOKENS),
-    names.TOKENS: _Instrument("{token}", "Tokens by price: fresh, cached, written to the cache, answered"),
-    names.UNFOLDS: _Instrument("{fold}", "Folds removed again"),
-}
-
 
 _logged: set[str] = set()
 """Kinds of errors that were logged: a collector that is down would fill the log with every turn."""
@@ -60,6 +33,33 @@ def harmless() -> Iterator[None]:
         if kind not in _logged:
             _logged.add(kind)
             log.warning("telemetry failed with %s: %s; further ones are not logged", kind, error)
+
+
+# Metrics.
+
+Figure: TypeAlias = tuple[Literal["counter", "histogram"], str, float, dict[str, Any]]
+"""The kind of instrument, the metric, the value, and its attributes under their full names."""
+
+_TOKENS: Final = tuple(4**power for power in range(14))
+_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+"""The bounds of the conventions."""
+_OWN_SECONDS: Final = (1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
+"""Composing takes about a millisecond, and as long as a model where one is waited for."""
+_SHARES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+
+_INSTRUMENTS: Final[dict[str, tuple[str, str, tuple[float, ...] | None]]] = {
+    names.TOKEN_USAGE: ("{token}", "Number of input and output tokens used", _TOKENS),
+    names.OPERATION_DURATION: ("s", "GenAI operation duration", _SECONDS),
+    names.CACHE_HIT_RATIO: ("1", "Share of a request's tokens that the provider's cache served", _SHARES),
+    names.CHECKPOINTS: ("{checkpoint}", "Checkpoints made", None),
+    names.COMPOSE_DURATION: ("s", "How long it took to compose a request", _OWN_SECONDS),
+    names.COST: ("{USD}", "What model calls cost at list price", None),
+    names.FOLDS: ("{fold}", "Folds made", None),
+    names.FOLD_TOKENS_SAVED: ("{token}", "Tokens that a fold took out of the window", _TOKENS),
+    names.TOKENS: ("{token}", "Tokens by price: fresh, cached, written to the cache, answered", None),
+    names.UNFOLDS: ("{fold}", "Folds removed again", None),
+}
 
 
 class Meters:
@@ -84,7 +84,8 @@ class Meters:
     def providers(self) -> tuple[metrics.MeterProvider, ...]:
         """Return those that record something; the API's own providers do not."""
         provider = self._given or metrics.get_meter_provider()
-        return self._more if _is_silent(type(provider)) else (provider, *self._more)
+        silent = type(provider).__module__.startswith("opentelemetry.metrics")
+        return self._more if silent else (provider, *self._more)
 
     def record(self, *figures: Figure) -> None:
         """Record figures with each provider."""
@@ -98,22 +99,17 @@ class Meters:
 meters: Final = Meters()
 
 
-@cache
-def _is_silent(kind: type[metrics.MeterProvider]) -> bool:
-    return kind.__module__.startswith("opentelemetry.metrics")
-
-
 @lru_cache(1_000)
 def _instrument(provider: metrics.MeterProvider, kind: str, metric: str) -> Any:
     meter = provider.get_meter(names.SCOPE, names.version())
-    unit, description, bounds = _INSTRUMENTS.get(metric, _Instrument())
+    unit, description, bounds = _INSTRUMENTS.get(metric, ("", "", None))
     if kind == "counter":
         return meter.create_counter(metric, unit, description)
     return meter.create_histogram(metric, unit, description, explicit_bucket_boundaries_advisory=bounds)
 
 
 def is_measured() -> bool:
-    """Tell whether anybody measures, for callers who would have to work out a figure."""
+    """Tell whether anybody measures, for callers who would have to compute a figure."""
     return bool(meters.providers())
 
 
@@ -130,7 +126,7 @@ def record(metric: str, value: float, /, **attributes: Any) -> None:
 
 
 def record_usage(used: Usage, *, model: str | None, provider: str, cost: float | None = None) -> None:
-    """Record what a model call used: tokens, the share that the cache served, and dollars where prices are known."""
+    """Record the usage of a model call: tokens, the share that the cache served, and dollars where prices are known."""
     if not is_measured():
         return
     about = names.full_names({"operation": names.CHAT, "model": model, "provider": names.provider_name(provider)})
@@ -150,6 +146,8 @@ def record_usage(used: Usage, *, model: str | None, provider: str, cost: float |
         figures.append(("counter", names.COST, cost, about))
     meters.record(*figures)
 
+
+# Spans.
 
 LONGEST_REASON: Final = 300
 """Characters of an error that a span carries."""
@@ -171,7 +169,7 @@ class Tracers:
         self.of_files = provider
 
     def provider(self) -> trace.TracerProvider | None:
-        """Return the provider of now, or `None` where there is only the API's own, which records nothing."""
+        """Return the current provider, or `None` where there is only the API's own, which records nothing."""
         provider = self.given or self.of_files or trace.get_tracer_provider()
         return None if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)) else provider
 
@@ -191,7 +189,7 @@ class Span:
     """
 
     live = False
-    """Whether anybody listens, for callers who would have to work out an attribute."""
+    """True when somebody listens, for callers who would have to compute an attribute."""
     _span: trace.Span = trace.INVALID_SPAN
     _timed: str | None = None
     _token: Any = None
@@ -265,11 +263,11 @@ class ModelCall(Span):
 
     @property
     def wants_content(self) -> bool:
-        """Whether the messages are to be recorded: ask before putting them together."""
+        """True when messages are to be recorded: ask before putting them together."""
         return self.live and (content.on_spans() or content.on_events())
 
     def record_request(self, messages: Sequence[Message], system: Message | None = None) -> None:
-        """Record what is sent, where content is wanted."""
+        """Record the messages of the request, where content is wanted."""
         if self.wants_content:
             with harmless():
                 self._record_content(input_messages=content.messages_as_parts(messages))
@@ -302,11 +300,11 @@ class ModelCall(Span):
             with harmless():
                 self._record_content(output_messages=content.messages_as_parts(messages, finish=finish or "stop"))
 
-    def _record_content(self, **found: Any) -> None:
+    def _record_content(self, **parts: Any) -> None:
         if content.on_events():
-            self._content = {**(self._content or {}), **names.full_names(found)}
+            self._content = {**(self._content or {}), **names.full_names(parts)}
         if content.on_spans():
-            self.set(**{word: content.as_json(value) for word, value in found.items()})
+            self.set(**{word: content.as_json(value) for word, value in parts.items()})
 
     def end(self, error: BaseException | None = None) -> None:
         """End it; where content is wanted on events, emit what was recorded."""
@@ -320,7 +318,7 @@ class ToolRun(Span):
     """A run of a tool."""
 
     def record_result(self, result: Any = None, *, is_error: bool = False) -> None:
-        """Record how it ended; the result only where content is wanted."""
+        """Record the end of the run; the result only where content is wanted."""
         if is_error:
             self.fail("tool_error")
         if result is not None and content.on_spans():
@@ -396,7 +394,7 @@ def retrieval(source: str, query: str, *, session: str | None = None, **attribut
 
 
 def under_current_span(function: Callable[[], None]) -> Callable[[], None]:
-    """Return the function for another thread, where its spans stand under the one that is open now."""
+    """Return the function for another thread, where its spans become children of the one that is open now."""
     now = context.get_current()
 
     def run() -> None:
