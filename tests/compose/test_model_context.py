@@ -79,8 +79,8 @@ def test_usage_may_be_told_apart_from_the_reply():
     session = opened(MemoryStore())
     talk(session)
     tokens = session.compose_sync().tokens
-    session.observe(Usage(input=tokens))
-    session.observe({"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 3})
+    session.composer.observe(Usage(input=tokens))
+    session.composer.observe({"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 3})
     assert session.counting["observations"] >= 1
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_calibrated_where_the_count_is_exact():
     session = opened(MemoryStore(), model="gpt-4o")
     session.add({"role": "user", "content": "plain words " * 200})
     before = session.compose_sync().tokens
-    session.observe(Usage(input=before * 2))
+    session.composer.observe(Usage(input=before * 2))
     assert session.compose_sync().tokens == before
     assert session.compose_sync().report.exact
 

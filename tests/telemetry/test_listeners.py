@@ -20,7 +20,7 @@ def turn():
         session.compose_sync()
         folds = len(session.folds)
         session.archive.retrieve("step 7")
-        session.observe({"input_tokens": 10, "output_tokens": 5})
+        session.composer.observe({"input_tokens": 10, "output_tokens": 5})
         session.rewind(session.items()[-1].id, before=True)
         return folds
 """

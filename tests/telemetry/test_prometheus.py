@@ -32,7 +32,7 @@ def test_what_a_session_does_can_be_scraped():
         talk(session, 3)
         session.fold(session.items()[1].id, session.items()[4].id)
         session.compose_sync()
-        session.observe({"input_tokens": 10, "output_tokens": 2})
+        session.composer.observe({"input_tokens": 10, "output_tokens": 2})
         text = scrape(serving.port)
     assert 'windowsill_folds_total{windowsill_fold_kind="condense",windowsill_strategy="by hand"} 1.0' in text
     assert "windowsill_compose_duration_seconds_count{" in text

@@ -199,7 +199,7 @@ def test_usage_that_is_observed_is_measured_too(heard):
     with opened() as session:
         session.add("hello")
         session.compose_sync()
-        session.observe({"input_tokens": 10, "output_tokens": 2})
+        session.composer.observe({"input_tokens": 10, "output_tokens": 2})
     assert [point.sum for point in heard.points("windowsill.cache.hit_ratio")] == [0.0]
 
 

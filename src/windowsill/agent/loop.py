@@ -406,10 +406,10 @@ class Loop:
         """Learn the window from an overflow and reduce the history by force."""
         self._session.overflowed(error.provider_message or str(error), sent=payload.tokens)
         state = self._session.state.value
-        self._session.reduce(
+        self._session.composer.reduce(
+            self._settings.model.format or self._session.format,
             system=self._system_prompt(state),
             tools=self._select_tools(state),
-            format=self._settings.model.format,
             to=FORCED,
         )
         self._emit("reduced", f"the model's window was passed: {error}")

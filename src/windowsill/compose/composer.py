@@ -33,7 +33,8 @@ from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelEr
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import text_message
+from windowsill.messages import Usage, text_message
+from windowsill.models import record_usage
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
 from windowsill.strategies.registry import guarded
 from windowsill.strategies.sliding_window import SlidingWindow
@@ -272,13 +273,29 @@ class Composer:
                 )
             return payload
 
-    def reduce(self, parts: RequestParts, format: str, to: Size | None = None) -> Statistics:
-        """Reduce what is too large already, without a request; with `to`, everything above that."""
-        spec = self._spec(parts, format)
-        if to is not None:
-            goal = tokens_of(to, spec.budget.limit, "to")
-            spec = msgspec.structs.replace(spec, goal=goal, budget=_lowered(spec.budget, goal))
-        return self.fit(spec).statistics
+    def reduce(
+        self, format: str, *, system: Any = None, tools: Sequence[Any] = (), to: Size | None = None
+    ) -> Statistics:
+        """Reduce now what is too large for a request with these parts; return what that did.
+
+        With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible.
+        """
+        with self.journal.lock:
+            self.journal.refresh()
+            spec = self._spec(self.parts(system, tools, {}, format), format)
+            if to is not None:
+                goal = tokens_of(to, spec.budget.limit, "to")
+                spec = msgspec.structs.replace(spec, goal=goal, budget=_lowered(spec.budget, goal))
+            return self.fit(spec).statistics
+
+    def observe(self, usage: Usage | Mapping[str, Any]) -> None:
+        """Learn from the usage a provider reported for the last request, where `Session.add` did not see it."""
+        reported = usage if isinstance(usage, Usage) else providers.read_usage(usage)
+        with self.journal.lock:
+            self.journal.append(lambda draft: draft.record("usage", reported))
+            record_usage(reported, self.context.model)
+            if self.last is not None:
+                self.last.context.observe(self.last.weight, reported, self.last.shape)
 
     def prepare(self, parts: RequestParts, format: str) -> None:
         """Have summaries that will soon be needed written in the background."""

@@ -16,10 +16,10 @@ from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
 from windowsill.history.head import Call, call_meta, rewind_meta
-from windowsill.history.view import Item, fold_meta, marking_meta, message_meta, unfold_meta
+from windowsill.history.view import fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Tool, ToolUse, text_of
-from windowsill.session.branches import removed_spans
+from windowsill.session.branches import ends, removed_spans
 from windowsill.session.checkpoints import describe_label
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ class SpanRecord(msgspec.Struct, frozen=True):
     first: str
     last: str
     messages: int
-    """How many it touches, those inside inner folds included."""
+    """The number of messages it touches, those inside inner folds included."""
     saved: int
     active: bool
     block: int | None = None
     shown: str = ""
-    """What stands in its place."""
+    """The text in its place."""
 
 
 class FoldRecord(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class FoldRecord(msgspec.Struct, frozen=True):
     before: int
     after: int
     active: bool
-    """Whether any of it still applies on the current branch."""
+    """Some of it still applies on the current branch."""
     spans: tuple[SpanRecord, ...] = ()
 
     @property
@@ -116,8 +116,17 @@ def folds(journal: JournalWriter) -> list[FoldRecord]:
 def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
     stand_ins = unpack_stand_ins(entry.body or b"")
     spans = tuple(
-        _span_record(journal, number, span, stand_ins[number], active=number not in gone)
-        for number, span in enumerate(fold.spans)
+        SpanRecord(
+            number=number,
+            first=journal.entry(ends(span)[0]).id,
+            last=journal.entry(ends(span)[1]).id,
+            messages=span.hides if isinstance(span, MessageSpan) else 1,
+            saved=journal.scale.tokens(span.saves),
+            active=number not in gone,
+            block=span.block if isinstance(span, BlockSpan) else None,
+            shown=text_of(stand_in.blocks) if stand_in is not None else "",
+        )
+        for number, (span, stand_in) in enumerate(zip(fold.spans, stand_ins, strict=True))
     )
     return FoldRecord(
         id=entry.id,
@@ -132,30 +141,13 @@ def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int
     )
 
 
-def _span_record(
-    journal: JournalWriter, number: int, span: MessageSpan | BlockSpan, stand_in: Message | None, *, active: bool
-) -> SpanRecord:
-    first, last = (span.first, span.last) if isinstance(span, MessageSpan) else (span.message, span.message)
-    return SpanRecord(
-        number=number,
-        first=journal.entry(first).id,
-        last=journal.entry(last).id,
-        messages=span.hides if isinstance(span, MessageSpan) else 1,
-        saved=journal.scale.tokens(span.saves),
-        active=active,
-        block=span.block if isinstance(span, BlockSpan) else None,
-        shown=text_of(stand_in.blocks) if stand_in is not None else "",
-    )
-
-
 def calls(journal: JournalWriter) -> list[CallRecord]:
     """List the composed requests of the current branch, oldest first."""
-    found = []
-    for entry in journal.branch("call"):
-        call = call_meta(entry.meta)
-        record = CallRecord(entry.id, entry.at, call.format, call.model, call.tokens, call.cached, call.folds)
-        found.append(record)
-    return found
+    return [
+        CallRecord(entry.id, entry.at, call.format, call.model, call.tokens, call.cached, call.folds)
+        for entry in journal.branch("call")
+        for call in [call_meta(entry.meta)]
+    ]
 
 
 def audit(journal: JournalWriter) -> list[Event]:
@@ -204,7 +196,12 @@ def explain(journal: JournalWriter, message_id: str, call_id: str | None = None)
     covering = _covering(journal, path, message.seq)
     item = view.cover(message.seq)
     if item is not None and not item.fold:
-        why = _why_visible(item, is_task=message.seq == view.task_seq())
+        if item.cuts:
+            why = "it is shown, with a part of it cut"
+        elif item.pinned:
+            why = "it is pinned"
+        else:
+            why = "it is the task" if message.seq == view.task_seq() else "no fold hides it"
         cuts = tuple(covering) if item.cuts else ()
         return Explanation(message=message_id, visible=True, why=why, folds=cuts, call=call_id)
     outer = covering[0]
@@ -213,27 +210,16 @@ def explain(journal: JournalWriter, message_id: str, call_id: str | None = None)
     return Explanation(message=message_id, visible=False, why=why, folds=tuple(covering), call=call_id)
 
 
-def _why_visible(item: Item, *, is_task: bool) -> str:
-    if item.cuts:
-        return "it is shown, with a part of it cut"
-    if item.pinned:
-        return "it is pinned"
-    return "it is the task" if is_task else "no fold hides it"
-
-
 def _covering(journal: JournalWriter, path: Sequence[Range], seq: int) -> list[FoldRecord]:
     """List the folds that apply to a message, the outermost first."""
     gone = removed_spans(journal, path)
     found = []
     for entry in journal.walk(path, kinds=("fold",), bodies=True):
         fold, removed = fold_meta(entry.meta), gone.get(entry.seq, set())
-        if any(number not in removed and _covers(span, seq) for number, span in enumerate(fold.spans)):
+        applying = (ends(span) for number, span in enumerate(fold.spans) if number not in removed)
+        if any(first <= seq <= last for first, last in applying):
             found.append(_fold_record(journal, entry, fold, removed))
     return found[::-1]
-
-
-def _covers(span: MessageSpan | BlockSpan, seq: int) -> bool:
-    return span.first <= seq <= span.last if isinstance(span, MessageSpan) else span.message == seq
 
 
 # Tool calls
@@ -308,13 +294,12 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     """Build the body of a past request again: same view, same parts, same bytes."""
     format = providers.get(call.format, call.demands)
     system, tools = prompt_of(journal, call)
-    rest = _part(journal, call, "rest")
     return build_body(
         format,
         Renderer(format, call.demands, refs=shows_refs(tools)).render(journal.at(call.at).view, call.prompt_hash),
         system=system,
         tools=tools,
-        rest=msgspec.json.decode(rest, type=dict[str, msgspec.Raw]) if rest is not None else {},
+        rest=_part(journal, call, "rest", dict[str, msgspec.Raw]) or {},
         model=call.model,
         breakpoints=Breakpoints(**call.breakpoints),
     )
@@ -322,18 +307,15 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
 
 def prompt_of(journal: JournalWriter, call: Call) -> tuple[Message | None, tuple[Tool, ...]]:
     """Return the system prompt and the tools that a request had."""
-    system, tools = _part(journal, call, "system"), _part(journal, call, "tools")
-    return (
-        msgspec.json.decode(system, type=Message) if system is not None else None,
-        msgspec.json.decode(tools, type=tuple[Tool, ...]) if tools is not None else (),
-    )
+    return _part(journal, call, "system", Message | None), _part(journal, call, "tools", tuple[Tool, ...]) or ()
 
 
-def _part(journal: JournalWriter, call: Call, name: str) -> bytes | None:
+def _part(journal: JournalWriter, call: Call, name: str, kind: Any) -> Any:
+    """Read a part of a request; `None` where it had none."""
     id = call.blobs.get(name)
     if id is None:
         return None
     data = journal.store.blob(journal.session, id)
     if data is None:
         raise DamagedError(f"the {name} of this request is missing from the store", remedy="restore a backup")
-    return data
+    return msgspec.json.decode(data, type=kind)

@@ -9,7 +9,7 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, within
-from windowsill.history.folds import BlockSpan, Fold, MessageSpan, Proposal, edits_of_past, unpack_stand_ins
+from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, unpack_stand_ins
 from windowsill.history.head import Draft, Head, rewind_meta
 from windowsill.history.units import units
 from windowsill.history.view import View, blocks_of, build, fold_meta, message_meta, unfold_meta
@@ -49,6 +49,11 @@ def removed_spans(journal: JournalWriter, path: Sequence[Range]) -> dict[int, se
     return gone
 
 
+def ends(span: Span) -> Range:
+    """Return the first and the last message that a span touches."""
+    return (span.first, span.last) if isinstance(span, MessageSpan) else (span.message, span.message)
+
+
 # Unfolding
 
 
@@ -56,10 +61,10 @@ def unfold(journal: JournalWriter, fold_id: str, span: int | None = None, reason
     """Show again what a fold hid, or one span of it; return the id of the entry."""
     entry, fold, numbers = _find_applying(journal, fold_id, span)
 
-    def make(draft: Draft) -> Entry:
-        return draft.unfold(entry.seq, fold_id, numbers, reason)
-
-    return journal.append(make, reshape=lambda entries: _without_fold(journal, entry, fold, numbers, entries)).id
+    return journal.append(
+        lambda draft: draft.unfold(entry.seq, fold_id, numbers, reason),
+        reshape=lambda entries: _without_fold(journal, entry, fold, numbers, entries),
+    ).id
 
 
 def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reason: str = "") -> str:
@@ -131,15 +136,12 @@ def _without_fold(
     return after
 
 
-def _show_again(journal: JournalWriter, view: View, fold: Entry, span: MessageSpan | BlockSpan, undone: Entry) -> None:
+def _show_again(journal: JournalWriter, view: View, fold: Entry, span: Span, undone: Entry) -> None:
     """Put back into the view what one span covered, if it is not covered by another fold."""
-    first, last = (span.first, span.last) if isinstance(span, MessageSpan) else (span.message, span.message)
+    first, last = ends(span)
     cover = view.cover(first)
-    if cover is None:
-        return
-    if isinstance(span, MessageSpan) and (cover.fold != fold.seq or cover.first != first or cover.last != last):
-        return
-    if isinstance(span, BlockSpan) and cover.fold:
+    owner = (fold.seq, first, last) if isinstance(span, MessageSpan) else (0, first, last)
+    if cover is None or (cover.fold, cover.first, cover.last) != owner:
         return
     path = journal.path(journal.version)
     messages = journal.walk(within(path, first, last), kinds=("message",))
@@ -185,8 +187,7 @@ def _folds_since(journal: JournalWriter, to: int) -> list[tuple[Fold, Proposal]]
     found: list[tuple[Fold, Proposal]] = []
     for entry in journal.walk(within(path, to + 1, journal.version), kinds=("fold",), bodies=True):
         fold = fold_meta(entry.meta)
-        last = max(span.last if isinstance(span, MessageSpan) else span.message for span in fold.spans)
-        if last > to or entry.seq in gone:
+        if entry.seq in gone or any(ends(span)[1] > to for span in fold.spans):
             # Folds build on each other: behind one that cannot be made again none can.
             break
         stand_ins = tuple(

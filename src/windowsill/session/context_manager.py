@@ -15,7 +15,7 @@ from windowsill.session.session import Session
 
 @runtime_checkable
 class ContextManager(Protocol):
-    """What decides what a model sees. Windowsill's own is `Manager`; a program may bring another."""
+    """Decides what a model sees. Windowsill's own is `Manager`; a program may bring another."""
 
     async def compose_payload(
         self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
@@ -58,10 +58,10 @@ class AgentState:
         return [{"role": item.role, "content": self.session.view.read(item).text} for item in self.session.items()]
 
     def add_message(self, role: str, content: str) -> str:
-        """Add a message; its id."""
+        """Add a message; return its id."""
         return self.session.add({"role": role, "content": content})
 
     async def add_message_with_pruning(self, role: str, content: str) -> Statistics:
-        """Add a message, and reduce the history if it has grown too large; what that did."""
+        """Add a message, and reduce the history if it has grown too large; return what that did."""
         await to_thread.run_sync(self.add_message, role, content)
-        return await to_thread.run_sync(self.session.reduce)
+        return await to_thread.run_sync(self.session.composer.reduce, self.session.format)

@@ -11,6 +11,7 @@ refers to it.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -19,11 +20,11 @@ import msgspec
 from windowsill.config import Settings
 from windowsill.errors import DamagedError, FormatError, InputError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
-from windowsill.history.head import Call
+from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import CHUNK
 from windowsill.outputs import Outputs, OutputWriter, chunks
-from windowsill.outputs.parts import Output, copies
+from windowsill.outputs.parts import copies
 from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
 from windowsill.store.checks import no_session
@@ -64,17 +65,14 @@ def refs_of(entry: Entry) -> list[str]:
 def pieces_of(store: Store, id: str, ref: str, redaction: Redaction | None = None) -> Iterator[Piece]:
     """Return the pieces of a kept output; `DamagedError` where it is no longer what was written."""
     output = Outputs(store, id).open(ref)
-    new = ref if redaction is None else redaction.output(ref, _data(output))
-    empty = True
-    for data in _data(output) if new == ref else redact_pieces(_data(output)):
-        empty = False
+
+    def read() -> Iterator[bytes]:
+        return (data for _, data in chunks(output))
+
+    new = ref if redaction is None else redaction.output(ref, read())
+    pieces = read() if new == ref else redact_pieces(read())
+    for data in itertools.chain([next(pieces, b"")], pieces):
         yield Piece(output=new, data=data)
-    if empty:
-        yield Piece(output=new, data=b"")
-
-
-def _data(output: Output) -> Iterator[bytes]:
-    return (data for _, data in chunks(output))
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -104,20 +102,17 @@ class _Line(msgspec.Struct):
     output: str | None = None
 
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 _encode = msgspec.json.Encoder().encode
-_line = msgspec.json.Decoder(_Line)
-_entry = msgspec.json.Decoder(Entry)
-_blob = msgspec.json.Decoder(Blob)
-_piece = msgspec.json.Decoder(Piece)
 _head = msgspec.json.Decoder(Head)
-_call = msgspec.msgpack.Decoder(Call)
 
 
 def is_export(line: bytes) -> bool:
     """Tell whether this is the first line of an export, rather than a conversation."""
     try:
         _head.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _UNREADABLE:
         return False
     return True
 
@@ -183,7 +178,7 @@ def _lines(store: Store, info: SessionInfo, redaction: Redaction | None, redacte
 
 
 def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], redaction: Redaction | None) -> Iterator[bytes]:
-    for name, blob in sorted(_call.decode(entry.meta).blobs.items()):
+    for name, blob in sorted(call_meta(entry.meta).blobs.items()):
         if blob in written:
             continue
         data = store.blob(id, blob)
@@ -202,7 +197,11 @@ def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) 
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     head = _read_head(next(numbered, None))
     target = _Import(store, id or head.id, head)
-    target.run(numbered)
+    try:
+        target.run(numbered)
+    except BaseException:
+        target.undo()
+        raise
     return target.id
 
 
@@ -217,16 +216,13 @@ class _Import:
         self._ref = ""
         self._writing: OutputWriter | None = None
 
+    def undo(self) -> None:
+        """Remove what was written."""
+        if self._created:
+            self._store.delete(self.id)
+
     def run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Check every line, then write the entries."""
-        try:
-            self._run(numbered)
-        except BaseException:
-            if self._created:
-                self._store.delete(self.id)
-            raise
-
-    def _run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
         entries: list[Entry] = []
         blobs: dict[str, bytes] = {}
         hashes = {ROOT: ROOT_HASH}
@@ -285,7 +281,7 @@ def _read_head(first: tuple[int, bytes] | None) -> Head:
     try:
         head = _head.decode(first[1])
         msgspec.json.decode(head.settings, type=Settings).check()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise DamagedError(f"line {first[0]}: not the head of an export ({error})", remedy=_REMEDY) from None
     if head.version > VERSION:
         raise FormatError(
@@ -297,13 +293,13 @@ def _read_head(first: tuple[int, bytes] | None) -> Head:
 
 def _read(line: bytes, number: int) -> Entry | Blob | Piece:
     try:
-        kind = _line.decode(line)
+        kind = msgspec.json.decode(line, type=_Line)
         if kind.output is not None:
-            return _piece.decode(line)
+            return msgspec.json.decode(line, type=Piece)
         if kind.blob is None:
-            return _entry.decode(line)
-        blob = _blob.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return msgspec.json.decode(line, type=Entry)
+        blob = msgspec.json.decode(line, type=Blob)
+    except _UNREADABLE as error:
         raise DamagedError(
             f"line {number}: neither an entry nor a blob nor an output ({error})", remedy=_REMEDY
         ) from None

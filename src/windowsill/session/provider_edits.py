@@ -10,7 +10,7 @@ from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
 from windowsill.history.view import Item
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Cleared, Message, Text, ToolResult, Unknown
+from windowsill.messages import Block, Cleared, Message, Text, ToolResult, Unknown
 
 PROVIDER = "provider"
 """The name under which these folds stand in the audit."""
@@ -22,23 +22,19 @@ def record(
     journal: JournalWriter, messages: Sequence[Message], cleared: Cleared | None, fields: Mapping[str, msgspec.Raw]
 ) -> bool:
     """Fold what the provider hid before it gave this answer; true when it did. `fields` are those of the request."""
-    compacted = next((place for place, message in enumerate(messages) if _is_compacted(message)), None)
+    compacted = next((place for place, each in enumerate(messages) if any(map(_is_compaction, each.blocks))), None)
     done = False
     if cleared is not None and cleared.uses:
-        done = _commit(journal, _clearing(journal, cleared, _excluded(fields), before=len(messages)))
+        done = _clear(journal, cleared, _excluded(fields), before=len(messages))
     if compacted is not None:
-        done = _commit(journal, _compaction(journal, before=len(messages) - compacted)) or done
+        done = _compact(journal, before=len(messages) - compacted) or done
     return done
 
 
-def _is_compacted(message: Message) -> bool:
-    return any(
-        isinstance(block, Unknown) and block.type == "compaction" and _summary(block) for block in message.blocks
-    )
-
-
-def _summary(block: Unknown) -> bool:
-    """Tell whether a compaction holds anything: one that failed changes nothing."""
+def _is_compaction(block: Block) -> bool:
+    """Tell whether a block is a compaction that holds anything: one that failed changes nothing."""
+    if not isinstance(block, Unknown) or block.type != "compaction":
+        return False
     wire = msgspec.json.decode(block.raw or b"{}", type=_Compaction)
     return bool(wire.content or wire.encrypted_content)
 
@@ -66,8 +62,8 @@ def _excluded(fields: Mapping[str, msgspec.Raw]) -> frozenset[str]:
     return frozenset(name for edit in wire.edits for name in edit.exclude_tools or ())
 
 
-def _clearing(journal: JournalWriter, cleared: Cleared, exclude: frozenset[str], *, before: int) -> Proposal | None:
-    """Masks the oldest results: as many as the provider says, those that were cleared earlier among them."""
+def _clear(journal: JournalWriter, cleared: Cleared, exclude: frozenset[str], *, before: int) -> bool:
+    """Mask the oldest results: as many as the provider says, those that were cleared earlier among them."""
     view = journal.view
     names: dict[str, str] = {}
     left = cleared.uses
@@ -87,29 +83,24 @@ def _clearing(journal: JournalWriter, cleared: Cleared, exclude: frozenset[str],
                 spans.append(part)
                 blocks.append(shorter)
     reason = f"the provider cleared {cleared.uses} tool results ({cleared.tokens:,} tokens)"
-    return _proposal("mask", reason, spans, blocks)
+    return _fold(journal, "mask", reason, spans, blocks)
 
 
-def _compaction(journal: JournalWriter, *, before: int) -> Proposal | None:
-    """Hides everything before a compaction: its provider does not read it any more."""
+def _compact(journal: JournalWriter, *, before: int) -> bool:
+    """Hide everything before a compaction: its provider does not read it any more."""
     view = journal.view
     items: list[Item] = view.items[view.leading() : len(view.items) - before]
     if not items:
-        return None
+        return False
     facts = gather(view, items, room=0)
     stand_in = marker(facts)
     run = hide(view, items, facts, stand_in)
-    return _proposal("condense", "the provider compacted the conversation", [run], [stand_in])
+    return _fold(journal, "condense", "the provider compacted the conversation", [run], [stand_in])
 
 
-def _proposal(kind: FoldKind, reason: str, spans: list[Span], stand_ins: list[StandIn]) -> Proposal | None:
-    if not spans:
-        return None
-    return Proposal(kind=kind, reason=reason, strategy=PROVIDER, spans=tuple(spans), stand_ins=tuple(stand_ins))
-
-
-def _commit(journal: JournalWriter, proposal: Proposal | None) -> bool:
-    if proposal is None:
-        return False
-    journal.fold(proposal)
-    return True
+def _fold(journal: JournalWriter, kind: FoldKind, reason: str, spans: list[Span], stand_ins: list[StandIn]) -> bool:
+    if spans:
+        journal.fold(
+            Proposal(kind=kind, reason=reason, strategy=PROVIDER, spans=tuple(spans), stand_ins=tuple(stand_ins))
+        )
+    return bool(spans)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +14,9 @@ import msgspec
 from anyio import get_cancelled_exc_class, to_thread
 
 from windowsill import providers, telemetry
-from windowsill.budget import Size
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.model_context import ModelContext
-from windowsill.compose.payload import Payload, Statistics
+from windowsill.compose.payload import Payload
 from windowsill.compose.summaries import Source
 from windowsill.config import Loaded, Settings, StatedSettings, apply_profile, load, read_settings, with_changes
 from windowsill.errors import InputError, NotFoundError, StoreError, log
@@ -26,7 +25,7 @@ from windowsill.history.head import call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
 from windowsill.journal.reader import with_refs
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import ORIGIN, Mark, Message, Origin, OutputRef, Unknown, Usage
+from windowsill.messages import ORIGIN, Mark, Message, Origin, OutputRef, Unknown
 from windowsill.models import Model, record_usage
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import count_lines, result_text
@@ -35,6 +34,7 @@ from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
 from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, Reason
 from windowsill.store import Store, open_store
+from windowsill.store.checks import check_name
 from windowsill.strategies import Strategy
 from windowsill.telemetry import names
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from windowsill.outputs import Collected, Outputs
     from windowsill.search import Archive
     from windowsill.session.client_history import ClientHistory
-    from windowsill.session.snapshots import Snapshot
     from windowsill.session.toolbox import Toolbox
     from windowsill.state.changes import Change
     from windowsill.state.session_state import SessionState
@@ -56,9 +55,7 @@ KEPT = 5
 """Checkpoints, and snapshot files, that stay when the older ones are cleaned up."""
 
 FORMAT_SAMPLE = 20
-"""How many items at the start are asked for the session's format."""
-
-NAME_LIMIT = 500
+"""Items at the start of the view that are asked for the session's format."""
 
 Config: TypeAlias = Loaded | Path | str | bool
 
@@ -68,7 +65,7 @@ class Session:
 
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
 
-    - add and compose: `add`, `extend`, `compose`, `compose_sync`, `reduce`, `observe`, `overflowed`
+    - add and compose: `add`, `extend`, `compose`, `compose_sync`, `overflowed`
     - look: `view`, `items`, `messages`, `message`, `tokens`, `count`, `counting`, `folds`, `calls`, `request`,
       `explain`, `audit`, `tool_decisions`, `verify`
     - undo: `fold`, `mask`, `unfold`, `pin`, `unpin`, `mark`, `rewind`
@@ -147,8 +144,7 @@ class Session:
         *,
         owned: bool,
     ) -> Session:
-        if not id or len(id) > NAME_LIMIT:
-            raise InputError(f"a session's name has {len(id)} characters", remedy=f"give 1 to {NAME_LIMIT}")
+        check_name("session's name", id)
         known = store.info(id)
         before = read_settings(known.settings, id) if known else Settings()
         after = with_changes(before, stated)
@@ -183,14 +179,9 @@ class Session:
     @contextmanager
     def _current(self, span: str = "", **attributes: Any) -> Iterator[JournalWriter]:
         """Hold the journal, with what others have written since, and time the work under `span`."""
-        with self.journal.lock:
-            if not span:
-                self.journal.refresh()
-                yield self.journal
-                return
-            with telemetry.span(span, session=self.id, **attributes):
-                self.journal.refresh()
-                yield self.journal
+        with self.journal.lock, telemetry.span(span, session=self.id, **attributes) if span else nullcontext():
+            self.journal.refresh()
+            yield self.journal
 
     # Add and compose
 
@@ -333,35 +324,11 @@ class Session:
             return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
 
     def _add_dynamic(self, text: str) -> None:
-        view = self.journal.view
-        for item in reversed(view.items):
-            shown = view.read(item)
-            # What was recalled for the step stands behind its context.
-            if shown.origin != Origin.RECALLED:
-                if shown.text == text and shown.origin == Origin.DYNAMIC:
-                    return
-                break
-        self.add(text, metadata={ORIGIN: Origin.DYNAMIC})
-
-    def reduce(
-        self, *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None, to: Size | None = None
-    ) -> Statistics:
-        """Reduce now what is too large for a request with these parts; return what that did.
-
-        With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible.
-        """
-        with self._current():
-            name = providers.get(format or self.format).name
-            return self.composer.reduce(self.composer.parts(system, tools, {}, name), name, to)
-
-    def observe(self, usage: Usage | Mapping[str, Any]) -> None:
-        """Learn from the usage a provider reported for the last composed request, where `add` did not see it."""
-        seen = usage if isinstance(usage, Usage) else providers.read_usage(usage)
-        with self.journal.lock:
-            self.journal.append(lambda draft: draft.record("usage", seen))
-            record_usage(seen, self.model)
-            if (sent := self.composer.last) is not None:
-                sent.context.observe(sent.weight, seen, sent.shape)
+        # What was recalled for the step stands behind its context.
+        shown = map(self.journal.view.read, reversed(self.journal.view.items))
+        last = next((message for message in shown if message.origin != Origin.RECALLED), None)
+        if last is None or last.text != text or last.origin != Origin.DYNAMIC:
+            self.add(text, metadata={ORIGIN: Origin.DYNAMIC})
 
     def overflowed(self, error: BaseException | str, *, sent: int | SentRequest | None = None) -> int | None:
         """Learn a lower window from a provider's overflow error; return the window from now on, if the error says one.
@@ -398,7 +365,7 @@ class Session:
 
     @property
     def view(self) -> View:
-        """What the model sees now."""
+        """The items that the model sees now."""
         return self.journal.view
 
     def items(self) -> list[Item]:
@@ -407,7 +374,7 @@ class Session:
 
     @property
     def tokens(self) -> int:
-        """What the view weighs, without system prompt and tools."""
+        """The tokens of the view, without system prompt and tools."""
         return self.journal.view.tokens()
 
     def count(self, text: str) -> int:
@@ -416,7 +383,7 @@ class Session:
 
     @property
     def counting(self) -> dict[str, Any]:
-        """How tokens are counted and how far that has been off."""
+        """The counter of tokens, and by how many percent it has been off."""
         return self.composer.context.describe()
 
     def messages(self) -> Iterator[Message]:
@@ -462,7 +429,7 @@ class Session:
 
     @property
     def tool_decisions(self) -> list[ToolDecision]:
-        """Which tools the model got on this branch, each time that changed, and which were hidden by which rule."""
+        """The tools that the model got on this branch, each time that changed, and the rules that hid others."""
         with self.journal.lock:
             return audit.tool_decisions(self.journal)
 
@@ -584,16 +551,17 @@ class Session:
         With `snapshots` a snapshot file is written too, in the folder that is given or beside the database. One that
         cannot be written is logged: the checkpoint is in the journal, and no turn should fail for it.
         """
-        if not snapshots:
-            return self._checkpoints.make_if_due(rule or Automatic(), force=force)
-        from windowsill.session.snapshots import save_snapshot, snapshot_folder
+        folder = None if isinstance(snapshots, bool) else snapshots
+        if snapshots:
+            from windowsill.session.snapshots import snapshot_folder
 
-        folder = snapshot_folder(self.journal.store, self.id, None if snapshots is True else snapshots)
+            # A session without a folder for them is refused before anything is written.
+            snapshot_folder(self.journal.store, self.id, folder)
         with self.journal.lock:
             made = self._checkpoints.make_if_due(rule or Automatic(), force=force)
-            if made is not None:
+            if made is not None and snapshots:
                 try:
-                    save_snapshot(folder, self._snapshot())
+                    self.write_snapshot(folder)
                 except StoreError as error:
                     log.warning("session %s: %s", self.id, error)
             return made
@@ -605,16 +573,12 @@ class Session:
 
         They stand in `snapshots/` beside the database, or in `folder`: a folder for each session, a number for each.
         """
-        from windowsill.session.snapshots import save_snapshot, snapshot_folder
+        from windowsill.session.snapshots import save_snapshot, snapshot_folder, snapshot_of
 
         place = snapshot_folder(self.journal.store, self.id, folder)
-        with self._current():
-            return save_snapshot(place, self._snapshot(), keep=keep)
-
-    def _snapshot(self) -> Snapshot:
-        from windowsill.session.snapshots import snapshot_of
-
-        return snapshot_of(self.journal, providers.get(self.format), self.settings, self.state.value)
+        with self._current() as journal:
+            snapshot = snapshot_of(journal, providers.get(self.format), self.settings, self.state.value)
+            return save_snapshot(place, snapshot, keep=keep)
 
     @classmethod
     def from_snapshot(
@@ -710,11 +674,10 @@ def _stated(
 def _refer_to_outputs(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
     """Make results refer to these kept outputs, by call id; `InputError` when a call has no result here."""
     answered = {result.tool_use_id for message in messages for result in message.results}
-    for call in outputs:
-        if call not in answered:
-            raise InputError(
-                f"there is no result of call {call!r} in this message", remedy="give outputs by the ids of its results"
-            )
+    for call in outputs.keys() - answered:
+        raise InputError(
+            f"there is no result of call {call!r} in this message", remedy="give outputs by the ids of its results"
+        )
     return [
         msgspec.structs.replace(
             message,

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from windowsill.config import Settings
 from windowsill.errors import DamagedError, InputError, NotFoundError, SettingError, StoreError
 from windowsill.history.entries import Entry
 from windowsill.history.head import Draft
-from windowsill.history.view import Item, View
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Mark, Message, Origin, ToolResult
 from windowsill.providers import Format
@@ -33,17 +32,12 @@ VERSION = "1.0"
 NO_STATE = msgspec.Raw(b"null")
 """The state of a session that keeps none."""
 
-_BEFORE = b',"checksum":"'
-_AFTER = b'"}'
-_HEX = 64
-
+_CHECKSUM = b',"checksum":"'
 
 REASON = "begun from a snapshot"
 
 _GIVEN_HERE = re.compile(r"[a-z][0-9]+")
 """Ids that a journal gives by itself: in another journal the same number is another entry."""
-
-KEEP = 5
 
 SNAPSHOTS = "snapshots"
 """The folder beside the database that holds a folder of snapshot files for each session."""
@@ -103,19 +97,18 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def pack(snapshot: Snapshot) -> bytes:
     """Encode a snapshot as the bytes of a file."""
     body = msgspec.json.encode(snapshot)
-    return b"".join((body[: -len(b"}")], _BEFORE, _sum(body), _AFTER))
+    return body[:-1] + _CHECKSUM + _end(body)
 
 
 def unpack(data: bytes) -> Snapshot:
     """Decode a snapshot from the bytes of a file; `DamagedError` says what is wrong with them."""
     if not data:
         raise _damaged("it is empty")
-    tail = len(_BEFORE) + _HEX + len(_AFTER)
-    end = data[-tail:]
-    if len(data) <= tail or not end.startswith(_BEFORE) or not end.endswith(_AFTER):
+    start, found, end = data.rpartition(_CHECKSUM)
+    body = start + b"}"
+    if not found or len(end) != len(_end(body)) or not end.endswith(b'"}'):
         raise _damaged("it does not end with a checksum")
-    body = data[:-tail] + b"}"
-    if end[len(_BEFORE) : -len(_AFTER)] != _sum(body):
+    if end != _end(body):
         raise _damaged("it is not what was written")
     try:
         version = msgspec.json.decode(body, type=_Version).version
@@ -130,8 +123,8 @@ class _Version(msgspec.Struct):
     version: str
 
 
-def _sum(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+def _end(body: bytes) -> bytes:
+    return f'{hashlib.sha256(body).hexdigest()}"}}'.encode()
 
 
 def _damaged(why: str) -> DamagedError:
@@ -145,20 +138,22 @@ def snapshot_of(journal: JournalWriter, format: Format, settings: Settings, stat
     messages: list[msgspec.Raw] = []
     about: list[About] = []
     names: dict[str, str] = {}
+    newest_first = sorted((item for item in view.items if item.fold), key=lambda item: item.fold, reverse=True)
+    stand_ins = map(view.read, newest_first)
     for item in view.items:
         message = view.read(item)
         names.update((call.id, call.name) for call in message.calls)
         chunks = format.render_message(_alone(message, names, format) if item.results else message)
         messages += map(msgspec.Raw, chunks)
-        about.append(_about(item, message, len(chunks)))
-    version = journal.version
+        own_id = "" if item.fold or _GIVEN_HERE.fullmatch(item.id) else item.id
+        about.append(About(count=len(chunks), id=own_id, at=message.at, marks=item.marks, metadata=message.metadata))
     return Snapshot(
         timestamp=journal.clock(),
         token_count=view.tokens(),
         messages=tuple(messages),
-        summary=_summary(view),
+        summary=next((message.text for message in stand_ins if message.origin == Origin.SUMMARY), None),
         session=journal.session,
-        entry=journal.entry(version).id if version else None,
+        entry=journal.entry(journal.version).id if journal.version else None,
         format=format.name,
         model=settings.model,
         phase=state.runtime.phase,
@@ -187,19 +182,6 @@ def _alone(message: Message, names: Mapping[str, str], format: Format) -> Messag
     return msgspec.structs.replace(message, blocks=blocks, edited=True)
 
 
-def _about(item: Item, message: Message, count: int) -> About:
-    own_id = "" if item.fold or _GIVEN_HERE.fullmatch(item.id) else item.id
-    return About(count=count, id=own_id, at=message.at, marks=item.marks, metadata=message.metadata)
-
-
-def _summary(view: View) -> str | None:
-    for item in sorted((item for item in view.items if item.fold), key=lambda item: item.fold, reverse=True):
-        message = view.read(item)
-        if message.origin == Origin.SUMMARY:
-            return message.text
-    return None
-
-
 def fill(journal: JournalWriter, snapshot: Snapshot) -> None:
     """Write what a snapshot holds to a session that holds nothing: all of it or nothing."""
     state = State.from_json(bytes(snapshot.state)) if snapshot.state != NO_STATE else None
@@ -220,7 +202,9 @@ def begin_session(store: Store, id: str, at: float, settings: bytes, *, owned: b
     """Begin a new session, or take an empty one, to be filled; when that fails, the store is left as it was."""
     made = False
     try:
-        made = _create(store, id, at, settings)
+        made = store.create(id, at=at, settings=settings)
+        if not made and (info := store.info(id)) is not None and info.version:
+            raise already_there(id)  # noqa: TRY301 - an owned store is closed after it too
         yield
     except BaseException:
         if made:
@@ -228,16 +212,6 @@ def begin_session(store: Store, id: str, at: float, settings: bytes, *, owned: b
         if owned:
             store.close()
         raise
-
-
-def _create(store: Store, id: str, at: float, settings: bytes) -> bool:
-    """Create a session; false when there is an empty one, `InputError` when it holds something."""
-    if store.create(id, at=at, settings=settings):
-        return True
-    info = store.info(id)
-    if info is not None and info.version:
-        raise already_there(id)
-    return False
 
 
 def _messages(snapshot: Snapshot) -> Iterator[Message]:
@@ -271,15 +245,18 @@ class Loaded(msgspec.Struct, frozen=True):
     damaged: tuple[Damage, ...] = ()
 
 
-def save_snapshot(folder: Path, snapshot: Snapshot, *, keep: int = KEEP) -> Path:
-    """Write a snapshot behind those in `folder` and remove all but the last `keep`; where it is.
+def save_snapshot(folder: Path, snapshot: Snapshot, *, keep: int = 5) -> Path:
+    """Write a snapshot behind those in `folder` and remove all but the last `keep`; return its path.
 
     When it returns, the file survives the loss of power. Whatever happens before, those that were there are whole.
     """
     if keep < 1:
         raise SettingError("keep", keep, "1 or more")
     try:
-        _make(folder)
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            _sync(each.parent)
         path = _write(folder, pack(snapshot))
         _rotate(folder, keep, path.stat().st_mtime)
     except OSError as error:
@@ -302,7 +279,7 @@ def load_snapshot(place: Path | str) -> Loaded:
     damaged: list[Damage] = []
     for _, path in _numbered(_session_folder(place)):
         try:
-            return Loaded(_read(path), path, tuple(damaged))
+            return Loaded(unpack(path.read_bytes()), path, tuple(damaged))
         except FileNotFoundError:
             # Another process keeps only the last few, and has removed it since.
             continue
@@ -318,7 +295,7 @@ def load_snapshot(place: Path | str) -> Loaded:
 def _named(path: Path) -> Snapshot:
     """Read a snapshot that was asked for by the name of its file: no other one is meant."""
     try:
-        return _read(path)
+        return unpack(path.read_bytes())
     except DamagedError as error:
         raise DamagedError(
             f"{path}: {error.what}", remedy="give its folder: then the last whole one before it is used", path=path
@@ -327,10 +304,6 @@ def _named(path: Path) -> Snapshot:
         raise StoreError(
             f"{path} cannot be read ({error.strerror or error})", remedy="allow this user to read it", path=path
         ) from error
-
-
-def _read(path: Path) -> Snapshot:
-    return unpack(path.read_bytes())
 
 
 def _session_folder(place: Path) -> Path:
@@ -349,14 +322,6 @@ def _session_folder(place: Path) -> Path:
 def _numbered(folder: Path) -> list[tuple[int, Path]]:
     found = ((_SNAPSHOT.fullmatch(path.name), path) for path in folder.iterdir())
     return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
-
-
-def _make(folder: Path) -> None:
-    """Make a folder, and those above it, in a way that survives the loss of power."""
-    missing: Sequence[Path] = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        _sync(each.parent)
 
 
 def _write(folder: Path, data: bytes) -> Path:
