@@ -1,6 +1,6 @@
-"""Changes of a state as the journal keeps them, and the document they are made to.
+"""Changes of a state as the journal keeps them, and the document that they are applied to.
 
-What a change costs does not depend on how much the state holds.
+The cost of a change does not depend on the size of the state.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from windowsill.state.layers import Element, Part, State, check_jump, check_step
 LATEST = 100
 """Elements kept in sight of what happens at every step; all of them are in the history."""
 
-OBSERVATIONS = 2_000
-
 CAPS = {
     "runtime.execution.tool_calls": LATEST,
     "runtime.execution.decisions": LATEST,
@@ -31,7 +29,7 @@ CAPS = {
     "runtime.failures": LATEST,
     "memory.short_term.turns": LATEST,
     "memory.short_term.observations": LATEST,
-    "evidence.observations": OBSERVATIONS,
+    "evidence.observations": 2_000,
 }
 """The most elements of a list; the oldest leave it."""
 
@@ -108,9 +106,8 @@ def _holds_lists(hint: Any) -> bool:
 
 
 def _place(change: Change) -> Place:
-    """Find the place of a change; `InputError` when there is none, or one of the other kind."""
-    found = places().get(change.path)
-    if found is None:
+    """Return the place of a change; raise `InputError` when there is none, or one of the other kind."""
+    if (found := places().get(change.path)) is None:
         near = difflib.get_close_matches(change.path, places(), n=3, cutoff=0.5)
         raise InputError(
             f"the state has nothing at {change.path!r}",
@@ -143,7 +140,7 @@ class StateDocument:
         return self._state
 
     def check(self, changes: Iterable[Change], *, at: float, number: int) -> tuple[Change, ...]:
-        """Return the changes as they will be written, with ids and times; `InputError` for those that cannot be.
+        """Return the changes as they will be written, with ids and times; raise `InputError` for those that cannot be.
 
         `number` makes the ids of new elements: that of the entry they will stand in.
         """
@@ -170,10 +167,8 @@ class StateDocument:
         """Make changes that were checked when they were written."""
         for change in changes:
             path = change.path
-            place = places().get(path)
-            if place is None:
-                # Written by a later version that has more to remember.
-                continue
+            if (place := places().get(path)) is None:
+                continue  # written by a later version that has more to remember
             if isinstance(change, Set):
                 self._values[path] = _typed(place, change.value)
                 for each in EPISODIC if path == EPISODES else ():
@@ -187,10 +182,9 @@ class StateDocument:
             self._stale.add(path)
 
     def _list(self, path: str) -> dict[str, Element]:
-        held = self._lists.get(path)
-        if held is None:
-            held = self._lists[path] = {element.key: element for element in attrgetter(path)(self._state)}
-        return held
+        if path not in self._lists:
+            self._lists[path] = {element.key: element for element in attrgetter(path)(self._state)}
+        return self._lists[path]
 
     def _cap(self, path: str) -> None:
         most = self._value(EPISODES) if path in EPISODIC else CAPS.get(path)
@@ -229,7 +223,7 @@ class StateDocument:
 
 
 def _plain(place: Place, value: Any) -> Any:
-    """Turn a value into what JSON has, so that what is in memory and what is read again later are the same."""
+    """Convert a value to plain JSON, so that it is the same in memory and when it is read again."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
         msgspec.msgpack.encode(plain)
@@ -253,7 +247,7 @@ def _typed(place: Place, value: Any) -> Any:
 
 
 def _check_json(value: Any, depth: int) -> None:
-    """`ValueError` for what JSON cannot say, or only so deep that not everybody can read it."""
+    """Raise `ValueError` for what JSON has no word for, or what is nested too deep."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is not a number that JSON has")
     if not isinstance(value, (dict, list)):
@@ -274,7 +268,7 @@ def _with_id(value: Element, number: str, taken: Sequence[Container[str]]) -> El
 
 
 def with_ids(state: State, number: int) -> State:
-    """Give each element of a state an id, so that it can be changed; `InputError` for two that share their key."""
+    """Give each element of a state an id, so that it can be changed; raise `InputError` for two with one key."""
     made = 0
     for place in places().values():
         if not place.is_list:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import msgspec
@@ -22,6 +23,8 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     required: ClassVar[dict[str, str]] = {}
     """Texts that may not be blank, each with what to do about it."""
+    key_fields: ClassVar[tuple[str, ...]] = ("id",)
+    """The fields that tell it apart from the others of its list."""
 
     id: str = ""
     at: float = 0.0
@@ -33,19 +36,15 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def key(self) -> str:
-        """The name by which a list tells it apart from its others."""
-        return self.id
+        """The key of the element in its list."""
+        return "/".join(getattr(self, name) for name in self.key_fields)
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of the state that holds values, lists of elements and further parts."""
 
 
-# L0: who the agent is, and what it must never do; it does not change while a session lasts
-
-Category: TypeAlias = Literal["safety", "privacy", "compliance", "ethics"]
-
-Enforcement: TypeAlias = Literal["hard", "soft"]
+# L0: the role of the agent and its rules, which stay the same for a session
 
 
 class Role(Part, frozen=True, kw_only=True):
@@ -67,9 +66,9 @@ class Policy(Element, frozen=True, kw_only=True):
     required = {"rule": "say in one sentence what it demands"}
 
     rule: str
-    category: Category = "safety"
+    category: Literal["safety", "privacy", "compliance", "ethics"] = "safety"
     priority: int = 50
-    enforcement: Enforcement = "hard"
+    enforcement: Literal["hard", "soft"] = "hard"
 
 
 POLICIES = (
@@ -115,11 +114,7 @@ class System(Part, frozen=True, kw_only=True):
     audit: Audit = Audit()
 
 
-# L1: what is to be done, and how to tell that it is
-
-Output: TypeAlias = Literal["json", "markdown", "code", "mixed"]
-
-Urgency: TypeAlias = Literal["low", "medium", "high", "critical"]
+# L1: the task and its criteria of success
 
 
 class Criterion(Element, frozen=True, kw_only=True):
@@ -134,7 +129,7 @@ class Criterion(Element, frozen=True, kw_only=True):
 class OutputFormat(Part, frozen=True, kw_only=True):
     """The form of the result."""
 
-    type: Output = "mixed"
+    type: Literal["json", "markdown", "code", "mixed"] = "mixed"
     schema: dict[str, Any] | None = None
     """JSON Schema of the result."""
     examples: tuple[str, ...] = ()
@@ -154,7 +149,7 @@ class About(Part, frozen=True, kw_only=True):
 
     created_at: float = 0.0
     created_by: str = "user"
-    priority: Urgency = "medium"
+    priority: Literal["low", "medium", "high", "critical"] = "medium"
     tags: tuple[str, ...] = ()
 
 
@@ -168,7 +163,7 @@ class Task(Part, frozen=True, kw_only=True):
     about: About = About()
 
 
-# L2: where the work stands
+# L2: the progress of the run
 
 Phase: TypeAlias = Literal["initializing", "planning", "executing", "reflecting", "verifying", "completed", "failed"]
 
@@ -197,7 +192,7 @@ NEXT: dict[Phase, frozenset[Phase]] = {
 
 
 def check_jump(before: Phase, after: Phase) -> None:
-    """`InputError` for a change of phase that makes no sense. Staying where one is always does."""
+    """Raise `InputError` for a phase that may not follow another; staying in one is always allowed."""
     if before != after and after not in NEXT[before]:
         raise InputError(
             f"a task cannot go from {before} to {after}",
@@ -206,28 +201,28 @@ def check_jump(before: Phase, after: Phase) -> None:
 
 
 def known_phase(given: str, where: str) -> Phase:
-    """Return a phase that exists; `InputError` names `where` another was given."""
+    """Return a known phase; raise `InputError` with `where` it was given for another."""
     return cast("Phase", _known(given, PHASES, "phase", where))
 
 
 def known_environment(given: str, where: str) -> Environment:
-    """Return an environment that exists, `production` as `prod`."""
+    """Return a known environment, `production` as `prod`."""
     return cast("Environment", _known("prod" if given == "production" else given, ENVIRONMENTS, "environment", where))
 
 
 def known_environments(given: Iterable[str], where: str) -> tuple[Environment, ...]:
-    """Return environments that exist, each once."""
+    """Return known environments, each once."""
     return tuple(dict.fromkeys(known_environment(each, where) for each in check_list(given, where)))
 
 
 def known_permissions(given: Iterable[str], where: str) -> tuple[Permission, ...]:
-    """Return permissions that exist, as they were given."""
+    """Return known permissions, as they were given."""
     found = (_known(each, PERMISSIONS, "permission", where) for each in check_list(given, where))
     return cast("tuple[Permission, ...]", tuple(found))
 
 
 def check_list(given: Iterable[str], where: str) -> tuple[str, ...]:
-    """Return several words; one bare word is a mistake that would be read letter by letter."""
+    """Return words as a tuple; raise `InputError` for one bare text, which would be read letter by letter."""
     if isinstance(given, str):
         raise InputError(f"{where} is the text {given!r}", remedy=f"give a list: ({given!r},)")
     return tuple(given)
@@ -317,9 +312,6 @@ class Runtime(Part, frozen=True, kw_only=True):
 
 Source: TypeAlias = Literal["tool", "user", "system"]
 
-OBSERVATION_SECONDS = 300.0
-"""Seconds that an observation holds: five minutes."""
-
 
 class Observation(Element, frozen=True, kw_only=True):
     """Something that a tool, the user or the system showed."""
@@ -328,7 +320,8 @@ class Observation(Element, frozen=True, kw_only=True):
     source: Source = "tool"
     tool: str = ""
     relevance: Share | None = None
-    ttl: Seconds = OBSERVATION_SECONDS
+    ttl: Seconds = 300.0
+    """Seconds that it holds."""
 
 
 class Place(Part, frozen=True, kw_only=True):
@@ -376,27 +369,18 @@ class Evidence(Part, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
 
 
-# L3: what is remembered, by kind
+# L3: memory, by kind
 
 Significance: TypeAlias = Literal["low", "medium", "high"]
-
-SHORT_TERM_SECONDS = 300.0
-"""Seconds that an observation is fresh: five minutes."""
-
-EPISODES = 50
-"""Summaries, decisions and milestones that are kept in sight, of each."""
 
 
 class Variable(Element, frozen=True, kw_only=True):
     """A value that is being worked with."""
 
+    key_fields = ("name",)
+
     name: str
     value: Any = None
-
-    @property
-    def key(self) -> str:
-        """Its name."""
-        return self.name
 
 
 class Turn(Element, frozen=True, kw_only=True):
@@ -412,8 +396,8 @@ class ShortTerm(Part, frozen=True, kw_only=True):
     variables: tuple[Variable, ...] = ()
     turns: tuple[Turn, ...] = ()
     observations: tuple[Observation, ...] = ()
-    ttl: Seconds = SHORT_TERM_SECONDS
-    """Seconds after which an observation here is no longer told."""
+    ttl: Seconds = 300.0
+    """Seconds after which an observation here is no longer shown."""
 
 
 class Summary(Element, frozen=True, kw_only=True):
@@ -443,7 +427,7 @@ class Episodic(Part, frozen=True, kw_only=True):
     summaries: tuple[Summary, ...] = ()
     decisions: tuple[Decision, ...] = ()
     milestones: tuple[Milestone, ...] = ()
-    max_entries: Count = EPISODES
+    max_entries: Count = 50
     """Of each kind; the oldest leave the state, and stay in the history."""
 
 
@@ -463,28 +447,22 @@ class Fact(Element, frozen=True, kw_only=True):
 class Definition(Element, frozen=True, kw_only=True):
     """The meaning of a word here."""
 
+    key_fields = ("term",)
+
     term: str
     definition: str
     context: str = ""
     examples: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """The word."""
-        return self.term
-
 
 class Preference(Element, frozen=True, kw_only=True):
     """A wish of the user."""
 
+    key_fields = ("category", "name")
+
     category: str
     name: str
     value: Any = None
-
-    @property
-    def key(self) -> str:
-        """Its category and name."""
-        return f"{self.category}/{self.name}"
 
 
 class Knowledge(Element, frozen=True, kw_only=True):
@@ -541,7 +519,7 @@ class Checklist(Element, frozen=True, kw_only=True):
 
     @property
     def completed(self) -> bool:
-        """Whether everything that is not optional is done."""
+        """True when everything that is not optional is done."""
         return all(item.completed or item.optional for item in self.items)
 
 
@@ -580,13 +558,9 @@ class Memory(Part, frozen=True, kw_only=True):
     procedural: Procedural = Procedural()
 
 
-# L5: what is being made
+# L5: the plan and what is being made
 
 Status: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
-
-ChangeKind: TypeAlias = Literal["create", "modify", "delete"]
-
-Verdict: TypeAlias = Literal["confirmed", "rejected", "inconclusive"]
 
 
 class Step(Element, frozen=True, kw_only=True):
@@ -616,7 +590,7 @@ class FileChange(Element, frozen=True, kw_only=True):
     """A change to a file or another target."""
 
     target: str
-    type: ChangeKind = "modify"
+    type: Literal["create", "modify", "delete"] = "modify"
     before: str | None = None
     after: str | None = None
     rationale: str = ""
@@ -630,11 +604,11 @@ class Hypothesis(Element, frozen=True, kw_only=True):
     confidence: Share = 0.5
     evidence: tuple[str, ...] = ()
     tested: bool = False
-    result: Verdict | None = None
+    result: Literal["confirmed", "rejected", "inconclusive"] | None = None
 
     @property
     def open(self) -> bool:
-        """Whether nobody knows yet if it holds."""
+        """True while it is neither confirmed nor rejected."""
         return not self.tested or self.result in (None, "inconclusive")
 
 
@@ -657,35 +631,19 @@ class Work(Part, frozen=True, kw_only=True):
 
 
 def check_steps(steps: Sequence[Step], current: str = "") -> None:
-    """`InputError` when a step waits for one that does not exist, or steps wait for each other in a circle.
-
-    `NotFoundError` when the step that is worked on is not among them.
-    """
+    """Raise `InputError` for a missing dependency or a circle, `NotFoundError` for a missing `current` step."""
     after = {step.id: step.dependencies for step in steps}
     for step in steps:
-        missing = [id for id in step.dependencies if id not in after]
-        if missing:
+        if missing := [id for id in step.dependencies if id not in after]:
             raise InputError(
                 f"step {step.id!r} depends on {', '.join(map(repr, missing))}, which the plan does not have",
                 remedy=f"the plan has {', '.join(after)}",
             )
-    state: dict[str, bool] = {}
-    for start in after:
-        trail = [start]
-        while trail:
-            here = trail[-1]
-            state.setdefault(here, False)
-            following = next((id for id in after[here] if state.get(id) is not True), None)
-            if following is None:
-                state[here] = True
-                trail.pop()
-            elif state.get(following) is False:
-                circle = [*trail[trail.index(following) :], following]
-                raise InputError(
-                    f"steps wait for each other: {' > '.join(circle)}", remedy="take one of these dependencies out"
-                )
-            else:
-                trail.append(following)
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        circle = " > ".join(reversed(error.args[1]))
+        raise InputError(f"steps wait for each other: {circle}", remedy="take one of these dependencies out") from None
     if current and current not in after:
         raise NotFoundError(f"the plan has no step {current!r}", remedy=f"it has {', '.join(after) or 'none'}")
 
@@ -710,7 +668,7 @@ class State(Part, frozen=True, kw_only=True):
 
     @staticmethod
     def from_json(data: bytes | str) -> State:
-        """Read a state from JSON; `InputError` names the field that is wrong."""
+        """Read a state from JSON; raise `InputError` with the field that is wrong."""
         try:
             state = msgspec.json.decode(data, type=State)
         except msgspec.ValidationError as error:

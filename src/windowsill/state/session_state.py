@@ -54,7 +54,7 @@ class StateShown(msgspec.Struct, frozen=True, array_like=True):
 
     messages: tuple[int, ...]
     whole: bool
-    """Nothing that was told before counts any more."""
+    """True when nothing that was shown before counts any more."""
     pieces: dict[str, str] = {}
     gone: tuple[str, ...] = ()
 
@@ -92,7 +92,7 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 class StateAt:
-    """The state at one entry, and what a model was last told of it there."""
+    """The state at one entry, and the pieces of it that a model knew there."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -104,11 +104,11 @@ class StateAt:
 
     @property
     def wants_copy(self) -> bool:
-        """Whether the state should be written down whole with the next change."""
+        """True when the state should be written whole with the next change."""
         return self._since_whole >= WHOLE_AFTER and self._bytes_since_whole >= self._whole_bytes
 
     def take(self, entry: Entry) -> None:
-        """Go on by one entry of the path."""
+        """Apply the next entry of the path."""
         meta = _state_meta(entry.meta)
         if meta.form != "changes":
             self.document = StateDocument(_whole(entry.body or b""))
@@ -152,13 +152,13 @@ class SessionState:
             return [event for entry in entries if (event := event_of(entry)) is not None]
 
     def patch(self, *changes: Change, reason: str = "") -> str:
-        """Make changes together, all or none; the id of the entry that says so."""
+        """Make changes together, all or none, and return the id of their entry."""
         return self.change(lambda _: changes, reason=reason)
 
     def change(self, make: Callable[[State], Iterable[Change]], *, reason: str = "") -> str:
-        """Make changes that follow from the state as it is when they are written, whoever else changes it meanwhile."""
+        """Make changes that are computed from the state at the moment of writing, whoever else changes it."""
 
-        def drafted(draft: Draft) -> Entry:
+        def record(draft: Draft) -> Entry:
             changes = tuple(make(self._reading().document.state))
             if not changes:
                 raise InputError("there is nothing to change", remedy="give at least one change")
@@ -166,10 +166,10 @@ class SessionState:
 
         with self._journal.lock:
             self._journal.refresh()
-            return self._journal.append(drafted).id
+            return self._journal.append(record).id
 
     def draft(self, draft: Draft, changes: Sequence[Change], reason: str = "") -> Entry:
-        """Make changes as part of a draft, so that they are written together with what it holds already."""
+        """Add changes to a draft, so that they are written together with its other entries."""
         reading = self._reading()
         if reading.wants_copy:
             draft.record("state", StateMeta("copy", shown=reading.shown), _pack(reading.document.state))
@@ -177,7 +177,7 @@ class SessionState:
         return draft.record("state", StateMeta(reason=reason), _pack(made))
 
     def check(self, changes: Sequence[Change]) -> None:
-        """`InputError` for changes that could not be made now."""
+        """Raise `InputError` for changes that could not be made now."""
         with self._journal.lock:
             self._reading().document.check(changes, at=0.0, number=0)
 
@@ -186,16 +186,14 @@ class SessionState:
         checked = State.from_json(state.to_json())
         with self._journal.lock:
             self._journal.refresh()
-            shown = self._reading().shown
-
-            def drafted(draft: Draft) -> Entry:
-                return draft.record("state", StateMeta("whole", reason, shown), _pack(with_ids(checked, draft.next)))
-
-            return self._journal.append(drafted).id
+            meta = StateMeta("whole", reason, self._reading().shown)
+            return self._journal.append(
+                lambda draft: draft.record("state", meta, _pack(with_ids(checked, draft.next)))
+            ).id
 
     @property
     def known_pieces(self) -> Mapping[str, str] | None:
-        """Digests of what the model can still see of the state; `None` when it sees nothing of it."""
+        """Digests of the pieces that the model can still see; `None` when it sees nothing of the state."""
         with self._journal.lock:
             shown = self._reading().shown
             view = self._journal.view
@@ -204,7 +202,7 @@ class SessionState:
             return shown.pieces
 
     def record_shown(self, draft: Draft, shown: StateShown) -> None:
-        """Note in a draft what one of its messages tells of the state."""
+        """Record in a draft the pieces of the state that one of its messages shows."""
         draft.record("state", StateMeta(shown=shown))
 
     def set(self, path: str, value: Any, *, reason: str = "") -> str:
@@ -222,7 +220,7 @@ class SessionState:
     # The task
 
     def set_goal(self, goal: str, criteria: Iterable[str | Criterion] = ()) -> str:
-        """Say what is to be done and, if given, how to tell that it is done."""
+        """Set the goal and, if given, the criteria of success."""
         if not goal.strip():
             raise InputError("the goal is empty", remedy="say in a sentence what is to be done")
         new = [
@@ -238,100 +236,97 @@ class SessionState:
 
         return self.change(make)
 
-    # Where the work stands
+    # The run
 
     def enter(self, phase: Phase, *, reason: str = "") -> str:
-        """Go on to another phase; `InputError` for a jump that makes no sense."""
+        """Enter another phase; raise `InputError` for one that may not follow."""
         return self.patch(Set("runtime.phase", phase), reason=reason)
 
     def grant(self, *permissions: Permission) -> str:
-        """Allow more."""
+        """Grant permissions."""
         more = known_permissions(permissions, "grant")
         return self.change(lambda state: [_permissions({*state.runtime.permissions, *more})])
 
     def revoke(self, *permissions: Permission) -> str:
-        """Allow less."""
+        """Revoke permissions."""
         less = known_permissions(permissions, "revoke")
         return self.change(lambda state: [_permissions({*state.runtime.permissions}.difference(less))])
 
     def set_environment(self, environment: Environment) -> str:
-        """Say where the work takes effect."""
-        return self.patch(Set("runtime.environment", environment))
+        """Set the environment in which the work takes effect."""
+        return self.set("runtime.environment", environment)
 
     def record_failure(self, tool: str, error: str) -> str:
         """Record that a tool failed; the same failure again counts as a retry."""
         return self.change(lambda state: [Put("runtime.failures", count_failure(state, tool, error))])
 
     def record_error(self, message: str) -> str:
-        """Record what went wrong and no tool reported."""
-        return self.patch(Put("runtime.execution.errors", Trouble(message=message)))
+        """Record an error that no tool reported."""
+        return self.put("runtime.execution.errors", Trouble(message=message))
 
     def record_warning(self, message: str) -> str:
-        """Record what is worth a warning."""
-        return self.patch(Put("runtime.execution.warnings", Trouble(message=message)))
+        """Record a warning."""
+        return self.put("runtime.execution.warnings", Trouble(message=message))
 
-    # What is remembered
+    # Memory
 
     def add_fact(
         self, content: str, *, source: str, confidence: float = 1.0, verified: bool = True, id: str = ""
     ) -> str:
         """Remember a fact and where it comes from."""
         fact = Fact(id=id, content=content, source=source, confidence=confidence, verified=verified)
-        return self.patch(Put("memory.semantic.facts", fact))
+        return self.put("memory.semantic.facts", fact)
 
     def add_summary(self, text: str, *, condensed_from: Sequence[str] = (), tokens: int = 0) -> str:
-        """Remember what a stretch of the past came to."""
+        """Remember a summary of a stretch of the past."""
         summary = Summary(text=text, condensed_from=tuple(condensed_from), tokens=tokens)
-        return self.patch(Put("memory.episodic.summaries", summary))
+        return self.put("memory.episodic.summaries", summary)
 
     def record_decision(self, description: str, *, rationale: str = "", alternatives: Sequence[str] = ()) -> str:
-        """Remember what was decided, why, and instead of what."""
+        """Remember a decision, its reason and its alternatives."""
         made = Decision(description=description, rationale=rationale, alternatives=tuple(alternatives))
         return self.patch(Put("memory.episodic.decisions", made), Put("runtime.execution.decisions", made))
 
     def record_milestone(self, event: str, *, significance: Significance = "medium") -> str:
-        """Remember that something was reached."""
-        return self.patch(Put("memory.episodic.milestones", Milestone(event=event, significance=significance)))
+        """Remember a milestone."""
+        return self.put("memory.episodic.milestones", Milestone(event=event, significance=significance))
 
     def set_preference(self, category: str, name: str, value: Any) -> str:
-        """Remember how the user wants something."""
-        return self.patch(Put("memory.semantic.preferences", Preference(category=category, name=name, value=value)))
+        """Remember a preference of the user."""
+        return self.put("memory.semantic.preferences", Preference(category=category, name=name, value=value))
 
     def set_variable(self, name: str, value: Any) -> str:
-        """Keep a value that is being worked with."""
-        return self.patch(Put("memory.short_term.variables", Variable(name=name, value=value)))
+        """Set a working variable."""
+        return self.put("memory.short_term.variables", Variable(name=name, value=value))
 
-    # What was seen
+    # Evidence
 
     def record_observation(
         self, result: Any, *, tool: str = "", source: Source = "tool", relevance: float | None = None
     ) -> str:
-        """Remember what a tool, the user or the system showed."""
+        """Remember an observation of a tool, the user or the system."""
         seen = Observation(result=result, tool=tool, source=source, relevance=relevance)
-        return self.patch(Put("evidence.observations", seen))
+        return self.put("evidence.observations", seen)
 
     def add_retrieved(self, content: str, *, source: str, query: str = "", relevance: float = 0.0) -> str:
-        """Remember what a search found."""
+        """Remember a result of a search."""
         found = Retrieved(content=content, source=source, query=query, relevance=relevance)
-        return self.patch(Put("evidence.retrieved", found))
+        return self.put("evidence.retrieved", found)
 
     def record_measurement(self, metric: str, value: float, *, unit: str = "", context: str = "") -> str:
-        """Remember a number that was measured."""
-        return self.patch(
-            Put("evidence.measurements", Measurement(metric=metric, value=value, unit=unit, context=context))
-        )
+        """Remember a measurement."""
+        measured = Measurement(metric=metric, value=value, unit=unit, context=context)
+        return self.put("evidence.measurements", measured)
 
-    # What is being made
+    # Work
 
     def set_plan(self, steps: Iterable[str | Step]) -> str:
         """Replace the plan. Texts become steps, each after the one before."""
         made: list[Step] = []
         for number, each in enumerate(_as_list(steps), start=1):
-            if isinstance(each, Step):
-                made.append(each if each.id else msgspec.structs.replace(each, id=str(number)))
-            else:
-                before = (made[-1].id,) if made else ()
-                made.append(Step(id=str(number), description=each, dependencies=before))
+            if isinstance(each, str):
+                each = Step(description=each, dependencies=(made[-1].id,) if made else ())  # noqa: PLW2901
+            made.append(each if each.id else msgspec.structs.replace(each, id=str(number)))
 
         def make(state: State) -> Iterator[Change]:
             yield from (Drop("work.plan.steps", step.key) for step in state.work.plan.steps)
@@ -341,17 +336,16 @@ class SessionState:
         return self.change(make)
 
     def set_step(self, id: str, status: Status, *, result: Any = None, error: str = "") -> str:
-        """Say how a step of the plan stands."""
+        """Set the status of a step of the plan."""
 
         def make(state: State) -> Iterator[Change]:
             plan = state.work.plan
             step = next((each for each in plan.steps if each.id == id), None)
             if step is None:
-                known = ", ".join(each.id for each in plan.steps) or "none"
-                raise NotFoundError(f"the plan has no step {id!r}", remedy=f"it has {known}")
-            changed = {**msgspec.to_builtins(step), "status": status, "error": error or step.error}
-            changed["result"] = step.result if result is None else result
-            yield Put("work.plan.steps", changed)
+                ids = ", ".join(each.id for each in plan.steps) or "none"
+                raise NotFoundError(f"the plan has no step {id!r}", remedy=f"it has {ids}")
+            known = {**msgspec.to_builtins(step), "status": status, "error": error or step.error}
+            yield Put("work.plan.steps", known if result is None else {**known, "result": result})
             if status == "in_progress":
                 yield Set("work.plan.current", id)
             elif status in ("completed", "failed", "skipped") and plan.current == id:
@@ -360,13 +354,13 @@ class SessionState:
         return self.change(make)
 
     def add_hypothesis(self, description: str, *, confidence: float = 0.5, evidence: Sequence[str] = ()) -> str:
-        """Note a guess and what speaks for it."""
+        """Add a hypothesis and its evidence."""
         guess = Hypothesis(description=description, confidence=confidence, evidence=tuple(evidence))
-        return self.patch(Put("work.hypotheses", guess))
+        return self.put("work.hypotheses", guess)
 
     def set_scratchpad(self, text: str) -> str:
-        """Replace the notes of the moment."""
-        return self.patch(Set("work.scratchpad", text))
+        """Replace the scratchpad."""
+        return self.set("work.scratchpad", text)
 
     # Reading
 
@@ -405,7 +399,7 @@ class SessionState:
 
 
 def event_of(entry: Entry) -> StateEvent | None:
-    """Return what a state entry, read with its body, changed; `None` when it changed nothing."""
+    """Return the event of a state entry that was read with its body; `None` when it changed nothing."""
     meta = _state_meta(entry.meta)
     if meta.form == "copy" or not entry.body:
         return None

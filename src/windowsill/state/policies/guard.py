@@ -44,7 +44,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> bool:
-        """Whether it may be run now."""
+        """True when the call may be run now."""
         return self.outcome == "allowed"
 
     @property
@@ -65,10 +65,10 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Says whether a call may be run. Only `True` allows it; an error, another answer or none in time does not."""
+"""Decides about a call. Only `True` allows it; an error, another answer or none in time does not."""
 
 Check: TypeAlias = Callable[[ToolOffer, Mapping[str, Any]], str | None]
-"""Says how a call goes against a policy; `None` when it does not."""
+"""Returns what is wrong with a call under a policy; `None` when it is in order."""
 
 
 class Guard:
@@ -83,15 +83,14 @@ class Guard:
         wait: float | None = WAIT,
         checks: Mapping[str, Check] | None = None,
     ) -> None:
-        """Set up.
+        """Enforce this system.
 
         `base` is where relative paths of calls begin. `approve` is asked about calls that need somebody's consent, for
         `wait` seconds at most; `None` waits as long as it takes. `checks` maps ids of policies to functions that check
         a call: against a hard policy it is refused, against a soft one reported.
         """
         policies = {policy.id: policy for policy in system.policies}
-        unknown = [id for id in checks or {} if id not in policies]
-        if unknown:
+        if unknown := [id for id in checks or {} if id not in policies]:
             raise InputError(f"there is no policy {unknown[0]!r} to check", remedy=f"there are {list_names(policies)}")
         self._limits = system.constraints
         self._rules = ArgumentRules(system.constraints, base=base)
@@ -102,9 +101,9 @@ class Guard:
     async def check(
         self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
-        """Say whether a call may be run; ask somebody where that is needed.
+        """Judge a call; ask somebody where that is needed.
 
-        The state says what was used before this call, and the limits of its task; `used` is more recent.
+        `used` is more recent than the resources of the state.
         """
         verdict = self.judge(offer, arguments, state, used=used)
         if verdict.outcome != "needs-approval":
@@ -119,12 +118,9 @@ class Guard:
     def check_sync(
         self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
-        """`check` for code without an event loop, or inside one, which then stands still until there is an answer."""
+        """Judge a call like `check`, from code without an event loop, or inside one, which then stands still."""
         import anyio  # noqa: PLC0415 - only who asks needs it
 
-        verdict = self.judge(offer, arguments, state, used=used)
-        if verdict.outcome != "needs-approval":
-            return verdict
         # A thread of its own: this one may have an event loop that cannot be entered again.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(anyio.run, partial(self.check, offer, arguments, state, used=used)).result()
@@ -132,7 +128,7 @@ class Guard:
     def judge(
         self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
-        """Say the same without asking anybody: the outcome may be that approval is needed."""
+        """Judge a call without asking anybody: the outcome may be `needs-approval`."""
         for rule, why, remedy in _used_up(self._limits, state.task.limits, used or state.runtime.resources):
             return _refused(offer, rule, why, remedy)
         for refusal in self._rules.crossings(offer, arguments):
@@ -201,17 +197,20 @@ class ArgumentRules:
         reads = category_of(offer) not in NOT_READING
         forbidden = ForbiddenPaths(self._forbidden, base=self._base)
         for mention in (mention for argument in found for mention in argument.mentions()):
-            fault = self._address(mention) if mention.kind == "url" else self._path(mention, forbidden, reads=reads)
+            if mention.kind == "url":
+                fault = self._address_fault(mention.text)
+            else:
+                fault = self._path_fault(mention, forbidden, reads=reads)
             if fault is not None:
                 rule, why, remedy = fault
                 yield Refusal(tool=offer.name, rule=rule, parameter=mention.parameter, why=why, remedy=remedy)
 
-    def _address(self, mention: Mention) -> tuple[str, str, str] | None:
-        if self._hosts is None or (why := self._hosts.beyond(mention.text)) is None:
+    def _address_fault(self, url: str) -> tuple[str, str, str] | None:
+        if self._hosts is None or (why := self._hosts.beyond(url)) is None:
             return None
         return "allowed_domains", why, "use an allowed domain, or ask the user to allow this one"
 
-    def _path(self, mention: Mention, forbidden: ForbiddenPaths, *, reads: bool) -> tuple[str, str, str] | None:
+    def _path_fault(self, mention: Mention, forbidden: ForbiddenPaths, *, reads: bool) -> tuple[str, str, str] | None:
         if why := forbidden.crossing(mention.text, expands=mention.expands):
             return "forbidden_paths", why, "work on other files, or ask the user to do it"
         size = self._size(mention.text) if reads and not mention.expands else 0

@@ -43,7 +43,7 @@ class Hosts:
         self._allowed = [_read_entry(each) for each in self._stated]
 
     def beyond(self, url: str) -> str | None:
-        """Say why an address may not be reached; `None` when it may. Without a scheme it begins with the host."""
+        """Return why an address may not be reached; `None` when it may. Without a scheme it begins with the host."""
         try:
             place = _read(url)
         except UnclearError as error:

@@ -51,7 +51,7 @@ class ForbiddenPaths:
         self._identity = cache(partial(_identity, follow=False))  # where a link leads is a place of its own
 
     def crossing(self, path: str, *, expands: bool = False) -> str | None:
-        """Say why this path may not be touched; with `expands` it may be a shell's pattern for several."""
+        """Return why this path may not be touched; with `expands` it may be a shell's pattern for several."""
         if not self._roots:
             return None
         try:
@@ -113,7 +113,7 @@ class ForbiddenPaths:
         return found
 
     def _matched(self, pattern: str) -> str | None:
-        """Say why a pattern may not be expanded: it can mean a forbidden path, or a link to one."""
+        """Return why a pattern may not be expanded: it can mean a forbidden path, or a link to one."""
         parts = _parts(pattern)
         for stated, root in self._roots:
             if _can_mean(parts, _parts(root)):

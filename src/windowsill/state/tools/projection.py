@@ -41,14 +41,11 @@ URGENT = 5
 LITTLE_LEFT = 0.1
 """A task with less than this share of its time left is urgent, whatever its priority."""
 
-MOST_KEPT = 64
-"""Results kept: a session goes back and forth between a few states."""
-
 PRIORITY = 50
-"""Of a tool whose priority nobody stated: the middle of 0 to 100."""
+"""The priority of a tool that states none: the middle of 0 to 100."""
 
 GENERAL = "general"
-"""A tool of which nothing tells what it does; every phase shows it."""
+"""The category of a tool that fits no other; every phase shows it."""
 
 _PLANNING = ("search", "analyze", "estimate", "read")
 
@@ -208,7 +205,7 @@ class ToolSelection:
         self._masking = masking
 
     def allows(self, name: str, arguments: Any) -> Refusal | None:
-        """Say why this call is not run, in words for the model; `None` when it may be."""
+        """Return the reason not to run this call, in words for the model; `None` when it may be run."""
         if name not in self._by_name:
             remedy = f"the tools are {list_names(self.names, none='none at present')}"
             return Refusal(tool=name, rule="unknown", why="there is no such tool", remedy=remedy)
@@ -321,14 +318,9 @@ class Projection:
         self._definitions = {each: plain.narrow(rules, each, count) for each in ENVIRONMENTS}
         categories = frozenset().union(*self._shown.values())
         # Tools that differ in none of these are hidden together, for one reason.
-        groups: dict[_Group, int] = {}
-        self._group_of = {
-            each.name: groups.setdefault(
-                (category_of(each, categories), each.permissions, each.environments), len(groups)
-            )
-            for each in offers
+        self._group_of: dict[str, _Group] = {
+            each.name: (category_of(each, categories), each.permissions, each.environments) for each in offers
         }
-        self._groups = list(groups)
         self._ranked = [each.name for each in sorted(offers, key=lambda each: -each.priority)]
         self._kept: dict[object, ToolSelection] = {}
 
@@ -337,17 +329,14 @@ class Projection:
         runtime = state.runtime
         urgent = _is_urgent(state)
         key = (runtime.phase, runtime.environment, tuple(runtime.permissions), urgent)
-        found = self._kept.get(key)
-        if found is None:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            found = self._kept[key] = self._decide(
+        if key not in self._kept:
+            self._kept[key] = self._decide(
                 known_phase(runtime.phase, "the state"),
                 known_environment(runtime.environment, "the state"),
                 known_permissions(runtime.permissions, "the state"),
                 urgent=urgent,
             )
-        return found
+        return self._kept[key]
 
     def _decide(
         self, phase: Phase, environment: Environment, permissions: tuple[Permission, ...], *, urgent: bool
@@ -374,18 +363,15 @@ class Projection:
 
     def _held(self, given: Iterable[Permission]) -> frozenset[Permission]:
         """Return these permissions and all that they bring with them."""
-        held: set[Permission] = set()
-        waiting = list(given)
-        while waiting:
-            each = waiting.pop()
-            if each not in held:
-                held.add(each)
-                waiting.extend(self._implied.get(each, ()))
+        held = set(given)
+        while more := {brought for each in held for brought in self._implied.get(each, ())} - held:
+            held |= more
         return frozenset(held)
 
     def _hide(self, phase: Phase, environment: Environment, held: Collection[Permission]) -> dict[str, HiddenTool]:
         """Hide tools by phase, then permission, then environment."""
-        reasons = [self._reason(group, phase, environment, held) for group in self._groups]
+        groups = set(self._group_of.values())
+        reasons = {group: self._reason(group, phase, environment, held) for group in groups}
         return {
             name: HiddenTool(name, *reason)
             for name, group in self._group_of.items()
@@ -395,7 +381,7 @@ class Projection:
     def _reason(
         self, group: _Group, phase: Phase, environment: Environment, held: Collection[Permission]
     ) -> tuple[Rule, str] | None:
-        """Find the first rule that hides these tools, and say why."""
+        """Return the first rule that hides these tools, and its reason."""
         category, permissions, environments = group
         if category not in self._shown[phase]:
             where = ", ".join(each for each in PHASES if category in self._shown[each]) or "no phase"

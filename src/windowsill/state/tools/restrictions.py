@@ -88,10 +88,12 @@ class NarrowedTool:
         self._checker = ArgumentChecker(tool.name, self._schema)
 
     def refuse(self, arguments: Any) -> Refusal | None:
-        """Say why a call with these arguments is not run; `None` when it may be."""
-        if (found := self._checker.not_an_object(arguments)) is not None:
-            return found
-        return self._refuse_narrowed(arguments) or self._checker.fault(self.fill(arguments))
+        """Return the reason not to run a call with these arguments; `None` when it may be run."""
+        return (
+            self._checker.not_an_object(arguments)
+            or self._refuse_narrowed(arguments)
+            or self._checker.fault(self.fill(arguments))
+        )
 
     def fill(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Put every fixed value in its place, whatever stood there."""
