@@ -18,9 +18,6 @@ from windowsill.models import Demands
 from windowsill.outputs.show import without_ref
 from windowsill.providers import Format
 
-CHAT = "openai"
-"""The format in which reasoning stands unsigned beside the message, where some models refuse it."""
-
 
 class Rendered(msgspec.Struct, frozen=True):
     """A view in a provider's format: native messages as bytes, with what each weighs in tokens."""
@@ -135,7 +132,7 @@ class Renderer:
         """Leave out reasoning that the provider would refuse: all of it, or what had another past."""
         if item.role != "assistant":
             return message
-        unwanted = self.demands.no_reasoning and self.format.name == CHAT
+        unwanted = self.demands.no_reasoning and self.format.spec.plain_reasoning
         if not unwanted and not (self.demands.bound_reasoning and view.edited_before(item, self._prompt_hash)):
             return message
         kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -139,6 +139,12 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
     counts_thoughts: bool = False
     """The reasoning of the model counts against the limit of the answer, and no budget for it is stated beside."""
 
+    json_stream: bool = False
+    """A stream may come as plain JSON, without events."""
+    plain_reasoning: bool = False
+    """Reasoning stands unsigned beside a message, where some models refuse it."""
+    context_management: Literal["", "edits", "compaction"] = ""
+    """The form of the field `context_management`; empty where the provider has none."""
     no_store: dict[str, bool] = {}
     """Fields by which a request asks the provider not to keep it."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from windowsill import providers
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import View
@@ -58,11 +59,12 @@ class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
         """Return the fields of a request in this format that make its provider act at the high mark."""
-        if format == "responses" and self.compact:
+        form = providers.get(format).spec.context_management
+        if form == "compaction" and self.compact:
             return ProviderRequestFields(
                 fields={"context_management": [{"type": "compaction", "compact_threshold": budget.high}]}
             )
-        edits = self._edits(budget) if format == "anthropic" else []
+        edits = self._edits(budget) if form == "edits" else []
         if not edits:
             return None
         betas = ",".join(BETAS[edit["type"]] for edit in edits)

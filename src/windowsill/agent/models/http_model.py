@@ -58,8 +58,8 @@ class StreamListener:
         if self._opening is not None:
             piece = self._opening + piece
             self._opening = None if piece.strip() else piece
-            if self._format != "gemini" and piece.lstrip()[:1] == b"{":
-                # No event begins so; Gemini's streams may.
+            if piece.lstrip()[:1] == b"{" and not providers.get(self._format).spec.json_stream:
+                # No event begins so.
                 self._pieces = []
         if self._pieces is not None:
             self._pieces.append(piece)

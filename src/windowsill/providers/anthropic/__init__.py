@@ -38,6 +38,7 @@ SPEC = ProviderSpec(
     stop_field="stop_sequences",
     blank_stops=False,
     tool_schema_field="input_schema",
+    context_management="edits",
     api=Api(
         url="https://api.anthropic.com",
         path="/v1/messages",

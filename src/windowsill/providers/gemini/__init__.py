@@ -40,6 +40,7 @@ SPEC = ProviderSpec(
     tool_schema_field="parametersJsonSchema",
     stream_in_body=False,
     counts_thoughts=True,
+    json_stream=True,
     id_field="responseId",
     operation="generate_content",
     api=Api(

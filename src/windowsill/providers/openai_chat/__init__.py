@@ -28,6 +28,7 @@ SPEC = ProviderSpec(
     tool_schema_field="parameters",
     stream_usage_option=True,
     counts_thoughts=True,
+    plain_reasoning=True,
     api=Api(
         url="https://api.openai.com/v1",
         path="/chat/completions",

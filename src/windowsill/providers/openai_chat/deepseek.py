@@ -27,6 +27,7 @@ SPEC = msgspec.structs.replace(
     aliases=("kimi", "moonshot"),
     vendor="",
     rules=Rules(format=DEEPSEEK, result_media=False, bare_results=False),
+    plain_reasoning=False,
     api=None,
     routes=(),
     sdk_modules=(),

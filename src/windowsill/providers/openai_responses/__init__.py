@@ -34,6 +34,7 @@ SPEC = ProviderSpec(
     limit_fields=("max_output_tokens",),
     tool_schema_field="parameters",
     counts_thoughts=True,
+    context_management="compaction",
     no_store={"store": False},
     api=Api(
         url="https://api.openai.com/v1",
