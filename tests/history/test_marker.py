@@ -1,11 +1,12 @@
 """The marker that stands where messages were hidden."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.sessions import plain_view
-from windowsill.history.marker import Facts, as_facts, gather, is_own, marker, own_words
+from windowsill.history.marker import Facts, gather, is_own, marker, own_words
 from windowsill.history.view import Item
 from windowsill.messages import Message, Text, ToolResult, text_message
 from windowsill.tokens import Weight
@@ -48,7 +49,7 @@ def test_tool_calls_are_counted_by_name():
 def test_a_wider_fold_repeats_what_the_inner_marker_said():
     """Facts add up over nested folds without reading what is hidden."""
     inner = gathered([item("m3", own=True)], {"m3": "keep the tests green"})
-    outer = gathered([item("f9:0", fold=9, facts=as_facts(inner), hides=1), item("m5", tools=("run",))], {})
+    outer = gathered([item("f9:0", fold=9, facts=msgspec.to_builtins(inner), hides=1), item("m5", tools=("run",))], {})
     assert outer.messages == 2
     assert outer.said == [("m3", "keep the tests green")]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -47,7 +46,7 @@ def is_own(text: str) -> bool:
 
 
 MOST_TOOLS = 12
-"""How many tool names a marker lists: a session has few tools, and a list without end would grow with it."""
+"""Tool names that a marker lists: a session has few tools, and a list without end would grow with it."""
 
 SHORTEST_QUOTE = 40
 """Characters below which a quotation is not worth cutting further: it would say nothing."""
@@ -62,7 +61,7 @@ class Facts(msgspec.Struct, omit_defaults=True):
     said: list[tuple[str, str]] = []
     """`(message id, words)` of the user, oldest first."""
     unquoted: int = 0
-    """How many of the user's messages there was no room to quote."""
+    """The number of the user's messages that there was no room to quote."""
 
 
 def gather(view: View, items: Sequence[Item], room: int) -> Facts:
@@ -76,16 +75,12 @@ def gather(view: View, items: Sequence[Item], room: int) -> Facts:
         facts.tokens += tokens
         for name in item.tools:
             facts.calls[name] = facts.calls.get(name, 0) + 1
-        if item.own and (words := _quotable(view.read(item))):
+        # Redacted before they are cut: half a key would not be recognised as one.
+        if item.own and (words := redact(own_words(view.read(item)))):
             facts.said.append((item.id, words))
     facts.said, left_out = _fit(facts.said, room)
     facts.unquoted += left_out
     return facts
-
-
-def _quotable(message: Message) -> str:
-    """Return the user's words without secrets: half a key, once cut, would not be recognised as one."""
-    return redact(own_words(message))
 
 
 def _take_over(facts: Facts, item: Item) -> None:
@@ -125,10 +120,8 @@ def _from_both_ends(count: int) -> Iterator[int]:
 
 def marker(facts: Facts) -> Message:
     """Write the message that stands for hidden messages."""
-    lines = [
-        f"[Memory Summary] {_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
-    ]
-    lines[0] += " are kept in full outside this window. What was there:"
+    hidden = f"{_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
+    lines = [f"[Memory Summary] {hidden} are kept in full outside this window. What was there:"]
     if facts.calls:
         names = sorted(facts.calls.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name} x{count}" for name, count in names[:MOST_TOOLS])
@@ -147,12 +140,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def as_facts(facts: Facts) -> dict[str, Any]:
-    """Encode facts as a fold keeps them."""
-    built: dict[str, Any] = msgspec.to_builtins(facts)
-    return built
-
-
 def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message) -> MessageSpan:
     """Return the span that hides these neighbours and shows `stand_in`; `facts` are what code knows of them."""
     weight = view.weigh(stand_in)
@@ -162,7 +149,7 @@ def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message) -> 
         hides=facts.messages,
         saves=sum_weights(item.weight for item in items) - weight,
         weight=weight,
-        facts=as_facts(facts),
+        facts=msgspec.to_builtins(facts),
     )
 
 

@@ -150,7 +150,7 @@ def oldest_units(view: View, listed: Sequence[Unit], *, cut: int, wanted: int, r
     """Return the units that end at `cut` or before, and more until `wanted` tokens and `room` for a text are free."""
     chosen = units_before(listed, cut)
     if wanted > 0:
-        missing = wanted - view.tokens_of(_weight(view, chosen)) + room
+        missing = wanted - view.tokens_of(sum_weights(unit.weight(view.items) for unit in chosen)) + room
         for unit in listed[len(chosen) :]:
             if missing <= 0:
                 break
@@ -167,10 +167,6 @@ def new_tokens(view: View, listed: Iterable[Unit]) -> int:
 def least_gain(budget: Budget) -> int:
     """Return the tokens that a rewriting must newly hide while the request still fits."""
     return max(1, (budget.high - budget.low) // LEAST_OF_STEP)
-
-
-def _weight(view: View, listed: Iterable[Unit]) -> Weight:
-    return sum_weights(unit.weight(view.items) for unit in listed)
 
 
 # Turns: one begins with a message of the user's own words and ends before the next one. An agent that works on one task
@@ -284,7 +280,7 @@ def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> t
     for message in map(view.read, folds):
         if message.origin == Origin.SUMMARY:
             texts += message.blocks[:-1] if message.metadata.get(MARKED) else message.blocks
-    kept = {key: value for item in folds for key, value in item.facts.items() if key not in _FACTS}
+    kept = {key: value for item in folds for key, value in item.facts.items() if key not in Facts.__struct_fields__}
     for room in (quote, 0):
         facts = gather(view, items, room * CHARACTERS_PER_TOKEN)
         stand_in = marker(facts)
@@ -296,9 +292,6 @@ def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> t
         if _is_smaller(view, run):
             return msgspec.structs.replace(run, facts={**kept, **run.facts}), stand_in
     return None
-
-
-_FACTS = frozenset(Facts.__struct_fields__)
 
 
 # Settings

@@ -77,21 +77,21 @@ class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         wanted = budget.to_hide(total)
         middle = units_after_task(view)
         words = latest_words(view)
-        said = _before(middle, words)
+        earlier = _before(middle, words)
         urgent = total > budget.limit
         proposals: list[Proposal | None] = []
-        if (self.schema or wanted > 0) and (self._has_grown(view, said) or (urgent and said)):
+        if (self.schema or wanted > 0) and (self._has_grown(view, earlier) or (urgent and earlier)):
             schema = self.schema if isinstance(self.schema, dict) else GENERAL
             brief = self.brief("state", budget, schema=schema)
-            proposals.append(self.rewrite(view, said, budget, reason="the user said something new", brief=brief))
-            wanted -= new_tokens(view, said) - int(self.room * budget.limit)
+            proposals.append(self.rewrite(view, earlier, budget, reason="the user said something new", brief=brief))
+            wanted -= new_tokens(view, earlier) - int(self.room * budget.limit)
         if total > budget.high and wanted > 0:
             steps = units_after(middle, -1 if words is None else words)
             proposals.append(self._steps(view, budget, steps, wanted, urgent=urgent))
         return Plan(proposals=tuple(each for each in proposals if each is not None), middle=items_of(view, middle))
 
-    def _has_grown(self, view: View, said: Sequence[Unit]) -> bool:
-        return new_tokens(view, said) >= max(1, self.least)
+    def _has_grown(self, view: View, earlier: Sequence[Unit]) -> bool:
+        return new_tokens(view, earlier) >= max(1, self.least)
 
     def _steps(
         self, view: View, budget: Budget, steps: Sequence[Unit], wanted: int, *, urgent: bool

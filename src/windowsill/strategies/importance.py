@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-import msgspec
-
 from windowsill.budget import Budget
 from windowsill.history.folds import Brief
 from windowsill.history.view import Item, View
@@ -16,13 +14,6 @@ from windowsill.strategies.scores import APPROVALS, FRAME_MARKS, KEYWORDS, TOOL_
 from windowsill.strategies.selection import ScoreStrategy, Selection, Selector, StandIns, candidates_of
 
 Level: TypeAlias = Literal["gentle", "aggressive", "emergency"]
-
-
-class Content(msgspec.Struct, frozen=True):
-    """The worth of a message by its words, and which of them count."""
-
-    value: float
-    found: tuple[str, ...] = ()
 
 
 class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,23 +133,21 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
     def _values(self, view: View) -> list[float]:
         """Return the scores alone."""
         step = self.recency / max(1, len(view.items) - 1)
-        lasting = self.memory.values(view, lambda item: self._lasting(item, view.read(item)))
+        lasting = self.memory.values(
+            view, lambda item: self.role * self._voice(item)[1] + self.content * self._content(item, view.read(item))[0]
+        )
         found = [min(1.0, place * step + value) for place, value in enumerate(lasting)]
         for place, item in enumerate(view.items):
             if "important" in item.marks:
                 found[place] = max(found[place], self.marked)
         return found
 
-    def _lasting(self, item: Item, message: Message) -> float:
-        """Return the part of a score that does not change with the place of the message."""
-        return self.role * float(getattr(self, _speaker(item))) + self.content * self.worth_of(item, message).value
-
     def _score(self, item: Item, message: Message, place: float) -> Score:
-        who, said = _speaker(item), self.worth_of(item, message)
+        (speaker, weight), (content, words) = self._voice(item), self._content(item, message)
         reasons = [
             Reason("recency", self.recency * place),
-            Reason(f"role: {who}", self.role * getattr(self, who)),
-            Reason("content" + (": " + ", ".join(said.found) if said.found else ""), self.content * said.value),
+            Reason(f"role: {speaker}", self.role * weight),
+            Reason("content" + (": " + ", ".join(words) if words else ""), self.content * content),
         ]
         value = min(1.0, sum(reason.points for reason in reasons))
         if "important" in item.marks and value < self.marked:
@@ -166,10 +155,17 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
             value = self.marked
         return Score(id=item.id, seq=item.seq, value=value, reasons=tuple(reasons))
 
-    def worth_of(self, item: Item, message: Message) -> Content:
-        """Score the content of a message, from 0 to 1."""
-        said = text_of(message.blocks)
-        text = plain("\n".join((self._searched(said), *item.tools)))
+    def _voice(self, item: Item) -> tuple[str, float]:
+        """Return who speaks, and the weight of that."""
+        speaker = item.role if item.role != "user" else "user" if item.own else "other"
+        return speaker, float(getattr(self, speaker))
+
+    def _content(self, item: Item, message: Message) -> tuple[float, tuple[str, ...]]:
+        """Score the content of a message, from 0 to 1, and name what counted."""
+        whole = text_of(message.blocks)
+        half = self.look // 2
+        searched = f"{whole[:half]}\n{whole[-half:]}" if self.look and len(whole) > self.look else whole
+        text = plain("\n".join((searched, *item.tools)))
         keywords, tool_marks, frame_marks, approvals = self._plain_words
         points: dict[str, float] = {}
         if word := _first(keywords, text):
@@ -181,27 +177,15 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         if word := _first(approvals, text):
             points[f"approval {word!r}"] = self.approval
         value = sum(points.values())
-        if len(said) < self.short and not item.weight.media:
+        if len(whole) < self.short and not item.weight.media:
             value *= self.penalty
             points["short"] = 0.0
-        return Content(min(1.0, value), tuple(points))
+        return min(1.0, value), tuple(points)
 
     @cached_property
     def _plain_words(self) -> tuple[tuple[str, ...], ...]:
         lists = (self.keywords, self.tool_marks, self.frame_marks, self.approvals)
         return tuple(tuple(map(plain, words)) for words in lists)
-
-    def _searched(self, said: str) -> str:
-        if not self.look or len(said) <= self.look:
-            return said
-        half = self.look // 2
-        return f"{said[:half]}\n{said[-half:]}"
-
-
-def _speaker(item: Item) -> str:
-    if item.role != "user":
-        return item.role
-    return "user" if item.own else "other"
 
 
 def _first(words: tuple[str, ...], text: str) -> str:

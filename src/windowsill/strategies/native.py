@@ -85,8 +85,8 @@ class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         # Clearing comes first and is cheaper: compaction takes over where it did not free enough.
         trigger = (budget.high + budget.limit) // 2 if edits else budget.high
         if self.compact and trigger >= self.smallest:
-            said = {"instructions": self.instructions} if self.instructions else {}
-            edits.append({"type": COMPACTION, "trigger": _tokens(trigger), **said})
+            wish = {"instructions": self.instructions} if self.instructions else {}
+            edits.append({"type": COMPACTION, "trigger": _tokens(trigger), **wish})
         return edits
 
 

@@ -61,10 +61,10 @@ class Stretch(msgspec.Struct, frozen=True):
     tokens: float
     room: int
     """Tokens of what will stand there, at most."""
-    told: bool = False
-    """Whether that is more than a notice."""
-    written: bool = False
-    """Whether it is worth a summary."""
+    marker: bool = False
+    """True for a marker, false for a notice."""
+    summary: bool = False
+    """True where a summary is worth writing."""
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -122,7 +122,6 @@ class Selector:
         # Of two that are worth the same, the newer one stays.
         self.ranked = sorted(places, key=lambda place: (-candidates[place].score, -place))
         self.forced = bisect_right(self.ranked, -forced, key=lambda place: -candidates[place].score)
-        self._notices: dict[int, int] = {}
 
     def select(self, target: int) -> Selection:
         """Keep the best that fit `target` together with what stands for the rest.
@@ -180,31 +179,26 @@ class Selector:
         start, stop = row[0].start, row[-1].stop
         items = self.view.items[start:stop]
         messages = sum(item.hides or 1 for item in items)
-        short = self._notice_tokens(messages)
+        short = self.view.tokens_of(self.view.weigh(notice(messages)))
         room = max(wanted.least, short, int(tokens * wanted.share))
         long = messages >= wanted.gap
         if any(kind != Origin.NOTICE for kind in kinds):
             # What was told before is told again, however little room there is.
             room = max(short, min(room, math.ceil(tokens) - 1))
-            return Stretch(start, stop, tokens, room, told=True, written=True)
+            return Stretch(start, stop, tokens, room, marker=True, summary=True)
         if room < tokens and (long or any(item.own for item in items)):
-            return Stretch(start, stop, tokens, room, told=True, written=long)
+            return Stretch(start, stop, tokens, room, marker=True, summary=long)
         return Stretch(start, stop, tokens, short)
-
-    def _notice_tokens(self, messages: int) -> int:
-        if messages not in self._notices:
-            self._notices[messages] = self.view.tokens_of(self.view.weigh(notice(messages)))
-        return self._notices[messages]
 
     def proposal(self, stretches: Sequence[Stretch], *, strategy: str, reason: str) -> Proposal | None:
         """Return the fold that hides these."""
         if not stretches:
             return None
-        quote = self.stand_ins.quote // max(1, sum(stretch.told for stretch in stretches))
+        quote = self.stand_ins.quote // max(1, sum(stretch.marker for stretch in stretches))
         hidden = [self._hide(stretch, quote) for stretch in stretches]
         brief = self.stand_ins.brief
         briefs = [
-            msgspec.structs.replace(brief, room=stretch.room) if brief and stretch.written else None
+            msgspec.structs.replace(brief, room=stretch.room) if brief and stretch.summary else None
             for stretch in stretches
         ]
         return Proposal(
@@ -219,7 +213,7 @@ class Selector:
     def _hide(self, stretch: Stretch, quote: int) -> tuple[MessageSpan, Message]:
         view, items = self.view, self.view.items[stretch.start : stretch.stop]
         facts = gather(view, items, min(quote, stretch.room // 2) * CHARACTERS_PER_TOKEN)
-        if stretch.told:
+        if stretch.marker:
             stand_in = marker(facts)
             run = hide(view, items, facts, stand_in)
             if view.tokens_of(run.weight) <= stretch.room:

@@ -21,7 +21,7 @@ from windowsill import providers, schemas
 from windowsill.errors import FormatError
 from windowsill.history.folds import Brief
 from windowsill.history.marker import own_words
-from windowsill.messages import Message, Reply, Unknown, Usage
+from windowsill.messages import Reply, Unknown, Usage
 from windowsill.summaries import Material
 from windowsill.summaries.errors import FaultKind, UnusableError, note
 
@@ -86,7 +86,8 @@ def read_answer(format: str, body: bytes) -> Answer:
     try:
         reply = providers.get(format).read_reply(body)
     except FormatError:
-        if _blocked(body):
+        # Gemini gives no answer, but a reason, where it does not like the question.
+        if b'"promptFeedback"' in body and b'"blockReason"' in body:
             raise UnusableError("refusal", "the provider blocked the request", remedy="use another model") from None
         what = "the answer is not in the provider's format"
         raise UnusableError("unreadable", what, remedy="check the address") from None
@@ -235,29 +236,14 @@ def fences(text: str) -> list[Fence]:
 def _words(reply: Reply) -> str:
     messages = (reply.message, *reply.more)
     reason = providers.stop_kind(reply.stop_reason)
-    if reason == "refused" or any(_declines(message) for message in messages):
+    blocks = (block for message in messages for block in message.blocks)
+    if reason == "refused" or any(isinstance(block, Unknown) and block.type == "refusal" for block in blocks):
         raise UnusableError("refusal", "the model refused", remedy="use another model for summaries")
     if reason in {"length", "unfinished"}:
         raise UnusableError("truncated", "the answer was cut off", remedy="give more room, or a model that writes less")
     if any(message.calls for message in messages):
         raise UnusableError("tool-calls", "the model called tools in the place of answering", remedy="ask again")
     return "\n".join(message.text for message in messages if message.text)
-
-
-def _declines(message: Message) -> bool:
-    return any(isinstance(block, Unknown) and block.type == "refusal" for block in message.blocks)
-
-
-class _Blocked(msgspec.Struct):
-    promptFeedback: dict[str, Any] | None = None  # noqa: N815 Google's spelling
-
-
-def _blocked(body: bytes) -> bool:
-    """Tell whether Gemini gave no answer because of the question."""
-    try:
-        return bool((msgspec.json.decode(body, type=_Blocked).promptFeedback or {}).get("blockReason"))
-    except (msgspec.DecodeError, RecursionError):
-        return False
 
 
 def _filled(section: str) -> str:
