@@ -1,4 +1,4 @@
-"""Tool outputs, whole: what left the window, or never fitted in, can be read and searched for the life of a session."""
+"""Whole tool outputs: those that left the window, or never fitted, can be read and searched later."""
 
 from __future__ import annotations
 

@@ -13,18 +13,18 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.outputs.parts import Line, Output, line_from, lines, skip_lines, stretch
-from windowsill.outputs.read import check_from_one, check_offset, count_of
-from windowsill.outputs.show import Limits, byte_size
+from windowsill.outputs.read import WIDEST, check_from_one, check_offset, count_of
+from windowsill.outputs.show import Limits, byte_size, cut_line
 from windowsill.regex import Match, Pattern, PatternError, compile_lines
 
 SECONDS = 10.0
-"""How long one answer may take: a model waits, and can go on from where the search stopped."""
+"""The most seconds for one answer: a model waits, and can go on from where the search stopped."""
 
 MOST_CONTEXT = 100
-"""Lines of context on one side: who needs more reads at the line itself."""
+"""Lines of context on one side; reading at the line shows more."""
 
 COUNTED = 10_000
-"""Matching lines after which counting ends: nobody reads so many, and a pattern that common tells nothing more."""
+"""Matching lines after which counting ends: nobody reads so many."""
 
 MORE_COLUMNS = 10
 """Further matches of one long line whose places are listed."""
@@ -39,13 +39,13 @@ SMALL_STEPS = 200
 """Patterns up to this size run as automata; a larger one may fall back to a simulation, 1,000 times slower."""
 
 WINDOW, SMALL_WINDOW = 256 * 1024, 32 * 1024
-"""Bytes that are searched between two looks at the clock, by a small pattern and by a large one."""
+"""Bytes searched between two looks at the clock, by a small pattern and by a large one."""
 
 OVERLAP = 64 * 1024
 """The longest match that is surely found in a line which is longer than a part."""
 
 LONG_TEXT = 64 * 1024
-"""Bytes above which a matching line is not carried along: it is read again, and only where it is shown."""
+"""Bytes above which a hit does not hold its line: the line is read again, only where it is shown."""
 
 _ROW = 3
 """Bytes that showing a line takes besides its text: a digit, a colon and a line end."""
@@ -53,8 +53,6 @@ _LEAD = 4
 """The share of a cut line that is shown before the match: a quarter."""
 _PLACES_ROOM = 200
 """Bytes that the places of the matches in a long line take."""
-_WIDEST = 4
-"""Bytes of the longest UTF-8 character."""
 _NOTE_ROOM = 420
 """Bytes kept free for the notes at the end of an answer."""
 
@@ -77,11 +75,11 @@ _NOT_BY_LINE = re.compile(r"\(\?[A-Za-z]*-[A-Za-z]*m")
 _QUOTED_OR_ESCAPED = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 _LINE_ENDS = {"A": "^", "z": "$", "Z": "$"}
 _UNBOUNDED = re.compile(r"[*+]|\{\d+,\}")
-"""What lets a match be of any length; found where it is quoted too, which only makes one more careful."""
+"""Repetitions without a bound. Quoted ones count too, which only makes the search more careful."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What to search for and how to show it."""
+    """A pattern to search for, and how to show the matches."""
 
     pattern: str
     before: int = 0
@@ -94,7 +92,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A line that matches; where it is long, the characters at which it does."""
+    """A line that matches; for a long line also the columns of the matches."""
 
     line: int
     columns: tuple[int, ...] = ()
@@ -157,7 +155,7 @@ class LinePattern:
             raise _refusal(source, "it turns (?m) off", "lines are searched one by one: leave that flag out")
 
     def may_match(self, data: bytes, start: int) -> bool:
-        """Tell, at the speed of the C library, whether the rest of a part is worth searching."""
+        """Tell, without running the pattern, whether the rest of a part may match."""
         return self._literal is None or data.find(self._literal, start) >= 0
 
     def count(self, data: bytes, start: int, stop: int) -> int:
@@ -174,7 +172,7 @@ class LinePattern:
 
 
 def _by_line(found: re.Match[str]) -> str:
-    """Let the ends of the text be the ends of the line: an output is searched in parts whose ends mean nothing."""
+    """Turn the ends of the text into ends of the line: an output is searched in parts, whose ends mean nothing."""
     if found[1] is None:
         # Closed where the pattern left it open, so that more can follow.
         return found[0] if found[0].endswith(r"\E") else found[0] + r"\E"
@@ -186,7 +184,7 @@ def _refusal(pattern: str, reason: str, hint: str) -> InputError:
 
 
 class Search:
-    """One search through an output: the first `limit` hits, how many lines match, and where time was over."""
+    """One search through an output: the first `limit` hits, the number of matching lines, and where time was over."""
 
     def __init__(self, output: Output, query: Query, limits: Limits, is_late: Callable[[], bool]) -> None:
         self.output = output
@@ -362,32 +360,33 @@ def _group_rows(output: Output, group: Sequence[Hit], query: Query, limits: Limi
         if line.number in matching:
             yield _matching_row(output, matching[line.number], line, limits.line), True
         else:
-            yield f"{line.number}-{line.text}{_cut_note(line)}", False
+            yield f"{line.number}-{_text(line)}", False
 
 
 def _narrow_row(output: Output, hit: Hit, limits: Limits) -> str:
     """Return a matching line without its context, and narrow: for where not even it and its context fit."""
-    width = min(limits.line, (limits.bytes - _NOTE_ROOM - _PLACES_ROOM) // _WIDEST)
+    width = min(limits.line, (limits.bytes - _NOTE_ROOM - _PLACES_ROOM) // WIDEST)
     return _matching_row(output, hit, stretch(output, hit.line, 1, width), width)
 
 
 def _matching_row(output: Output, hit: Hit, line: Line, width: int) -> str:
     if not hit.columns or line.length <= width:
-        return f"{hit.line}:{line.text}{_cut_note(line)}"
-    column = max(1, hit.columns[0] - width // _LEAD)
-    part = (
-        stretch(output, hit.line, column, width) if hit.text is None else line_from(hit.line, hit.text, column, width)
-    )
+        return f"{hit.line}:{_text(line)}"
+    first, *others = hit.columns
+    column = max(1, first - width // _LEAD)
+    if hit.text is None:
+        part = stretch(output, hit.line, column, width)
+    else:
+        part = line_from(hit.line, hit.text, column, width)
     lead, trail = "..." if part.column > 1 else "", "..." if part.left else ""
-    more = ", ".join(str(column) for column in hit.columns[1:MORE_COLUMNS])
-    also = f", then {more}" if more else ""
+    also = ", then " + ", ".join(map(str, others[: MORE_COLUMNS - 1])) if others else ""
     further = " and further" if len(hit.columns) > MORE_COLUMNS else ""
-    places = f"{line.length:,} characters; matches at column {hit.columns[0]}{also}{further}"
+    places = f"{line.length:,} characters; matches at column {first}{also}{further}"
     return f"{hit.line}:{lead}{part.text}{trail} [{places}]"
 
 
-def _cut_note(line: Line) -> str:
-    return f"... [+{line.left:,} characters]" if line.left else ""
+def _text(line: Line) -> str:
+    return line.text + (cut_line(line.left) if line.left else "")
 
 
 def _notes(search: Search, shown: int) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterable, Callable, Container, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Container, Iterable
 from weakref import WeakSet
 
 import msgspec
@@ -41,7 +42,7 @@ a writing that is silent for less may still go on."""
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """What a collection removed."""
+    """The outputs and blobs that a collection removed."""
 
     outputs: tuple[str, ...] = ()
     """The refs that no longer resolve."""
@@ -53,7 +54,7 @@ MANY_MATCHES = 100
 
 
 class Outputs:
-    """What the tools of one session answered, whole; nothing of another session is ever found."""
+    """The tool outputs of one session, whole; nothing of another session is ever found."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Outputs:
         self._clock = clock
         self._timer = timer
         self._new_token = new_token
-        # A part is checked once: who searches an output again waits for nothing but the search.
+        # A part is checked once, so that a second search does not check it again.
         self._checked: set[str] = set()
         self._writings: WeakSet[OutputWriter] = WeakSet()
 
@@ -172,45 +173,35 @@ class Outputs:
         return Collected(tuple(gone), dropped)
 
     def _from_message(self, ref: str) -> Output:
-        place = place_of(ref)
-        if place is None:
-            raise self._unknown(ref)
-        entries = self._store.read(self._session, place.seq, place.seq, kinds=("message",))
+        seq, number = place_of(ref) or (0, None)
+        entries = self._store.read(self._session, seq, seq, kinds=("message",)) if seq else []
         results = self._results(entries[0], ref) if entries else ()
-        number = place.number or 1
-        if number > len(results):
-            raise self._unknown(ref)
-        if place.number is None and len(results) > 1:
+        if (number or 1) > len(results):
             raise NotFoundError(
-                f"{ref} stands for {len(results)} tool outputs",
-                remedy=f"name one: {ref_at(place.seq, 1, of=2)} to {ref_at(place.seq, len(results), of=2)}",
+                f"there is no tool output {ref!r} in this session",
+                remedy="give a ref as it was shown, such as o12, o12.2 or b and 16 digits",
                 ref=ref,
             )
-        result = results[number - 1]
+        if number is None and len(results) > 1:
+            raise NotFoundError(
+                f"{ref} stands for {len(results)} tool outputs",
+                remedy=f"name one: {ref_at(seq, 1, of=2)} to {ref_at(seq, len(results), of=2)}",
+                ref=ref,
+            )
+        result = results[(number or 1) - 1]
         stored = find_stored(self._store, self._session, result.ref.id, self._checked) if result.ref else None
         return stored or MessageOutput(ref, encode_text(result_text(result)), result.content)
 
     def _results(self, entry: Entry, ref: str) -> tuple[ToolResult, ...]:
         try:
-            if all(hashlib.sha256(each.body or b"").digest() == each.body_hash for each in self._with_shared(entry)):
+            shared = [self._store.read(self._session, each.seq, each.seq) for each in message_meta(entry.meta).same]
+            entries = itertools.chain([entry], *shared)
+            if all(hashlib.sha256(each.body or b"").digest() == each.body_hash for each in entries):
                 return message_of(entry, self._store, self._session).results
         except (DamagedError, FormatError, msgspec.DecodeError):
             pass
         raise DamagedError(
             f"tool output {ref!r} is damaged: no line of it can be read",
             remedy="run the tool again; `windowsill sessions verify` says what else is damaged",
-            ref=ref,
-        )
-
-    def _with_shared(self, entry: Entry) -> Iterator[Entry]:
-        """Yield an entry, and those that hold bytes of it."""
-        yield entry
-        for each in message_meta(entry.meta).same:
-            yield from self._store.read(self._session, each.seq, each.seq)
-
-    def _unknown(self, ref: str) -> NotFoundError:
-        return NotFoundError(
-            f"there is no tool output {ref!r} in this session",
-            remedy="give a ref as it was shown, such as o12, o12.2 or b and 16 digits",
             ref=ref,
         )

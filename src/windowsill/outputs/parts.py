@@ -25,17 +25,17 @@ from windowsill.messages import Block
 from windowsill.store import Store
 
 PART_BYTES = 2 * 1024 * 1024
-"""How large a part may be: finding and opening it in the store weighs little against reading it, which takes 1 ms; it
-still fits a core's own cache while it is checked and searched."""
+"""The most bytes of a part: opening it in the store costs little against reading it, which takes 1 ms; it still fits a
+core's own cache while it is checked and searched."""
 
 BINARY_HEAD = 8 * 1024
-"""Where a NUL tells that an output is not text, as grep and git see it."""
+"""Bytes in which a NUL makes an output binary, as for grep and git."""
 
 _SLICE = 256 * 1024
-"""How much text is encoded at once."""
+"""Characters encoded at once."""
 
 _BLOCK = 16 * 1024
-"""How much is counted at once on the way to a line, rather than looked for line by line."""
+"""Bytes whose line feeds are counted at once on the way to a line."""
 
 _CONTINUES = range(0x80, 0xC0)
 """The bytes of a UTF-8 sequence after its first."""
@@ -56,11 +56,11 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     check: int
     """CRC-32 of its bytes."""
     returns: bool
-    """Whether it holds a carriage return, so that a search need not ask."""
+    """True when it contains a carriage return."""
 
 
 class Cutter:
-    """Takes bytes as they come and gives parts; the parts depend on the content alone, not on how it arrived."""
+    """Cuts bytes into parts as they come; the parts depend on the content alone, not on how it arrived."""
 
     def __init__(self, size: int = PART_BYTES) -> None:
         self.size = 0
@@ -69,7 +69,7 @@ class Cutter:
         self._held = bytearray()
         self._line = self._column = 1
         self._inside = False
-        """Whether the last part ended inside a line."""
+        """True when the last part ended inside a line."""
 
     @property
     def lines(self) -> int:
@@ -134,7 +134,7 @@ class Output:
     """Its lines; a last one without a line end counts."""
     parts: Sequence[Part]
     blocks: tuple[Block, ...] = ()
-    """What it consists of when it came inside a message, images and documents whole."""
+    """Its blocks when it came inside a message, images and documents whole."""
 
     def data(self, number: int) -> bytes:
         """Return the bytes of a part; `DamagedError` when they are not what was written."""
@@ -155,12 +155,12 @@ class Output:
 
     @property
     def is_binary(self) -> bool:
-        """Whether it does not look like text."""
+        """True when it does not look like text."""
         return bool(self.parts) and b"\0" in self.data(0)[:BINARY_HEAD]
 
 
 class MessageOutput(Output):
-    """An output that is in memory anyway, as the message it came in was read."""
+    """An output in memory, from the message it came in."""
 
     def __init__(
         self, id: str, pieces: Iterable[bytes], blocks: tuple[Block, ...] = (), *, part_bytes: int = PART_BYTES
@@ -198,7 +198,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> int:
-        """How many characters follow after its text."""
+        """The characters after its text."""
         return max(0, self.length - (self.column - 1) - len(self.text))
 
 
@@ -212,10 +212,8 @@ def lines(output: Output, first: int, last: int, *, width: int) -> Iterator[Line
             yield stretch(output, part.line, 1, width)
         else:
             skip = max(0, first - part.line)
-            for place, row in enumerate(
-                _rows(output.data(number), skip, last - part.line - skip + 1), part.line + skip
-            ):
-                yield line_from(place, row, 1, width)
+            rows = _rows(output.data(number), skip, last - part.line - skip + 1)
+            yield from (line_from(place, row, 1, width) for place, row in enumerate(rows, part.line + skip))
         number = final + 1
 
 
@@ -274,7 +272,7 @@ _DIGEST = 32
 
 
 class Index(msgspec.Struct, frozen=True, array_like=True):
-    """What the parts of an output are."""
+    """The list of an output's parts."""
 
     digest: bytes
     """SHA-256 of the whole content."""
@@ -287,7 +285,7 @@ class Copy(msgspec.Struct, frozen=True, order=True):
     """One finished writing of an output; the greatest is the one that counts."""
 
     at: int
-    """When it was finished, in milliseconds."""
+    """The time it was finished, in milliseconds."""
     token: str
     ref: str
     blob: str
@@ -390,12 +388,10 @@ class StoredOutput(Output):
         if data is None:
             raise self._damage(number, "is missing")
         # Overwritten pages can give any type.
-        if not isinstance(data, bytes) or len(data) != part.size:
+        sound = isinstance(data, bytes) and len(data) == part.size
+        if not sound or ((again or blob not in self._checked) and zlib.crc32(data) != part.check):
             raise self._damage(number, "is not what was written")
-        if again or blob not in self._checked:
-            if zlib.crc32(data) != part.check:
-                raise self._damage(number, "is not what was written")
-            self._checked.add(blob)
+        self._checked.add(blob)
         return data
 
     def _elsewhere(self, number: int) -> bytes | None:
@@ -433,24 +429,15 @@ _PLACE = re.compile(r"o([1-9][0-9]{0,9})(?:\.([1-9][0-9]{0,3}))?")
 _KEPT = re.compile(r"b[0-9a-f]{16,64}")
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where an output stands in the journal: the entry, and which of its results; `None` when it should be the only."""
-
-    seq: int
-    number: int | None = None
-
-
 def ref_at(seq: int, number: int = 1, *, of: int = 1) -> str:
     """Return the ref of the `number`-th of `of` results in the message of entry `seq`."""
     return f"o{seq}" if of == 1 else f"o{seq}.{number}"
 
 
-def place_of(ref: str) -> Place | None:
-    """Return the place a ref names, or `None`."""
+def place_of(ref: str) -> tuple[int, int | None] | None:
+    """Return the entry that a ref names and the number of its result, if that is stated; `None` for no such ref."""
     found = _PLACE.fullmatch(ref)
-    if found is None:
-        return None
-    return Place(int(found[1]), int(found[2]) if found[2] else None)
+    return found and (int(found[1]), int(found[2]) if found[2] else None)
 
 
 def is_stored(ref: str) -> bool:

@@ -1,4 +1,4 @@
-"""Read an output as file readers show one: numbered lines, within a weight, with a word on how to go on."""
+"""Read an output as file readers show one: numbered lines, within a size, with a note on how to read on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTE_ROOM = 160
 _CUT_ROOM = 80
 """Bytes that the number of a line and the note that it was cut take."""
 
-_WIDEST = 4
+WIDEST = 4
 """Bytes of the longest UTF-8 character."""
 
 
@@ -39,7 +39,7 @@ def _many(output: Output, offset: int, limit: int, limits: Limits) -> str:
         row = _row(line)
         weight = byte_size(row) + 1
         if weight > room and not rows:
-            row = _row(_narrow(line, (room - _CUT_ROOM) // _WIDEST))
+            row = _row(_narrow(line, (room - _CUT_ROOM) // WIDEST))
         elif weight > room:
             break
         rows.append(row)
@@ -60,22 +60,15 @@ def _one(output: Output, number: int, column: int, limits: Limits) -> str:
         )
     line = _narrow(line, characters_within(line.text, limits.bytes - _NOTE_ROOM))
     last = column - 1 + len(line.text)
-    note = f"[columns {column:,}-{last:,} of {line.length:,} of line {number:,}"
-    if line.left:
-        return f"{_number(number)}{line.text}\n{note}; offset={number}, column={last + 1} reads on]"
     more = f"; offset={number + 1} reads on" if number < output.lines else ""
-    return f"{_number(number)}{line.text}\n{note}{more}]"
+    more = f"; offset={number}, column={last + 1} reads on" if line.left else more
+    return f"{number:>6}\t{line.text}\n[columns {column:,}-{last:,} of {line.length:,} of line {number:,}{more}]"
 
 
 def _row(line: Line) -> str:
-    if not line.left:
-        return _number(line.number) + line.text
-    after = line.column + len(line.text)
-    return f"{_number(line.number)}{line.text}... [+{line.left:,} characters; column={after} reads on]"
-
-
-def _number(number: int) -> str:
-    return f"{number:>6}\t"
+    column = line.column + len(line.text)
+    cut = f"... [+{line.left:,} characters; column={column} reads on]" if line.left else ""
+    return f"{line.number:>6}\t{line.text}{cut}"
 
 
 def _narrow(line: Line, width: int) -> Line:

@@ -1,32 +1,21 @@
-"""Lines that were shown before: a run of them becomes a pointer to where they stand, exactly undone by `expand`."""
+"""Lines that were shown before: `collapse` puts a pointer in the place of a run of them, `expand` undoes it exactly."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-
-import msgspec
+from collections.abc import Mapping
 
 LEAST_LINES = 3
 """The shortest run that is replaced: below, a reader loses more by looking elsewhere than is saved."""
 
 WORTH = 3
-"""How many times longer than its pointer a run has to be: digits and brackets take about three times as many tokens as
-the same length of words."""
+"""The least length of a run, in lengths of its pointer: digits and brackets take about three times as many tokens as
+words of the same length."""
 
 MOST_PLACES = 16
 """Places looked at for one run: lines such as a lone bracket stand everywhere."""
 
 _POINTER = re.compile(r"\[lines (\d+)-(\d+) as in (\S+) lines (\d+)-(\d+)\]")
-
-
-class Run(msgspec.Struct, frozen=True):
-    """Lines of a text, from `start` and counted from 0, that stand in an earlier output from `place` on."""
-
-    start: int
-    length: int
-    output: int
-    place: int
 
 
 class SeenLines:
@@ -39,7 +28,7 @@ class SeenLines:
 
     def add(self, ref: str, text: str) -> None:
         """Add an output that is in view, under the ref that pointers name."""
-        # By line feeds alone; what follows the last one is a line too, so that joining gives the text again.
+        # By line feeds alone; the text after the last one is a line too, so that joining gives the text again.
         held = text.split("\n")
         number = len(self._lines)
         self._refs.append(ref)
@@ -52,46 +41,33 @@ class SeenLines:
                 del known[MOST_PLACES // 2]
 
     def collapse(self, text: str) -> str | None:
-        """Return the text with pointers in place of what was shown before; `None` when there is nothing to gain."""
+        """Return the text with pointers in place of repeated runs; `None` when nothing is gained."""
         held = text.split("\n")
         # A text that speaks of pointers could not be told from one that has them: it is left alone.
         if not self._lines or any(_POINTER.fullmatch(line) for line in held):
             return None
         pieces: list[str] = []
-        done = 0
-        for run in self._runs(held):
-            pieces += held[done : run.start]
-            pieces.append(self._pointer(run))
-            done = run.start + run.length
-        return "\n".join((*pieces, *held[done:])) if done else None
-
-    def _runs(self, held: list[str]) -> Iterator[Run]:
-        """Yield the runs that are worth a pointer, from the first line on, each as long as it can be."""
-        start = 0
+        start = done = 0
         while start <= len(held) - LEAST_LINES:
-            run = self._longest(held, start)
-            if run is not None and self._is_worth(held, run):
-                yield run
-                start += run.length
+            length, output, place = self._longest(held, start)
+            end = start + length
+            pointer = f"[lines {start + 1}-{end} as in {self._refs[output]} lines {place + 1}-{place + length}]"
+            if length and sum(len(line) + 1 for line in held[start:end]) >= WORTH * len(pointer):
+                pieces += (*held[done:start], pointer)
+                start = done = end
             else:
                 start += 1
+        return "\n".join((*pieces, *held[done:])) if done else None
 
-    def _longest(self, held: list[str], start: int) -> Run | None:
-        best: Run | None = None
+    def _longest(self, held: list[str], start: int) -> tuple[int, int, int]:
+        """Return the length of the longest run from a line on, and the output and the line where it was shown."""
+        best = 0, 0, 0
         # The newest first, so that of equals the nearest is taken.
         for output, place in reversed(self._places.get(_key(held, start), ())):
             length = _shared(held, start, self._lines[output], place)
-            if length >= LEAST_LINES and (best is None or length > best.length):
-                best = Run(start, length, output, place)
+            if length >= LEAST_LINES and length > best[0]:
+                best = length, output, place
         return best
-
-    def _is_worth(self, held: list[str], run: Run) -> bool:
-        size = sum(len(line) + 1 for line in held[run.start : run.start + run.length])
-        return size >= WORTH * len(self._pointer(run))
-
-    def _pointer(self, run: Run) -> str:
-        here = f"{run.start + 1}-{run.start + run.length}"
-        return f"[lines {here} as in {self._refs[run.output]} lines {run.place + 1}-{run.place + run.length}]"
 
 
 def expand(text: str, earlier: Mapping[str, str]) -> str:

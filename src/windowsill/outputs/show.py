@@ -16,7 +16,7 @@ from windowsill.messages import READ_TOOL, Block, Document, Image, Text, ToolRes
 from windowsill.outputs.parts import Output, lines
 
 TRIMMED = "[tool output trimmed"
-"""How a line begins that stands for an output."""
+"""The beginning of a line in the place of an output."""
 
 
 def trimmed_note(ref: str | None = None, size: str = "") -> str:
@@ -51,14 +51,14 @@ def _note(what: str, ref: str | None, place: str, verb: str) -> str:
 
 
 def without_ref(text: str, ref: str) -> str:
-    """Return a text in which notes about an output no longer say how to read on, and pointers not where to look."""
+    """Return a text whose notes no longer say how to read the output on, and whose pointers name no output."""
     name = re.escape(ref)
     shorter = re.sub(rf'; (?:ref={name}(?=[;\]])|{READ_TOOL}\(ref_id="{name}"[^()\n]*\) reads (?:on|them))', "", text)
     return _POINTER.sub(r"\1 were shown before]", shorter)
 
 
 _POINTER = re.compile(r"^(\[lines \d+-\d+) as in o[\d.]+ lines \d+-\d+\]$", re.MULTILINE)
-"""What `repeated_lines` puts in the place of lines that were shown before."""
+"""The pointer that `repeated_lines` puts in the place of lines that were shown before."""
 
 
 def result_text(result: ToolResult) -> str:
@@ -87,9 +87,7 @@ def _label(kind: str, *facts: str | None) -> str:
 
 def _data_size(data: str | None) -> str | None:
     """Return the size of base64 text once decoded."""
-    if data is None:
-        return None
-    return f"{len(data) * 3 // 4 - data[-2:].count('='):,} bytes"
+    return None if data is None else f"{len(data) * 3 // 4 - data[-2:].count('='):,} bytes"
 
 
 LEAST_LINE = 200
@@ -114,7 +112,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _MOST_JOINED = 32
-"""How far to look back for the beginning of a character that is made of several."""
+"""Code points of a composed character that are looked back over."""
 
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
 _LOW_SURROGATES = range(0xDC00, 0xE000)
@@ -182,7 +180,7 @@ def preview_rows(rows: Iterable[Row], total: int, limits: Limits, *, ref: str | 
         if keep < row.length:
             cuts.append((number, keep + 1))
         pieces.append(piece)
-        room -= byte_size(pieces[-1])
+        room -= byte_size(piece)
     note = ""
     if len(pieces) < total:
         note = rest_note(ref, len(pieces) + 1, total)
@@ -219,23 +217,20 @@ def characters_within(text: str, room: int) -> int:
 
 
 def _keep(row: Row, width: int) -> int:
-    """Return how much of a line fits a width with the note that it was cut; no cut inside a composed character."""
+    """Return the characters of a line that fit a width with the note of the cut; a composed character stays whole."""
     if row.length <= width:
         return row.length
     keep = max(0, width - len(cut_line(row.length)))
     least = max(0, keep - _MOST_JOINED)
-    while least < keep < len(row.text) and _joins(row.text[keep]):
+    while least < keep < len(row.text) and (
+        unicodedata.combining(row.text[keep]) or row.text[keep] in _JOINERS or ord(row.text[keep]) in _LOW_SURROGATES
+    ):
         keep -= 1
     return keep
 
 
 def _cut(row: Row, keep: int) -> str:
     return row.text if keep == row.length else row.text[:keep] + cut_line(row.length - keep)
-
-
-def _joins(character: str) -> bool:
-    """Tell whether a character belongs to the one before it."""
-    return unicodedata.combining(character) != 0 or character in _JOINERS or ord(character) in _LOW_SURROGATES
 
 
 def preview_output(output: Output, limits: Limits, ref: str | None) -> str:

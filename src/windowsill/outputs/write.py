@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-BATCH = 1
-"""Parts written in one transaction: 2 MiB keep the write lock for milliseconds."""
-
 HEARTBEAT = 15 * 60.0
 """Seconds between two signs that a slow writing goes on: several fit into the time until it counts as abandoned."""
 
@@ -60,7 +57,7 @@ class OutputWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is neither finished nor abandoned."""
+        """True until it is finished or abandoned."""
         return not self._done
 
     def write(self, piece: bytes | str) -> None:
@@ -75,13 +72,12 @@ class OutputWriter:
             self._digest.update(data)
             for part, cut in self._cutter.take(data):
                 self._add(part, cut)
-                if len(self._ready) >= BATCH:
-                    yield
+                yield  # a part in each transaction: 2 MiB hold the write lock for milliseconds
         if self._signs and self._clock() - self._signed >= HEARTBEAT:
             yield
 
     def put(self) -> None:
-        """Write what is complete."""
+        """Store the parts that are complete."""
         now = self._clock()
         if now - self._signed >= HEARTBEAT:
             self._signs.append(alive_id(self.token, int(now * 1000)))
@@ -105,7 +101,10 @@ class OutputWriter:
         self._done = True
         self._ready.clear()
         drop(self._store, self._session, self._signs)
-        remove_older(self._store, self._session, ref)
+        for copy in copies(self._store, self._session, ref)[:-1]:
+            # The index goes first: without it the parts are leftovers, which a collection finds.
+            drop(self._store, self._session, [copy.blob])
+            drop(self._store, self._session, self._store.blob_ids(self._session, f"{PARTS}{copy.token}/"))
         return OutputRef(ref, index.size, index.lines)
 
     def abandon(self) -> None:
@@ -157,17 +156,6 @@ class OutputWriter:
             return None
 
 
-def remove_older(store: Store, session: str, ref: str) -> None:
-    """Leave only the newest copy of an output."""
-    for copy in copies(store, session, ref)[:-1]:
-        # The index goes first: without it the parts are leftovers, which a collection finds.
-        drop(store, session, [copy.blob])
-        drop(store, session, store.blob_ids(session, f"{PARTS}{copy.token}/"))
-
-
 def drop(store: Store, session: str, ids: Iterable[str]) -> int:
-    """Remove blobs, few at a time: what is deleted is overwritten, and others wait for the lock meanwhile."""
-    doomed, dropped = list(ids), 0
-    for start in range(0, len(doomed), BATCH):
-        dropped += store.drop_blobs(session, doomed[start : start + BATCH])
-    return dropped
+    """Remove blobs one by one: deleted bytes are overwritten, and others wait for the lock meanwhile."""
+    return sum(store.drop_blobs(session, [id]) for id in list(ids))
