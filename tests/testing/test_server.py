@@ -6,7 +6,7 @@ import pytest
 
 from support.conversations import result, use
 from windowsill.testing import Answer, Call, Server
-from windowsill.testing.server import Asked, public
+from windowsill.testing.server import public
 
 pytestmark = pytest.mark.integration
 
@@ -155,7 +155,7 @@ def test_the_model_sees_the_request():
 def test_what_is_no_request_is_refused():
     """Not JSON, and a path nobody listens on."""
     with Server() as server:
-        status, body = server.answer(Asked(path="/v1/chat/completions", raw=b"{nonsense"))
+        status, body = server.answer("/v1/chat/completions", b"{nonsense")
         assert (status, body["error"]["type"]) == (400, "invalid_request_error")
         with pytest.raises(openai.NotFoundError):
             gpt(server).embeddings.create(model="x", input="y")

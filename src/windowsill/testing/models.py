@@ -112,19 +112,15 @@ class Scripted(Model):
                 remedy="give it more, or say with then= what comes after them",
             )
         while callable(item):
-            item = _given(item, request)
+            try:
+                item = item(request)
+            except Exception as error:  # noqa: BLE001 whatever it raises is what the script says
+                item = error
         if isinstance(item, Exception):
             raise from_exception(item, "the script") from None
         if isinstance(item, BaseException):
             raise item
         return item
-
-
-def _given(function: Callable[[dict[str, Any]], Any], request: dict[str, Any]) -> Any:
-    try:
-        return function(request)
-    except Exception as error:  # noqa: BLE001 whatever it raises is what the script says
-        return error
 
 
 Kind: TypeAlias = Literal[

@@ -85,12 +85,12 @@ def manage(request: Request, edits: tuple[Edit, ...], count: Callable[[Request],
     """Do what the request asks for, in order; a compaction ends it, as nothing is left to clear then."""
     original = tokens = count(request)
     cleared: list[tuple[int, int]] = []
+    compacting: Compacting | None = None
     for edit in edits:
         if isinstance(edit, Compacting):
             if tokens > edit.tokens:
-                return Managed(
-                    request=request, tokens=tokens, original=original, cleared=tuple(cleared), compacting=edit
-                )
+                compacting = edit
+                break
             continue
         ids = _clearable(request, edit, tokens)
         smaller = _without(request, ids, edit)
@@ -98,7 +98,7 @@ def manage(request: Request, edits: tuple[Edit, ...], count: Callable[[Request],
         if ids and tokens - left >= edit.at_least:
             cleared.append((len(ids), max(tokens - left, 0)))
             request, tokens = smaller, left
-    return Managed(request=request, tokens=tokens, original=original, cleared=tuple(cleared))
+    return Managed(request=request, tokens=tokens, original=original, cleared=tuple(cleared), compacting=compacting)
 
 
 def _clearable(request: Request, edit: Clearing, tokens: int) -> frozenset[str]:
@@ -113,11 +113,6 @@ def _clearable(request: Request, edit: Clearing, tokens: int) -> frozenset[str]:
 
 
 def _without(request: Request, ids: frozenset[str], edit: Clearing) -> Request:
-    messages = tuple(_emptied(message, ids, edit) for message in request.messages)
-    return msgspec.structs.replace(request, messages=messages)
-
-
-def _emptied(message: Message, ids: frozenset[str], edit: Clearing) -> Message:
     def emptied(block: Block) -> Block:
         if isinstance(block, ToolResult) and block.tool_use_id in ids:
             return msgspec.structs.replace(block, content=(Text(text=CLEARED),), raw=None)
@@ -126,7 +121,10 @@ def _emptied(message: Message, ids: frozenset[str], edit: Clearing) -> Message:
             return msgspec.structs.replace(block, arguments="{}", raw=None) if goes else block
         return block
 
-    return msgspec.structs.replace(message, blocks=tuple(map(emptied, message.blocks)))
+    messages = tuple(
+        msgspec.structs.replace(message, blocks=tuple(map(emptied, message.blocks))) for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
 
 
 SIZE = 16
@@ -254,8 +252,7 @@ class Accounting:
                     cached = total
                 self._known[digest] = total
         cached = cached if cached >= self.minimum else 0
-        fresh = total - cached
-        return Usage(input=0, cache_write=fresh, cache_read=cached, output=output)
+        return Usage(input=0, cache_write=total - cached, cache_read=cached, output=output)
 
     def words(self, text: str) -> int:
         """Count the tokens of a text."""

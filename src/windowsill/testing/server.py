@@ -70,16 +70,8 @@ def public(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in named.items() if not any(word in name for word in SECRETS)}
 
 
-Spoken: TypeAlias = dict[str, Any] | Iterator[bytes]
-"""A body, or the events of a stream."""
-
-
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it came, without what says who asks."""
-
-    path: str
-    raw: bytes
-    headers: dict[str, str] = {}
+Body: TypeAlias = dict[str, Any] | Iterator[bytes]
+"""The body of an answer, or the events of a stream."""
 
 
 class Listener(ThreadingHTTPServer):
@@ -105,12 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
         raw = self.rfile.read(min(size, LARGEST_BODY))
-        asked = Asked(path=self.path.partition("?")[0], raw=raw, headers=public(dict(self.headers.items())))
-        status, spoken = self.owner.answer(asked)
-        if isinstance(spoken, dict):
-            self._send(status, spoken)
+        status, answer = self.owner.answer(self.path.partition("?")[0], raw, public(dict(self.headers.items())))
+        if isinstance(answer, dict):
+            self._send(status, answer)
         else:
-            self._stream(spoken)
+            self._stream(answer)
 
     def _send(self, status: int, body: dict[str, Any]) -> None:
         data = msgspec.json.encode(body)
@@ -202,37 +193,30 @@ class Server:
             self._http.server_close()
             self._http = None
 
-    def answer(self, asked: Asked) -> tuple[int, Spoken]:
-        """Look at a request as its provider would: return the status, and a body or a stream of events."""
+    def answer(self, path: str, raw: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, Body]:
+        """Answer a request as its provider would: return the status, and a body or a stream of events."""
         time.sleep(self.delay)
-        for protocol in self._protocols:
-            if (route := protocol.route(asked.path)) is not None:
-                return self._look(protocol, route, asked)
-        words = f"there is nothing at {asked.path}"
-        return NOT_FOUND, {"error": {"message": words, "type": "not_found_error"}}
+        found = next(((each, route) for each in self._protocols if (route := each.route(path)) is not None), None)
+        if found is None:
+            return NOT_FOUND, {"error": {"message": f"there is nothing at {path}", "type": "not_found_error"}}
+        protocol, route = found
+        notes: dict[str, Any] = {"format": protocol.name, "body": {}, "path": path, "headers": dict(headers or {})}
+        status = 200
+        try:
+            answer = self._serve(protocol, route, raw, notes)
+        except RefusedError as refused:
+            status, notes["problems"] = refused.status, refused.problems
+            answer = protocol.error(refused)
+        with self._lock:
+            self.seen.append(Seen(raw=raw, status=status, **notes))
+        return status, answer
 
-    def _look(self, protocol: Protocol, route: Route, asked: Asked) -> tuple[int, Spoken]:
+    def _serve(self, protocol: Protocol, route: Route, raw: bytes, notes: dict[str, Any]) -> Body:
+        """Answer a request that is sound; `notes` are filled as far as it gets."""
         with self._lock:
             failure = self._failures.pop(0) if self._failures else None
-        notes: dict[str, Any] = {"format": protocol.name, "body": {}}
-        status = 200
-        problems: tuple[Problem, ...] = ()
         try:
-            spoken = self._serve(protocol, route, asked, failure, notes)
-        except RefusedError as refused:
-            status, problems = refused.status, refused.problems
-            spoken = protocol.error(refused)
-        seen = Seen(raw=asked.raw, path=asked.path, headers=asked.headers, status=status, problems=problems, **notes)
-        with self._lock:
-            self.seen.append(seen)
-        return status, spoken
-
-    def _serve(
-        self, protocol: Protocol, route: Route, asked: Asked, failure: tuple[int, str] | None, notes: dict[str, Any]
-    ) -> Spoken:
-        """Answer a request that is sound; `notes` are filled as far as it gets."""
-        try:
-            body: dict[str, Any] = msgspec.json.decode(asked.raw, type=dict[str, Any])
+            body: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
             model = route.model or str(body.get("model", "unknown"))
             format = protocol.format(model)
             notes.update(body=body, model=model, format=format)
@@ -249,7 +233,7 @@ class Server:
         problems = tuple(providers.validate({**limit, **whole, "model": model}, format))
         if problems:
             raise RefusedError(f"{problems[0].where}: {problems[0].what}", problems=problems)
-        protocol.check(whole, asked.headers)
+        protocol.check(whole, notes["headers"])
         start = opening(request, protocol.closes)
         past = self._follow(protocol, request, start)
         managed = manage(since(request, start), protocol.edits(whole), self.accounting.count)
@@ -293,8 +277,8 @@ class Server:
         silent = route.task == "compact" or (managed.compacting is not None and managed.compacting.pause)
         answer = Answer() if silent else self.respond(body).with_ids(number)
         thoughts = self.accounting.words(answer.reasoning)
-        said = answer.text + "".join(str(call.input) for call in answer.calls)
-        output = thoughts + self.accounting.words(said)
+        text = answer.text + "".join(str(call.input) for call in answer.calls)
+        output = thoughts + self.accounting.words(text)
         return Outcome(
             answer=answer,
             usage=Usage() if silent else self.accounting.bill(request, output),

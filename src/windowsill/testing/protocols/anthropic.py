@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -22,16 +22,12 @@ CLEAR_ABOVE, KEEP, COMPACT_ABOVE = 100_000, 3, 150_000
 THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
-PATHS: dict[str, Task] = {"/v1/messages": "answer", "/v1/messages/count_tokens": "count"}
-ERROR_TYPES = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error"}
-
-
 class AnthropicMessages(Protocol):
     """`POST /v1/messages` and `/v1/messages/count_tokens`."""
 
     name = "anthropic"
-    paths = PATHS
-    error_types = ERROR_TYPES
+    paths: ClassVar[Mapping[str, Task]] = {"/v1/messages": "answer", "/v1/messages/count_tokens": "count"}
+    error_types: ClassVar[Mapping[int, str]] = {**Protocol.error_types, 529: "overloaded_error"}
 
     def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
         """Refuse betas without their header, and a tool loop whose thinking was left out."""
@@ -63,7 +59,10 @@ class AnthropicMessages(Protocol):
 
     def reply(self, outcome: Outcome) -> dict[str, Any]:
         """Return a message with its usage."""
-        managed = "context_management" in outcome.body
+        edits = [
+            {"type": CLEAR, "cleared_tool_uses": uses, "cleared_input_tokens": tokens}
+            for uses, tokens in outcome.managed.cleared
+        ]
         return {
             "id": f"msg_{outcome.number}",
             "type": "message",
@@ -73,7 +72,7 @@ class AnthropicMessages(Protocol):
             "stop_reason": self._reason(outcome),
             "stop_sequence": None,
             "usage": self._usage(outcome),
-            **({"context_management": _applied(outcome.managed)} if managed else {}),
+            **({"context_management": {"applied_edits": edits}} if "context_management" in outcome.body else {}),
         }
 
     def stream(self, outcome: Outcome) -> Iterator[bytes]:
@@ -141,15 +140,6 @@ def _blocks(outcome: Outcome) -> list[dict[str, Any]]:
         blocks.append({"type": "text", "text": answer.text})
     blocks += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input} for call in answer.calls]
     return blocks
-
-
-def _applied(managed: Managed) -> dict[str, Any]:
-    return {
-        "applied_edits": [
-            {"type": CLEAR, "cleared_tool_uses": uses, "cleared_input_tokens": tokens}
-            for uses, tokens in managed.cleared
-        ]
-    }
 
 
 def _in_pieces(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -104,7 +104,11 @@ class Protocol:
     name: ClassVar[str]
     """The name of its format."""
     paths: ClassVar[Mapping[str, Task]] = {}
-    error_types: ClassVar[Mapping[int, str]] = {}
+    error_types: ClassVar[Mapping[int, str]] = {
+        400: "invalid_request_error",
+        404: "not_found_error",
+        429: "rate_limit_error",
+    }
     """Status -> the provider's word for the error."""
 
     @property

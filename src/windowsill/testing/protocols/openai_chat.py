@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -12,16 +12,12 @@ from windowsill.testing.protocols.base import Answer, Outcome, Protocol, Refused
 REASONING_MODELS = ("deepseek", "kimi")
 """Beginnings of the names of models that give their reasoning as `reasoning_content`."""
 
-PATHS: dict[str, Task] = {"/v1/chat/completions": "answer"}
-ERROR_TYPES = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
-
 
 class OpenAIChat(Protocol):
     """`POST /v1/chat/completions`."""
 
     name = "openai"
-    paths = PATHS
-    error_types = ERROR_TYPES
+    paths: ClassVar[Mapping[str, Task]] = {"/v1/chat/completions": "answer"}
 
     def format(self, model: str) -> str:
         """Return the format with reasoning for the models that have it."""

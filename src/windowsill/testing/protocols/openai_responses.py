@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
 from windowsill.messages import Block, Reasoning, Usage
 from windowsill.testing.protocols.base import Outcome, Proof, Protocol, RefusedError, Task, event, is_kind, pieces
-from windowsill.testing.protocols.openai_chat import ERROR_TYPES
 from windowsill.testing.provider_rules import Compacting, Edit, Managed, Place, Signer, Verdict
 
 Step = tuple[str, dict[str, Any]]
-
-PATHS: dict[str, Task] = {
-    "/v1/responses": "answer",
-    "/v1/responses/compact": "compact",
-    "/v1/responses/input_tokens": "count",
-}
 
 
 class OpenAIResponses(Protocol):
     """`POST /v1/responses`, `/v1/responses/compact` and `/v1/responses/input_tokens`; it keeps what it answered."""
 
     name = "responses"
-    paths = PATHS
-    error_types = ERROR_TYPES
+    paths: ClassVar[Mapping[str, Task]] = {
+        "/v1/responses": "answer",
+        "/v1/responses/compact": "compact",
+        "/v1/responses/input_tokens": "count",
+    }
 
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
@@ -85,18 +81,15 @@ class OpenAIResponses(Protocol):
 
     def compact_reply(self, outcome: Outcome) -> dict[str, Any]:
         """Return the user's messages, and then the compaction."""
-        said = [
-            {
-                "id": f"msg_{outcome.number}_{index}",
-                "status": "completed",
-                **item,
-                "type": "message",
-                "content": _in(item),
-            }
+        output = [
+            {"id": f"msg_{outcome.number}_{index}", "status": "completed", **item, "type": "message"}
             for index, item in enumerate(_items(self.complete(outcome.body).get("input")))
             if item.get("role") == "user"
         ]
-        output = [*said, outcome.compaction or {}]
+        for item in output:
+            if isinstance(item.get("content"), str):
+                item["content"] = [{"type": "input_text", "text": item["content"]}]
+        output.append(outcome.compaction or {})
         id = f"resp_{outcome.number}"
         self._stored[id] = output
         return {
@@ -136,8 +129,10 @@ class OpenAIResponses(Protocol):
         }
 
     def stream(self, outcome: Outcome) -> Iterator[bytes]:
-        """Return the same response in events."""
-        return _events(self.reply(outcome))
+        """Return the same response in events, numbered through."""
+        for number, (name, fields) in enumerate(_steps(self.reply(outcome))):
+            kind = f"response.{name}"
+            yield event(kind, {"type": kind, "sequence_number": number, **fields})
 
     def count_reply(self, managed: Managed) -> dict[str, Any]:
         """Return the tokens, with the kind of object they are in."""
@@ -164,12 +159,6 @@ def _items(given: Any) -> list[dict[str, Any]]:
     return list(given or ())
 
 
-def _in(message: dict[str, Any]) -> Any:
-    """Return the content of a message in parts, as it is answered."""
-    content = message.get("content")
-    return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-
-
 def _output(outcome: Outcome) -> list[dict[str, Any]]:
     answer, number = outcome.answer, outcome.number
     items = [] if outcome.compaction is None else [outcome.compaction]
@@ -186,13 +175,6 @@ def _output(outcome: Outcome) -> list[dict[str, Any]]:
         item = {"id": f"fc_{number}_{index}", "type": "function_call", "status": "completed", "call_id": call.id}
         items.append({**item, "name": call.name, "arguments": msgspec.json.encode(call.input).decode()})
     return items
-
-
-def _events(response: dict[str, Any]) -> Iterator[bytes]:
-    """Stream a response from `response.created` to `response.completed`, numbered through."""
-    for number, (name, fields) in enumerate(_steps(response)):
-        kind = f"response.{name}"
-        yield event(kind, {"type": kind, "sequence_number": number, **fields})
 
 
 def _steps(response: dict[str, Any]) -> Iterator[Step]:
