@@ -32,7 +32,7 @@ Reason: TypeAlias = Literal["manual", "phase", "time", "messages", "tokens", "fo
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 LISTED = 10
-"""How many checkpoints an error names: enough to recognise the one that was meant."""
+"""Checkpoints that an error names: enough to recognise the one that was meant."""
 
 FIRST_STEP = 1_000
 """Entries looked through at first, from the end; each further step is larger, so that few steps reach the start."""
@@ -41,13 +41,12 @@ WIDER = 4
 
 _LIKE_AN_ID = re.compile(r"l\d+")
 
-
 START = "initializing"
 """The phase in which every session begins."""
 
 
 class Label(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """What a label entry says. One without a reason is not a checkpoint: it says what is forgotten."""
+    """The content of a label entry. One without a reason is not a checkpoint: it says what is forgotten."""
 
     entry: int = 0
     """The number of the entry that it names: the head at that moment."""
@@ -66,14 +65,14 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """The id of its label."""
     name: str
-    """What it goes by; empty when it was given no name, or a later one has taken it over."""
+    """The name it goes by; empty when it was given no name, or a later one has taken it over."""
     at: float
     entry: int
     """The number of the entry that was the last one then."""
     messages: int
-    """How many messages had been added on that branch, hidden ones included."""
+    """Messages that had been added on that branch, hidden ones included."""
     tokens: int
-    """What the model saw of them."""
+    """Tokens of the view then."""
     phase: str
     reason: Reason
 
@@ -137,7 +136,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Automatic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When checkpoints are made without being asked for. `None` switches a condition off."""
+    """The rule for checkpoints that are made without being asked for. `None` switches a condition off."""
 
     seconds: float | None = 600
     """Since the last checkpoint."""
@@ -192,8 +191,8 @@ class Checkpoints:
         with journal.lock, telemetry.span("checkpoint", session=journal.session, reason=reason):
             journal.refresh()
             made = journal.append(lambda draft: self._label(draft, name, reason))
-            telemetry.count(names.CHECKPOINTS, reason=reason)
-            return made
+        telemetry.count(names.CHECKPOINTS, reason=reason)
+        return made
 
     def make_if_due(self, rule: Automatic, *, force: bool = False) -> Checkpoint | None:
         """Label the head when the rule says so, or by `force`; `None` when no checkpoint is due."""

@@ -27,9 +27,8 @@ FEWEST_SHARED = 4
 """Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
 and fewer may be chance."""
 
-
 MOST_ENDS = 4
-"""How many of the ends that a client left are looked at when it sends a list without its beginning."""
+"""Heads that a client left which are looked at when it sends a list without its beginning."""
 
 PREVIOUS = "previous_response_id"
 """The field that puts the history on the provider's side in front; the whole of it is composed here instead."""
@@ -96,7 +95,8 @@ class ConversationIndex:
         """
         fingerprints = [of_message(found) for found in self._pieces_of(messages)]
         spoken = [index for index, each in enumerate(fingerprints) if each]
-        tail = self._tail(version, len(spoken))
+        tail = list(itertools.islice(self._path(version, backwards=True), len(spoken)))
+        start = next(self._path(version), (ROOT, b""))[1]
         for count in range(len(spoken), FEWEST_SHARED - 1, -1):
             shared = 0
             for index, (_, other) in zip(reversed(spoken[:count]), tail, strict=False):
@@ -104,7 +104,7 @@ class ConversationIndex:
                     break
                 shared += 1
             before = [fingerprints[index] for index in spoken[: count - shared]]
-            if shared >= FEWEST_SHARED and (not before or before == [self._first(version)]):
+            if shared >= FEWEST_SHARED and before in ([], [start]):
                 return spoken[count - 1] + 1, tail[0][0]
         return 0, ROOT
 
@@ -123,26 +123,13 @@ class ConversationIndex:
         self._raws = [message.raw for message in messages]
         return self._pieces
 
-    def _tail(self, version: int, most: int) -> list[tuple[int, bytes]]:
-        """Return the entry and fingerprint of the last messages of a path, the last first."""
-        return list(itertools.islice(self._backwards(version), most))
-
-    def _backwards(self, version: int) -> Iterator[tuple[int, bytes]]:
-        for first, last in reversed(self._journal.path(version)):
-            for seq in range(last, first - 1, -1):
+    def _path(self, version: int, *, backwards: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Return the entry and fingerprint of each message on the path to an entry."""
+        ranges = [range(first, last + 1) for first, last in self._journal.path(version)]
+        for numbers in reversed(ranges) if backwards else ranges:
+            for seq in reversed(numbers) if backwards else numbers:
                 if found := self._fingerprints.get(seq):
                     yield seq, found
-
-    def _first(self, version: int) -> bytes | None:
-        return next(
-            (
-                found
-                for first, last in self._journal.path(version)
-                for seq in range(first, last + 1)
-                if (found := self._fingerprints.get(seq))
-            ),
-            None,
-        )
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -173,8 +160,26 @@ class ClientHistory:
         list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
         without it the list itself tells. `model` is named where the request does not name it.
         """
+        composer = self._composer
         with self._journal.lock:
-            return self._resume(request, model, resends=resends)
+            composer.use_model(model or request.model)
+            system, messages = without_system(request)
+            rest = dict(request.rest)
+            before, thread = rest.pop(PREVIOUS, None), _thread(rest.pop(THREAD, None))
+            self.take(messages, resends=resends, after=thread.previous_message_id or _response_id(before))
+            tools: Sequence[Tool] = request.tools
+            if thread.previous_message_id is not None:
+                # The provider would take both from the request that began its thread, and refuses them in a later one.
+                system, tools = self._parts_behind(thread.previous_message_id)
+            longest = providers.answer_limit(request.rest)
+            payload = composer.compose(
+                composer.parts(system, tools, rest, request.format),
+                format=request.format,
+                # A limit as large as the window does not mean that the prompt gets no room.
+                max_output=longest if longest is not None and longest < composer.context.model.window else None,
+                model_name=request.model,
+            )
+            return Resumed(payload, self._journal.view.items[-1].id, composer.last)
 
     def follow(self, request: Request, *, resends: bool = True) -> None:
         """Take in what is new in a client's list, and have summaries that will soon be needed written meanwhile."""
@@ -184,28 +189,6 @@ class ClientHistory:
             if self._journal.view.items:
                 parts = self._composer.parts(system, request.tools, request.rest, request.format)
                 self._composer.prepare(parts, request.format)
-
-    def _resume(self, request: Request, model: str | None, *, resends: bool | None) -> Resumed:
-        composer = self._composer
-        composer.use_model(model or request.model)
-        system, messages = without_system(request)
-        rest = dict(request.rest)
-        before, thread = rest.pop(PREVIOUS, None), _thread(rest.pop(THREAD, None))
-        after = thread.previous_message_id or _response_id(before)
-        self.take(messages, resends=resends, after=after)
-        tools: Sequence[Tool] = request.tools
-        if thread.previous_message_id is not None:
-            # The provider would take both from the request that began its thread, and refuses them in a later one.
-            system, tools = self._parts_behind(thread.previous_message_id)
-        longest = providers.answer_limit(request.rest)
-        payload = composer.compose(
-            composer.parts(system, tools, rest, request.format),
-            format=request.format,
-            # A limit as large as the window does not mean that the prompt gets no room.
-            max_output=longest if longest is not None and longest < composer.context.model.window else None,
-            model_name=request.model,
-        )
-        return Resumed(payload, self._journal.view.items[-1].id, composer.last)
 
     def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
         """Return the system prompt and tools of the request that a response answered."""
@@ -255,11 +238,15 @@ class ClientHistory:
         count, place = self._index.find(links, thread, base)
         here = links[count - 1] if count else thread
         if self._journal.view.conversation_hash != here:
-            held, end = self._find_end(messages) if base == ROOT else (0, ROOT)
+            # A list without its beginning may lead to the head, or to one that a client left.
+            heads = (self._journal.version, *self._left) if base == ROOT else ()
+            ends = (self._index.find_end(messages, version) for version in heads)
+            held, end = next((found for found in ends if found[0]), (0, ROOT))
             if held > count:
                 # The client dropped older messages to save room; here they are all kept, and it goes on at the end.
                 count, place = held, end
-            if place != self._last():
+            items = self._journal.view.items
+            if place != (items[-1].last if items else ROOT):
                 self._left = [self._journal.version, *self._left][:MOST_ENDS]
                 branches.move(self._journal, place, "a client went on from here", carry=True)
         while count < len(messages) and messages[count].role == "assistant" and not pieces(messages[count]):
@@ -267,18 +254,6 @@ class ClientHistory:
             count += 1
         self._add(messages[count:])
         return count, place
-
-    def _find_end(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Find where a list leads to the head, or to one that a client left, and how much of it does."""
-        for version in (self._journal.version, *self._left):
-            held, end = self._index.find_end(messages, version)
-            if held:
-                return held, end
-        return 0, ROOT
-
-    def _last(self) -> int:
-        items = self._journal.view.items
-        return items[-1].last if items else ROOT
 
     def _go_on(self, messages: Sequence[Message]) -> None:
         """Add messages at the end, unless they are there already because the same call is made again."""

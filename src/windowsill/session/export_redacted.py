@@ -8,8 +8,8 @@ is opened. Where nothing is found everything stays as it is, byte for byte.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -19,7 +19,7 @@ from windowsill.history.folds import MessageSpan, pack_stand_ins, unpack_stand_i
 from windowsill.history.head import call_meta
 from windowsill.history.view import fold_meta, message_meta
 from windowsill.journal.reader import whole_body
-from windowsill.messages import NEUTRAL, ORIGIN, Message, OutputRef, Tool
+from windowsill.messages import NEUTRAL, ORIGIN, Message, Tool
 from windowsill.secrets import default_redactor
 from windowsill.secrets.documents import redact_for_export, redact_json, redact_value
 from windowsill.store import Store
@@ -45,7 +45,8 @@ class Redaction:
         self._blobs: dict[str, str] = {}
         self._prompts: dict[bytes, bytes] = {}
         self._hashes = {ROOT: (ROOT_HASH, ROOT_HASH)}
-        self._conversations = {ROOT: _Hashes(START, START)}
+        self._conversations = {ROOT: (START, START)}
+        """The fingerprint of the conversation at each entry, before and after secrets were taken out."""
         self._rewritten: set[int] = set()
 
     def settings(self, settings: bytes) -> bytes:
@@ -55,7 +56,13 @@ class Redaction:
     def output(self, ref: str, pieces: Iterable[bytes]) -> str:
         """Return the ref that a kept output has without secrets; it is read through once for that."""
         before, after = hashlib.sha256(), hashlib.sha256()
-        for piece in redact_pieces(_hash_pieces(pieces, before)):
+
+        def read() -> Iterator[bytes]:
+            for piece in pieces:
+                before.update(piece)
+                yield piece
+
+        for piece in redact_pieces(read()):
             after.update(piece)
         if before.digest() == after.digest():
             return ref
@@ -110,21 +117,27 @@ class Redaction:
         known: dict[str, Any] = {
             "metadata": redact_value(meta.metadata),
             "prompt_hash": self._prompts.get(meta.prompt_hash, meta.prompt_hash),
-            "refs": tuple(ref and _rename_ref(ref, self._refs) for ref in meta.refs),
+            "refs": tuple(
+                ref and msgspec.structs.replace(ref, id=self._renamed(ref.id.encode()).decode()) for ref in meta.refs
+            ),
         }
         if clean != body or any(each.seq in self._rewritten for each in meta.same):
             # What it shares with an earlier message may be gone there, or stand elsewhere.
             kept, known["same"] = clean, ()
-        before = self._conversations[entry.parent]
-        if clean != body or before.now != before.was:
-            found = pieces(_read(clean, meta.format, entry.id))
-            ours = ORIGIN in meta.metadata
-            known["conversation_hash"] = before.now if ours else extend(before.now, meta.role, found)
+        was, now = self._conversations[entry.parent]
+        if clean != body or now != was:
+            neutral = meta.format == NEUTRAL
+            found = pieces(
+                msgspec.json.decode(clean, type=Message)
+                if neutral
+                else providers.get(meta.format).read_message(clean, entry.id)
+            )
+            known["conversation_hash"] = now if ORIGIN in meta.metadata else extend(now, meta.role, found)
             known["fingerprint"] = of_message(found)
         if clean != body:
             known["counter"] = UNCOUNTED
         new = msgspec.structs.replace(meta, **known)
-        self._conversations[entry.seq] = _Hashes(meta.conversation_hash, new.conversation_hash)
+        self._conversations[entry.seq] = (meta.conversation_hash, new.conversation_hash)
         return (_pack(new) if new != meta else entry.meta), kept
 
     def _fold(self, meta: bytes, body: bytes) -> tuple[bytes, bytes]:
@@ -133,8 +146,7 @@ class Redaction:
             msgspec.structs.replace(span, facts=redact_value(span.facts)) if isinstance(span, MessageSpan) else span
             for span in fold.spans
         )
-        changes = {"spans": spans, "reason": default_redactor().redact(fold.reason)}
-        new = msgspec.structs.replace(fold, **changes)
+        new = msgspec.structs.replace(fold, spans=spans, reason=default_redactor().redact(fold.reason))
         held = unpack_stand_ins(body)
         clean = tuple(stand and redact_for_export(stand) for stand in held)
         return (
@@ -162,13 +174,6 @@ class Redaction:
         return data
 
 
-class _Hashes(NamedTuple):
-    """The fingerprint of a conversation before and after secrets were taken out."""
-
-    was: bytes
-    now: bytes
-
-
 def redact_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Take secrets out of an output, piece by piece; one that stands in two pieces is found too."""
     held = b""
@@ -185,26 +190,9 @@ def redact_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _end(data: bytes) -> int:
     """Find where a piece can be cut so that no secret is: after a line or a word, and before a key without an end."""
     least = max(0, len(data) - HELD_BACK)
-    end = max(data.rfind(b"\n", least) + 1, 0) or max(data.rfind(b" ", least) + 1, 0) or least
+    end = data.rfind(b"\n", least) + 1 or data.rfind(b" ", least) + 1 or least
     begin = data.rfind(b"-----BEGIN ", max(0, end - HELD_BACK), end)
     return begin if begin >= 0 and data.find(b"-----END ", begin, end) < 0 else end
-
-
-def _hash_pieces(pieces: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
-    for piece in pieces:
-        digest.update(piece)
-        yield piece
-
-
-def _rename_ref(ref: OutputRef, refs: Mapping[bytes, bytes]) -> OutputRef:
-    new = refs.get(ref.id.encode())
-    return msgspec.structs.replace(ref, id=new.decode()) if new else ref
-
-
-def _read(body: bytes, format: str, id: str) -> Message:
-    return (
-        msgspec.json.decode(body, type=Message) if format == NEUTRAL else providers.get(format).read_message(body, id)
-    )
 
 
 def _message_body(body: bytes, format: str) -> bytes:
@@ -223,14 +211,16 @@ def _part(data: bytes, name: str) -> bytes:
     if name != "tools":
         return redact_json(data)
     tools = msgspec.json.decode(data, type=tuple[Tool, ...])
-    clean = tuple(_tool(tool) for tool in tools)
+    clean = tuple(
+        msgspec.structs.replace(
+            tool,
+            description=default_redactor().redact(tool.description),
+            schema=redact_value(tool.schema),
+            raw=tool.raw and redact_json(tool.raw),
+        )
+        for tool in tools
+    )
     return data if clean == tools else msgspec.json.encode(clean)
-
-
-def _tool(tool: Tool) -> Tool:
-    raw = redact_json(tool.raw) if tool.raw is not None else None
-    text = default_redactor().redact(tool.description)
-    return msgspec.structs.replace(tool, description=text, schema=redact_value(tool.schema), raw=raw)
 
 
 def _packed(data: bytes) -> bytes:

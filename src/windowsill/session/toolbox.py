@@ -26,7 +26,7 @@ from windowsill.messages import (
     ToolUse,
 )
 from windowsill.outputs.grep import Query, grep
-from windowsill.outputs.parts import MessageOutput, encode_text
+from windowsill.outputs.parts import MessageOutput, Output, encode_text
 from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, byte_size, characters_within
 from windowsill.providers.convert import message_text
@@ -46,17 +46,15 @@ MOST_LINES = 2_000
 _Ref: TypeAlias = Annotated[str, Meta(description="The ref of the output, as the conversation shows it: ref=o12.")]
 _Limit: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_LINES, description="How many lines to show.")]
 _Offset: TypeAlias = Annotated[int, Meta(ge=1, description="The first line to show, counted from 1.")]
-_Context: TypeAlias = Annotated[int, Meta(ge=0, le=50, description="Lines to show before and after each match.")]
-_Switch: TypeAlias = bool
 
-
-KEPT = frozenset({"type", "description", "minimum", "maximum", "default"})
+PORTABLE = frozenset({"type", "description", "minimum", "maximum", "default"})
+"""The keys of a parameter's schema that every provider takes."""
 
 MOST_FOLDS = 20
-"""How many folds are listed, the latest ones."""
+"""Folds that are listed, the latest ones."""
 
 BYTES_PER_TOKEN = 4
-"""How many bytes a token of text has, roughly: an answer is limited in bytes, a window in tokens."""
+"""Bytes of a token of text, roughly: an answer is limited in bytes, a window in tokens."""
 
 LEAST_ANSWER = 256
 """Tokens of an answer in the smallest window: less would show nothing, and no output can be read in fewer bytes."""
@@ -72,7 +70,7 @@ _AS_SHOWN = re.compile(r"""[\s"'`]*(?:ref(?:_id)?\s*=)?[\s"'`]*(.*?)[\s"'`]*""",
 
 
 class _Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model passes to one tool."""
+    """The arguments that a model passes to one tool."""
 
 
 class ReadOutput(_Arguments, frozen=True, kw_only=True):
@@ -89,9 +87,9 @@ class GrepOutput(_Arguments, frozen=True, kw_only=True):
 
     ref_id: _Ref
     pattern: Annotated[str, Meta(description="A regular expression (RE2), or the text itself with fixed.")]
-    context: _Context = 0
-    ignore_case: Annotated[_Switch, Meta(description="Take upper and lower case for the same.")] = False
-    fixed: Annotated[_Switch, Meta(description="Take the pattern literally.")] = False
+    context: Annotated[int, Meta(ge=0, le=50, description="Lines to show before and after each match.")] = 0
+    ignore_case: Annotated[bool, Meta(description="Take upper and lower case for the same.")] = False
+    fixed: Annotated[bool, Meta(description="Take the pattern literally.")] = False
     limit: Annotated[int, Meta(ge=1, le=1_000, description="How many matches to show.")] = 50
     offset: Annotated[int, Meta(ge=1, description="The line to begin at, to page through the matches.")] = 1
 
@@ -131,18 +129,17 @@ def definition(name: str) -> Tool:
     """Define a tool as it is offered to a model."""
     kind = KINDS[name]
     ((_, found),) = msgspec.json.schema_components([kind])[1].items()
+    properties = {
+        name: {key: value for key, value in parameter.items() if key in PORTABLE}
+        for name, parameter in found["properties"].items()
+    }
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {key: _plain(value) for key, value in found["properties"].items()},
+        "properties": properties,
         "required": found["required"],
         "additionalProperties": False,
     }
     return Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema)
-
-
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Keep what every provider takes of a parameter's schema."""
-    return {key: value for key, value in schema.items() if key in KEPT}
 
 
 def status(session: Session) -> str:
@@ -169,7 +166,7 @@ def status(session: Session) -> str:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a tool answered; a mistake in the call is an answer that says how to do better."""
+    """The answer of a tool; a mistake in the call is an answer that says how to do better."""
 
     text: str
     is_error: bool = False
@@ -185,7 +182,7 @@ class Toolbox:
             GREP_TOOL: self._grep_output,
             SEARCH_TOOL: self._search,
             MESSAGE_TOOL: self._read_message,
-            STATUS_TOOL: self._status,
+            STATUS_TOOL: lambda _: status(self._session),
         }
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Toolbox:
@@ -206,10 +203,10 @@ class Toolbox:
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> Answer:
         """Run a tool. Whatever a model may get wrong is answered, not raised."""
         try:
-            run, wanted = self._runners[_known(name)], _typed(name, arguments)
+            wanted = _typed(name, arguments)
             # The agent that fills the session may be another process.
             self._session.journal.refresh()
-            return Answer(run(wanted))
+            return Answer(self._runners[name](wanted))
         except WindowsillError as error:
             return Answer(_shortened(f"Error: {error}"), is_error=True)
 
@@ -276,8 +273,7 @@ class Toolbox:
         return Limits(line=usual.line, bytes=min(usual.bytes, self._most * BYTES_PER_TOKEN))
 
     def _read_output(self, wanted: ReadOutput) -> str:
-        output = self._session.outputs.open(_ref(wanted.ref_id))
-        return read(output, wanted.offset, wanted.limit, wanted.column, self._limits)
+        return read(self._output(wanted.ref_id), wanted.offset, wanted.limit, wanted.column, self._limits)
 
     def _grep_output(self, wanted: GrepOutput) -> str:
         query = Query(
@@ -289,18 +285,21 @@ class Toolbox:
             limit=wanted.limit,
             offset=wanted.offset,
         )
-        return grep(self._session.outputs.open(_ref(wanted.ref_id)), query, self._limits, time.monotonic)
+        return grep(self._output(wanted.ref_id), query, self._limits, time.monotonic)
+
+    def _output(self, ref: str) -> Output:
+        found = _AS_SHOWN.fullmatch(ref)
+        return self._session.outputs.open(found[1] if found else ref)
 
     def _search(self, wanted: SearchHistory) -> str:
         if not wanted.query.strip():
             raise InputError("the query is empty", remedy="pass words, names or a question")
         found = self._session.archive.retrieve(wanted.query, wanted.k)
-        texts = [f"{_source(each)}\n{self._text(each)}" for each in found]
+        # What another session said is shown without its secrets.
+        texts = [
+            f"{_source(each)}\n{each.text if each.session == self._session.id else redact(each.text)}" for each in found
+        ]
         return "\n\n".join(self._fitting(texts)) or "Nothing was found. Try other words, or fewer."
-
-    def _text(self, found: Found) -> str:
-        """Return what was found; what another session said, without its secrets."""
-        return found.text if found.session == self._session.id else redact(found.text)
 
     def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
         """Return the texts that fit into an answer; if none does, as much of the best as there is room for."""
@@ -329,18 +328,10 @@ class Toolbox:
         whole = MessageOutput(message.id, encode_text(text))
         return f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
 
-    def _status(self, wanted: ContextStatus) -> str:
-        del wanted
-        return status(self._session)
-
-
-def _known(name: str) -> str:
-    if name not in KINDS:
-        raise NotFoundError(f"there is no tool {name!r}", remedy=f"the tools are {', '.join(TOOLS)}")
-    return name
-
 
 def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
+    if name not in KINDS:
+        raise NotFoundError(f"there is no tool {name!r}", remedy=f"the tools are {', '.join(TOOLS)}")
     kind = KINDS[name]
     try:
         values = msgspec.json.decode(arguments.strip() or "{}") if isinstance(arguments, str) else arguments
@@ -365,11 +356,6 @@ def _when(at: float) -> str:
     except (ValueError, OverflowError, OSError):
         # Whoever gave milliseconds is beyond every calendar.
         return f"{at:g}"
-
-
-def _ref(written: str) -> str:
-    found = _AS_SHOWN.fullmatch(written)
-    return found[1] if found else written
 
 
 def _shortened(text: str) -> str:
