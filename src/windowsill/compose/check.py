@@ -6,7 +6,7 @@ What a fold weighs and saves is counted here, not believed.
 from __future__ import annotations
 
 import itertools
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
@@ -25,7 +25,6 @@ from windowsill.history.marker import Facts, replace_block
 from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse
-from windowsill.secrets import default_redactor
 from windowsill.secrets.documents import redact_for_reading, redact_value
 from windowsill.tokens import Weight
 
@@ -61,7 +60,8 @@ def _check_words(proposal: Proposal) -> None:
         if isinstance(span, MessageSpan) and span.facts:
             try:
                 msgspec.convert(span.facts, Facts)
-            except msgspec.ValidationError as error:
+                msgspec.json.encode(span.facts)
+            except (msgspec.ValidationError, TypeError, ValueError) as error:
                 raise FoldError(f"invalid facts of a fold: {error}", remedy="leave them out") from None
     try:
         unpack_stand_ins(pack_stand_ins(proposal.stand_ins))
@@ -75,26 +75,15 @@ def _without_secrets(proposal: Proposal) -> Proposal:
 
     What stands for a part of a message is left alone: it shows words of a message that is visible.
     """
-    runs = [span for span in proposal.spans if isinstance(span, MessageSpan)]
     stand_ins = tuple(
         redact_for_reading(stand) if isinstance(span, MessageSpan) and isinstance(stand, Message) else stand
         for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True)
     )
-    spans = proposal.spans
-    if _holds_secrets([run.facts for run in runs]):
-        spans = tuple(
-            msgspec.structs.replace(span, facts=redact_value(span.facts)) if isinstance(span, MessageSpan) else span
-            for span in spans
-        )
+    spans = tuple(
+        msgspec.structs.replace(span, facts=redact_value(span.facts)) if isinstance(span, MessageSpan) else span
+        for span in proposal.spans
+    )
     return msgspec.structs.replace(proposal, spans=spans, stand_ins=stand_ins)
-
-
-def _holds_secrets(facts: list[dict[str, Any]]) -> bool:
-    try:
-        return default_redactor().holds(msgspec.json.encode(facts))
-    except (TypeError, ValueError) as error:
-        what = f"the facts of a fold cannot be kept: {type(error).__name__}: {error}"
-        raise FoldError(what, remedy="leave them out") from None
 
 
 def _span(view: View, span: Span, stand_in: StandIn) -> Span:

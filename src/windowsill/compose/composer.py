@@ -32,6 +32,7 @@ from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call
+from windowsill.history.view import fold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Usage, text_message
 from windowsill.models import record_usage
@@ -54,7 +55,7 @@ MOST_ATTEMPTS = 3
 """Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
 
 MOST_RECENT = 32
-"""How many requests may wait for their answers at the same time, each to be compared with its own."""
+"""Requests that may wait for their answers at the same time, each to be compared with its own."""
 
 ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
@@ -187,9 +188,7 @@ class Composer:
         """Compose for another model from now on; an unknown one is counted like the configured model."""
         if model is None or model == self.settings.model:
             return
-        if model not in self._contexts:
-            self._contexts[model] = self._context_for(model)
-        context = self._contexts[model]
+        context = self._contexts[model] = self._contexts.get(model) or self._context_for(model)
         if context is self.context:
             return
         self.context.save()
@@ -392,8 +391,9 @@ class Composer:
             return [f"recall failed: {error}"]
         if found is None:
             return []
-        self.journal.add([found.message], conversation=view.conversation_hash)
-        return [f"recall: {found.lines} hidden lines brought back"]
+        message, lines = found
+        self.journal.add([message], conversation=view.conversation_hash)
+        return [f"recall: {lines} hidden lines brought back"]
 
     # Fitting
 
@@ -426,7 +426,16 @@ class Composer:
             self.journal.load(view)
             result.rendered = self._renderer(spec).render(view, spec.prompt_hash)
             if budget.fixed + result.rendered.extra + view.tokens() <= budget.limit:
-                result.statistics = self._statistics(result, before, emergency=emergency)
+                self._runs += bool(result.folds)
+                result.statistics = Statistics(
+                    pruned=bool(result.folds),
+                    messages_before=before[0],
+                    messages_after=len(view.items),
+                    tokens_before=before[1],
+                    tokens_after=view.tokens(),
+                    emergency=emergency,
+                    runs=self._runs,
+                )
                 return result
             extra = max(extra, result.rendered.extra) + 1
         raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
@@ -497,31 +506,16 @@ class Composer:
         return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
 
     def _fold(self, proposal: Proposal) -> FoldMade:
-        view = self.journal.view
-        before = view.tokens()
-        after = view.tokens_of(view.after(proposal.spans))
         entry = self.journal.fold(proposal)
+        fold = fold_meta(entry.meta)
         return FoldMade(
             id=entry.id,
-            kind=proposal.kind,
-            strategy=proposal.strategy,
-            reason=proposal.reason,
-            messages=count_touched(proposal.spans),
-            before=before,
-            after=after,
-        )
-
-    def _statistics(self, result: FitResult, before: tuple[int, int], *, emergency: bool) -> Statistics:
-        view = self.journal.view
-        self._runs += bool(result.folds)
-        return Statistics(
-            pruned=bool(result.folds),
-            messages_before=before[0],
-            messages_after=len(view.items),
-            tokens_before=before[1],
-            tokens_after=view.tokens(),
-            emergency=emergency,
-            runs=self._runs,
+            kind=fold.kind,
+            strategy=fold.strategy,
+            reason=fold.reason,
+            messages=count_touched(fold.spans),
+            before=fold.before,
+            after=fold.after,
         )
 
     def _repairs_too_large(self, budget: Budget, result: FitResult) -> BudgetError:

@@ -36,7 +36,7 @@ class ModelContext:
         self.settings = settings
         self.model = self._find()
         self.demands = self.model.demands
-        """What the model demands of messages beyond the format."""
+        """The demands of the model on messages beyond the format."""
         stated = settings.tokenizer
         self.exact = bool(stated) or self.model.exact
         self.scale = Scale(
@@ -107,19 +107,17 @@ class ModelContext:
             self._unsaved = 0
 
     def overflowed(self, error: str, sent: int | None = None) -> int | None:
-        """Learn a lower window from a provider's overflow error; the window that holds from now on, if it says one.
+        """Learn a lower window from a provider's overflow error; return the window from now on, if it says one.
 
         `sent` is what the refused request was counted as. The window alone might allow it again, where the provider
         counts more than we do or does not say what it takes: less is sent from then on, as long as the session is open.
         """
-        window = learn_window(error)
+        window, learned = learn_window(error), None
         if window is not None and self.settings.model is not None and not self.settings.window:
             if window < self.model.window:
                 self.store.remember(self._window_key(self.settings.model), str(window).encode())
                 self.model = self._find()
-            learned: int | None = self.model.window
-        else:
-            learned = None
+            learned = self.model.window
         if sent is not None and is_overflow(error):
             counted = learn_count(error)
             share = SAFE * window / counted if window is not None and counted is not None else SMALLER

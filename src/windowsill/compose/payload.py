@@ -18,7 +18,7 @@ from windowsill.history.repair_rules import Repair
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Tool, text_length
 from windowsill.models import Demands, Model
-from windowsill.models.prices import Prices, prices
+from windowsill.models.prices import prices
 from windowsill.strategies import Strategy
 from windowsill.summaries import Shared
 from windowsill.tokens import Scale, Weight
@@ -88,7 +88,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     parts: RequestParts
     format: str
     demands: Demands
-    """What the model demands of messages beyond the format."""
+    """The demands of the model on messages beyond the format."""
     budget: Budget
     strategy: Strategy
     model_name: str | None = None
@@ -106,7 +106,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shows_refs(self) -> bool:
-        """Whether messages say under which refs outputs are read: only if the model has the tool that follows them."""
+        """True when messages name the refs of outputs: only if the model has the tool that follows them."""
         return shows_refs(self.parts.tools)
 
     def renderer(self, format: str | None = None) -> Renderer:
@@ -162,7 +162,7 @@ class FoldMade(msgspec.Struct, frozen=True):
 
 
 class MessageWeight(msgspec.Struct, frozen=True):
-    """What one message of the middle weighs."""
+    """The weight of one message of the middle."""
 
     id: str
     tokens: int
@@ -185,7 +185,7 @@ def weigh_item(view: View, item: Item, window: int) -> MessageWeight:
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What reducing did for one request."""
+    """The effect of reducing for one request."""
 
     pruned: bool = False
     messages_before: int = 0
@@ -195,21 +195,21 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     emergency: bool = False
     """The request was above its limit: nothing could wait."""
     runs: int = 0
-    """How often the session was reduced since it was opened."""
+    """Requests that reduced the session since it was opened."""
 
     @property
     def messages_removed(self) -> int:
-        """How many fewer messages are seen."""
+        """The messages that are no longer seen."""
         return self.messages_before - self.messages_after
 
     @property
     def tokens_removed(self) -> int:
-        """How many fewer tokens they weigh."""
+        """The tokens that they had."""
         return self.tokens_before - self.tokens_after
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a payload consists of and what was done to make it fit."""
+    """The parts of a payload, and the steps that made it fit."""
 
     tokens: int
     """The whole request."""
@@ -229,9 +229,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     error: float | None = None
     """How far the count has been off for this model, in percent; `None` while nothing was reported."""
     exact: bool = False
-    """Whether the model's own tokenizer did the counting."""
+    """The model's own tokenizer did the counting."""
     statistics: Statistics = Statistics()
-    """What reducing did."""
 
 
 class FitResult(msgspec.Struct):
@@ -267,9 +266,9 @@ class Payload:
     ) -> None:
         """Make it of a view that nobody changes any more, so that it stays what it was when the session moves on."""
         self.tokens = tokens
-        """What the whole request weighs."""
+        """The tokens of the whole request."""
         self.folds = tuple(result.folds)
-        """What was folded to make it fit."""
+        """The folds that were made so that it fits."""
         self.headers = dict(headers)
         """Headers that the request needs beside those of the client: pass them as `extra_headers`."""
         self.format = spec.format
@@ -284,7 +283,7 @@ class Payload:
 
     @cached_property
     def report(self) -> Report:
-        """What the request consists of and what was done to make it fit; put together when it is first asked for."""
+        """The parts of the request and the steps that made it fit; put together when it is first asked for."""
         view, result, parts, scale = self._view, self._result, self._spec.parts, self._view.scale
         stand_ins = [item for item in view.items if item.fold]
         summaries = view.tokens(*stand_ins) if stand_ins else 0
@@ -315,10 +314,18 @@ class Payload:
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:
         """Return the request body as it is sent; `cache` adds breakpoints where the provider wants them stated."""
-        name = providers.get(format or self.format).name
-        key = (name, cache)
+        native, spec, parts = providers.get(format or self.format), self._spec, self._spec.parts
+        same, key = native.name == spec.format, (native.name, cache)
         if key not in self._bodies:
-            self._bodies[key] = self._build(name, cache=cache)
+            self._bodies[key] = build_body(
+                native,
+                self._result.rendered if same else spec.renderer(native.name).render(self._view, spec.prompt_hash),
+                system=parts.system,
+                tools=parts.tools,
+                rest=parts.rest if same else providers.shared_fields(parts.rest, native.name, parts.tools),
+                model=spec.model_name,
+                breakpoints=self._breakpoints if cache else None,
+            )
         return self._bodies[key]
 
     def to(self, format: str | None = None, *, cache: bool = True) -> dict[str, Any]:
@@ -334,27 +341,13 @@ class Payload:
 
     @property
     def compacted(self) -> bool:
-        """Whether something of the conversation is hidden or cut in this request."""
+        """True when something of the conversation is hidden or cut in this request."""
         return any(item.fold or item.cuts for item in self._view.items)
 
     @property
     def cost(self) -> float:
-        """What sending it costs in dollars at list price, the part a prompt cache serves at its price; 0 if unknown."""
-        price: Prices = prices(self.model)
+        """The list price of sending it in dollars, the part a prompt cache serves at its price; 0 if unknown."""
+        price = prices(self.model)
         if not price.known:
             return 0.0
         return self._stable * price.cache_read + (self.tokens - self._stable) * price.cache_write
-
-    def _build(self, name: str, *, cache: bool) -> bytes:
-        spec, parts, rendered = self._spec, self._spec.parts, self._result.rendered
-        if name != spec.format:
-            rendered = spec.renderer(name).render(self._view, spec.prompt_hash)
-        return build_body(
-            providers.get(name),
-            rendered,
-            system=parts.system,
-            tools=parts.tools,
-            rest=parts.rest if name == spec.format else providers.shared_fields(parts.rest, name, parts.tools),
-            model=spec.model_name,
-            breakpoints=self._breakpoints if cache else None,
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,17 +19,17 @@ LOOK_BACK = 20
 
 
 class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides where breakpoints pay: the smallest prefix a cache takes, and where the request before ended."""
+    """Decides where breakpoints pay: by the smallest prefix a cache takes, and where the request before ended."""
 
     minimum: int = 1_024
     system: int = 0
     """Tokens of the system prompt and the tools."""
     head: int = 0
-    """How many messages at the start survive the next fold: up to the task."""
+    """Messages at the start that survive the next fold: up to the task."""
     head_blocks: int = 0
-    """How many blocks of the last of them: what a marker joined to the task says changes with the next fold."""
+    """Blocks of the last of them: what a marker joined to the task says changes with the next fold."""
     previous: int = 0
-    """How many messages the request before had in common with this one."""
+    """Messages that the request before had in common with this one."""
 
     def place(
         self,
@@ -47,7 +48,10 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
             system = _mark_system(system)
         if 0 < self.head < len(chunks) and self.system + sum(tokens[: self.head]) >= self.minimum:
             chunks[self.head - 1] = mark_message(chunks[self.head - 1], self.head_blocks)
-        if self.head < self.previous < len(chunks) and _blocks(chunks[self.previous :]) > LOOK_BACK:
+        if (
+            self.head < self.previous < len(chunks)
+            and sum(len(_blocks(msgspec.json.decode(chunk))) for chunk in chunks[self.previous :]) > LOOK_BACK
+        ):
             chunks[self.previous - 1] = mark_message(chunks[self.previous - 1])
         if self.system + sum(tokens) >= self.minimum:
             # Automatic: the provider moves this one along with the last block, so no message has to change for it.
@@ -87,34 +91,18 @@ def _mark_system(system: bytes) -> bytes:
 def mark_message(chunk: bytes, blocks: int = 0) -> bytes:
     """Put a breakpoint on the last block of a message, or on block number `blocks`, if it can carry one."""
     message: dict[str, Any] = msgspec.json.decode(chunk)
-    content = message["content"]
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
+    content = _blocks(message)
     place = min(blocks or len(content), len(content)) - 1
     if place < 0 or content[place].get("type") in {"thinking", "redacted_thinking"}:
         return chunk
     content[place] = {**content[place], "cache_control": MARK}
-    message["content"] = content
-    return msgspec.json.encode(message)
-
-
-def _blocks(chunks: Sequence[bytes]) -> int:
-    count = 0
-    for chunk in chunks:
-        content = msgspec.json.decode(chunk).get("content")
-        count += len(content) if isinstance(content, list) else 1
-    return count
+    return msgspec.json.encode({**message, "content": content})
 
 
 def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) -> int:
     """Count the messages at the start that are the same; `known` of them need no look."""
-    count = known
-    for index in range(known, min(len(before), len(now))):
-        old, new = before[index], now[index]
-        if old is not new and old != new:
-            break
-        count += 1
-    return count
+    last = min(len(before), len(now))
+    return next((index for index in range(known, last) if before[index] != now[index]), max(known, last))
 
 
 def same_blocks(old: bytes, new: bytes) -> float:
@@ -122,17 +110,14 @@ def same_blocks(old: bytes, new: bytes) -> float:
     before, now = msgspec.json.decode(old), msgspec.json.decode(new)
     if before.get("role") != now.get("role"):
         return 0.0
-    blocks = _prefix_blocks(now)
-    count = 0
-    for earlier, later in zip(_prefix_blocks(before), blocks, strict=False):
-        if earlier != later:
-            break
-        count += 1
+    blocks = _blocks(now)
+    pairs = zip(_blocks(before), blocks, strict=False)
+    count = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     same = len(msgspec.json.encode(blocks[:count])) if count else 0
     return same / len(msgspec.json.encode(blocks)) if blocks else 0.0
 
 
-def _prefix_blocks(message: dict[str, Any]) -> list[Any]:
+def _blocks(message: dict[str, Any]) -> list[Any]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

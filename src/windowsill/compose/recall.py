@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -31,10 +31,10 @@ AROUND = 2
 """Lines shown on each side of one that was found: a name alone seldom says what is needed of it."""
 
 OWN_WORDS = 2.0
-"""How much more a name counts that the user or the model itself mentions than one in an output."""
+"""The weight of a name that the user or the model itself mentions; one in an output has 1."""
 
 LEAST_SCORE = 0.6
-"""What a line must score: a name of the step that few other lines have, or several."""
+"""The least score of a line that is shown: a name of the step that few other lines have, or several."""
 
 SHORTEST, LONGEST = 6, 400
 """Bytes and characters of a line that is worth showing: a bracket says nothing, and a very long line is data."""
@@ -75,12 +75,10 @@ class Line(msgspec.Struct, frozen=True):
     id: str
     text: str
 
-
-class Recalled(msgspec.Struct, frozen=True):
-    """What is brought back for a step."""
-
-    message: Message
-    lines: int
+    @property
+    def stripped(self) -> str:
+        """The line without the blanks around it."""
+        return self.text.strip()
 
 
 class Recall:
@@ -91,26 +89,23 @@ class Recall:
         self._texts: dict[object, str] = {}
         self._looked: dict[str, int] = {}
 
-    def recall(self, view: View, room: int) -> Recalled | None:
-        """Bring back what the step mentions of the hidden messages, in at most `room` tokens; `None` when nothing."""
+    def recall(self, view: View, room: int) -> tuple[Message, int] | None:
+        """Return a message with what the step mentions of the hidden ones, in at most `room` tokens, and its lines."""
         hidden = [(item.first, item.last) for item in view.items if item.fold or item.cuts]
         if not hidden or not is_asked(view) or _was_recalled(view):
             # A request that is composed again for the same step is the same request.
             return None
         cues = names(view)
-        if not cues:
-            return None
-        found = self._archive.mentions(cues, MOST_PASSAGES, within=hidden)
-        chosen = choose(found, cues, self._shown_by(view), room)
+        found = self._archive.mentions(cues, MOST_PASSAGES, within=hidden) if cues else []
+        chosen = choose(found, cues, self._shown_by(view), room) if found else []
         if not chosen:
             return None
         text = frame_recalled(_with_sources(chosen))
         sources = list(dict.fromkeys(line.id for line in chosen))
-        message = text_message("user", text, metadata={ORIGIN: Origin.RECALLED, "sources": sources})
-        return Recalled(message, len(chosen))
+        return text_message("user", text, metadata={ORIGIN: Origin.RECALLED, "sources": sources}), len(chosen)
 
     def _shown_by(self, view: View) -> Callable[[str], bool]:
-        """Tells whether a text stands somewhere in view."""
+        """Return a function that tells whether a text stands somewhere in view."""
         known, self._texts = self._texts, {}
         for item in view.items:
             key = (item.seq, item.span, item.cuts)
@@ -151,7 +146,7 @@ def names(view: View) -> dict[str, float]:
 
 
 def unspaced(text: str) -> list[str]:
-    """Names in Chinese, Japanese and Korean: pairs of characters as the archive has them, and words in katakana."""
+    """Find names in Chinese, Japanese and Korean: pairs of characters as in the archive, words in katakana."""
     if text.isascii():
         return []
     plain = unicodedata.normalize("NFKC", text)
@@ -196,7 +191,12 @@ def _was_recalled(view: View) -> bool:
 
 def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[str], bool], room: int) -> list[Line]:
     """Choose the best lines to bring back until the room is used; return them in the order they were said."""
-    lines = [line for passage in found for line in _lines(passage)]
+    lines = [
+        Line((passage.seq, number), passage.message_id, text.rstrip())
+        for passage in found
+        if passage.seq is not None
+        for number, text in enumerate(passage.text.split("\n"), passage.lines[0])
+    ]
     scores = _scores(lines, cues)
     ranked = sorted(
         (index for index, score in enumerate(scores) if score >= LEAST_SCORE), key=lambda i: (-scores[i], -i)
@@ -211,7 +211,7 @@ def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[s
         if used + _weight(lines[index]) + source > room or place in chosen:
             # Asked first, as it is so for most lines, and what follows takes longer.
             continue
-        if _stripped(lines[index]) in known or is_shown(_stripped(lines[index])):
+        if lines[index].stripped in known or is_shown(lines[index].stripped):
             continue
         near = [
             line
@@ -220,8 +220,8 @@ def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[s
             and abs(line.place[1] - place[1]) <= AROUND
             and line.place not in chosen
             and _is_worth_showing(line)
-            and _stripped(line) not in known
-            and not is_shown(_stripped(line))
+            and line.stripped not in known
+            and not is_shown(line.stripped)
         ]
         # Where there is no room for what stands around it, the line itself may still fit.
         for some in (near, [lines[index]]):
@@ -230,20 +230,9 @@ def choose(found: Sequence[Found], cues: dict[str, float], is_shown: Callable[[s
                 used += weight
                 sources.add(place[0])
                 chosen |= {line.place: line for line in some}
-                known |= {_stripped(line) for line in some}
+                known |= {line.stripped for line in some}
                 break
     return [chosen[place] for place in sorted(chosen)] if used >= LEAST else []
-
-
-def _lines(passage: Found) -> Iterator[Line]:
-    if passage.seq is None:
-        return
-    for number, text in enumerate(passage.text.split("\n"), passage.lines[0]):
-        yield Line((passage.seq, number), passage.message_id, text.rstrip())
-
-
-def _stripped(line: Line) -> str:
-    return line.text.strip()
 
 
 def _weight(line: Line) -> int:
@@ -251,10 +240,7 @@ def _weight(line: Line) -> int:
 
 
 def _is_worth_showing(line: Line) -> bool:
-    stripped = _stripped(line)
-    if len(stripped) >= SHORTEST:
-        return len(stripped) <= LONGEST
-    return len(stripped.encode(errors="replace")) >= SHORTEST
+    return len(line.stripped) <= LONGEST and len(line.stripped.encode(errors="replace")) >= SHORTEST
 
 
 def _scores(lines: Sequence[Line], cues: dict[str, float]) -> list[float]:
@@ -262,10 +248,10 @@ def _scores(lines: Sequence[Line], cues: dict[str, float]) -> list[float]:
     held = _held(lines, cues)
     spread = Counter(word for words in held for word in words)
     says = {word: (1 + cues[word]) ** 0.5 / (1 + count) ** 0.5 for word, count in spread.items()}
-    return [sum(says[word] for word in words) if words else 0.0 for words in held]
+    return [sum(says[word] for word in words) for words in held]
 
 
-def _held(lines: Sequence[Line], cues: dict[str, float]) -> list[Sequence[str]]:
+def _held(lines: Sequence[Line], cues: dict[str, float]) -> list[list[str]]:
     """Find the names of the step in each line, in the order of the line, so that sums are the same in every process."""
     found: dict[int, dict[str, None]] = {}
     place = 0
@@ -280,11 +266,9 @@ def _held(lines: Sequence[Line], cues: dict[str, float]) -> list[Sequence[str]]:
             for word in unspaced(line.text):
                 if word in cues:
                     found.setdefault(place, {})[word] = None
-    held: list[Sequence[str]] = [()] * len(lines)
-    for place, words in found.items():
-        if _is_worth_showing(lines[place]):
-            held[place] = list(words)
-    return held
+    return [
+        list(found[place]) if place in found and _is_worth_showing(line) else [] for place, line in enumerate(lines)
+    ]
 
 
 def _with_sources(lines: Sequence[Line]) -> str:

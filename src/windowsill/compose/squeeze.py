@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -30,13 +31,12 @@ SMALLEST_STRING = 120
 """Characters below which an argument of a call is left alone: ids, paths and flags stay whole."""
 
 DEEPEST = 50
-"""How deep arguments are looked into: what is nested further is left as it is."""
-
+"""Levels of arguments that are looked into: what is nested further is left as it is."""
 
 STRATEGY = "composer"
 
 _OMITTED = re.compile(r"(\[\.\.\. data truncated: [\d,]+ [^\n\]]* omitted here) \.\.\.\]")
-"""What `compose.middle` leaves where it cut."""
+"""The note that `text.keep_ends` leaves where it cut."""
 
 GIANT_SHARE = 0.5
 """A single message that takes more than half of what is left for messages is cut in the middle first."""
@@ -48,7 +48,7 @@ BYTES_SAFETY = 0.8
 """Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""
 
 SQUEEZES = 6
-"""How often the level is lowered for those that still give way."""
+"""Times that the level is lowered for those that still give way."""
 
 SLACK = 3
 """Tokens that a cut may miss its aim by."""
@@ -93,17 +93,17 @@ def note(block: Block) -> str:
     """Describe in one line a block that is left out."""
     match block:
         case Image():
-            return f"[image omitted: {block.media_type or 'by address'}{_size(block.data)}]"
+            return f"[image omitted: {block.media_type or 'by address'}{_size(block)}]"
         case Document():
-            return f"[document omitted: {block.title or block.media_type or 'untitled'}{_size(block.data)}]"
+            return f"[document omitted: {block.title or block.media_type or 'untitled'}{_size(block)}]"
         case Reasoning():
             return "[reasoning omitted]"
         case _:
             return f"[{len(block.raw or b''):,} bytes of {getattr(block, 'type', '') or 'content'} omitted]"
 
 
-def _size(data: str | None) -> str:
-    return f", {len(data) * 3 // 4:,} bytes" if data else ""
+def _size(block: Image | Document) -> str:
+    return f", {_bytes(block):,} bytes" if block.data else ""
 
 
 def cut_text(text: str, most: int, scale: Scale) -> str:
@@ -161,10 +161,7 @@ def _cut_value(value: Any, share: float) -> Any:
     """Cut an argument to a share of its length: strings wherever they stand, anything else as JSON text."""
     if isinstance(value, str):
         return _cut_string(value, share)
-    try:
-        text = msgspec.json.encode(value).decode()
-    except RecursionError:
-        return "[omitted: nested too deeply]"
+    text = msgspec.json.encode(value).decode()
     limit = max(SMALLEST_STRING, int(len(text) * share))
     if len(text) <= limit:
         return value
@@ -220,21 +217,16 @@ def squeeze(view: View, budget: Budget) -> Proposal | None:
             for item in items
         ]
         proposal = _cut_to(view, wanted, reason="what must stay is larger than the window")
-        left = _left(view, free, proposal)
+        saved: Counter[int] = Counter()
+        for span in proposal.spans if proposal is not None else ():
+            if isinstance(span, BlockSpan):
+                saved[span.message] += view.tokens_of(view.weight - view.after([span]))
+        left = {item.seq: view.tokens(item) - saved[item.seq] for item in free}
         stubborn = {seq: tokens for seq, tokens in left.items() if tokens > max(cap, LOWEST_CAP) + SLACK}
         if not stubborn or sum(left.values()) + held <= room:
             break
         caps |= stubborn
     return proposal
-
-
-def _left(view: View, items: Sequence[Item], proposal: Proposal | None) -> dict[int, int]:
-    saved: dict[int, int] = {}
-    for span in proposal.spans if proposal is not None else ():
-        if isinstance(span, BlockSpan):
-            gone = view.weight - view.after([span])
-            saved[span.message] = saved.get(span.message, 0) + view.tokens_of(gone)
-    return {item.seq: view.tokens(item) - saved.get(item.seq, 0) for item in items}
 
 
 def cut_bytes(view: View, budget: Budget) -> Proposal | None:
