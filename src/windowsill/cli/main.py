@@ -1,4 +1,4 @@
-"""The command `windowsill`: its table of commands, and how it runs one and reports errors."""
+"""The command `windowsill`: its table of commands, running one, reporting errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REMEDIES = {
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is defined (`module:attribute`), and the line that help shows without loading it."""
+    """The place of a command (`module:attribute`), and the line that help shows without loading it."""
 
     place: str
     help: str

@@ -1,4 +1,4 @@
-"""What several commands share: options, sizes as they are typed, and the settings that hold for a call."""
+"""Shared by several commands: options, sizes as they are typed, and the settings of a call."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parse_mark(text: str | None, setting: str) -> Size | None:
 
 
 def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
-    """Return the settings that hold for what was typed (`None` where nothing was), and where they come from.
+    """Return the settings with the typed ones (those that are not `None`) in place, and their sources.
 
     Refuses a strategy that does not exist, and a setting it does not take.
     """
@@ -95,10 +95,9 @@ def stated_marks(settings: Settings, loaded: Loaded) -> Marks:
 
 
 def _search_current_folder(strategy: str) -> None:
-    """Let a dotted path that was typed be found in the current folder.
+    """Make the current folder importable for a typed dotted path.
 
-    An installed script does not look where it was called from, and a strategy of one's own is usually tried out there.
-    A settings file may come from somebody else together with the folder: what it names is not looked for here.
+    Not for a strategy that a settings file names: it may come from somebody else, together with the folder.
     """
     from windowsill.config.settings import read_stages  # noqa: PLC0415 - see above
 

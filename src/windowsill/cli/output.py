@@ -1,4 +1,4 @@
-"""What commands print: JSON for machines, tables for people, plain columns for pipes."""
+"""The output of commands: JSON for machines, tables for people, plain columns for pipes."""
 
 # ruff: noqa: PLC0415 - rich and msgspec take longer to import than `windowsill --help` takes to run
 

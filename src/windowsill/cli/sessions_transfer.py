@@ -13,15 +13,17 @@ from windowsill import providers
 from windowsill.cli.options import read_input
 from windowsill.cli.output import print_bytes, print_json
 from windowsill.cli.sessions import json_option, open_session, open_store_at, require_session, store_option
-from windowsill.errors import FormatError, InputError
+from windowsill.errors import InputError
 from windowsill.replay.recordings import (
     STANDARD_INPUT,
     BrokenLine,
     ForeignFile,
     Found,
     Recording,
+    no_recordings,
     read_content,
     read_recordings,
+    source_name,
 )
 from windowsill.secrets.documents import redact_json
 from windowsill.session import Session
@@ -115,15 +117,15 @@ def _conversations(found: Iterable[Found], file: str, name: str | None, *, folde
         elif isinstance(each, BrokenLine | ForeignFile):
             broken.append(each)
     if not recorded:
-        raise _nothing(broken, file)
+        raise no_recordings(broken, file)
     if name is not None and len(recorded) > 1:
         raise InputError(f"{file} holds {len(recorded)} sessions, and --id names one", remedy="leave out --id")
     if name is not None:
         recorded = [msgspec.structs.replace(recorded[0], id=name, named=True)]
     if not folder and any(not recording.named for recording in recorded):
-        raise InputError(f"a conversation in {_name(file)} has no id", remedy="give one with --id")
+        raise InputError(f"a conversation in {source_name(file)} has no id", remedy="give one with --id")
     for problem in broken[:MOST_BROKEN]:
-        click.echo(printable_line(f"skipped {_name(problem.where)}: {problem.why}"), err=True)
+        click.echo(printable_line(f"skipped {source_name(problem.where)}: {problem.why}"), err=True)
     if len(broken) > MOST_BROKEN:
         click.echo(f"skipped {len(broken) - MOST_BROKEN:,} more", err=True)
     return list(_with_own_ids(recorded)) if folder else recorded
@@ -137,17 +139,6 @@ def _with_own_ids(recorded: Iterable[Recording]) -> Iterator[Recording]:
         id = next(each for each in itertools.chain([recording.id], numbered) if each not in used)
         used.add(id)
         yield msgspec.structs.replace(recording, id=id)
-
-
-def _nothing(broken: Sequence[BrokenLine | ForeignFile], file: str) -> FormatError:
-    if not broken:
-        return FormatError("there is no session in it", where=_name(file), remedy="pass recorded sessions as JSON")
-    more = f" (and {len(broken) - 1:,} more like this)" if len(broken) > 1 else ""
-    return FormatError(f"{broken[0].why}{more}", where=_name(broken[0].where))
-
-
-def _name(file: str) -> str:
-    return f"standard input{file[1:]}" if file == STANDARD_INPUT or file.startswith("- line ") else file
 
 
 def _record_all(store: Store, found: Sequence[Recording], model: str | None, window: int | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""`windowsill strategies`: which there are, what they do, what can be set."""
+"""`windowsill strategies`: list the strategies, their purpose and their settings."""
 
 from __future__ import annotations
 

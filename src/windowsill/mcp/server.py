@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - the protocol's own package is only there for those who installed it, and slow to load
 
 PATH = "/mcp"
-"""Where streamable HTTP is served."""
+"""The path of streamable HTTP."""
 
 INSTRUCTIONS = (
     "Parts of the conversation may have been folded away to fit the context window; nothing of it is lost. "

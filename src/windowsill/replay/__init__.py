@@ -1,4 +1,4 @@
-"""Replay recorded sessions as an agent would have sent them: what was sent, what it cost, what was kept."""
+"""Replay recorded sessions as an agent would have sent them: requests, costs, kept evidence."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ if TYPE_CHECKING:
     from windowsill.replay.walk import ReplayOptions as ReplayOptions
 
 
-_HOMES = {
-    "Replay": "report",
-    "ReplayOptions": "walk",
-    "ReplayReport": "report",
-    "compare": "report",
-    "replay": "report",
-}
+_HOMES = {"ReplayOptions": "walk"} | dict.fromkeys(("Replay", "ReplayReport", "compare", "replay"), "report")
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place
 

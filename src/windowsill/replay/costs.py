@@ -1,4 +1,4 @@
-"""What a session costs: simulated against sending everything, and compared with what was really paid.
+"""The cost of a session: simulated against sending everything, and compared with the recorded price.
 
 *Simulated*: a cached prefix is paid at the cache-read price, the rest at the cache-write price where breakpoints are
 explicit and at the input price elsewhere, answers at the output price. A request that is sent has as its cached prefix
@@ -38,7 +38,7 @@ SOURCES = {
     "with what the recorded request found in the cache, as far as the request still begins the same",
     "figures": "counted here, from the messages of the recording and --overhead; dollars at today's list prices",
 }
-"""Where the numbers of a report come from."""
+"""The sources of the numbers in a report."""
 
 
 class CallCost(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class CallCost(msgspec.Struct, frozen=True):
 
 
 class CostSimulation:
-    """Follows one session twice: as it is sent, and with everything sent each time."""
+    """The costs of one session, call by call: as it is sent, and with everything sent each time."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -83,7 +83,7 @@ def request_cost(price: Prices, model: Model, tokens: int, prefix: int) -> float
 
 
 class RecordedCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What was really paid for."""
+    """The calls that were really paid for."""
 
     calls: int
     input: int
@@ -105,14 +105,12 @@ class RecordedCost(msgspec.Struct, frozen=True, kw_only=True):
             return None
         paid = [dollars(charge) for charge in charges]
         unpriced = Counter(charge.model or NAMELESS for charge, each in zip(charges, paid, strict=True) if each is None)
-        used = [charge.usage for charge in charges]
+        kinds = ("input", "cache_write", "cache_read", "output")
+        used = {kind: sum(getattr(charge.usage, kind) for charge in charges) for kind in kinds}
         return cls(
             calls=len(charges),
-            input=sum(each.input for each in used),
-            cache_write=sum(each.cache_write for each in used),
-            cache_read=sum(each.cache_read for each in used),
-            output=sum(each.output for each in used),
-            tokens=sum(each.total for each in used),
+            **used,
+            tokens=sum(used.values()),
             dollars=_rounded_sum(paid),
             unpriced=dict(sorted(unpriced.items())),
         )
@@ -162,7 +160,7 @@ class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionCosts:
-    """The recorded calls of one session: what was paid, and what the same calls cost with Windowsill.
+    """The recorded calls of one session: their price, and the price of the same calls with Windowsill.
 
     `seen` holds the keys of all calls so far, of every session: a call that several of them contain counts once.
     `model` is the model that was stated in place of the recorded ones.

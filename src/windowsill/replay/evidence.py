@@ -158,10 +158,9 @@ def _texts(block: Block) -> Iterator[str]:
             yield block.text or ""
         case _ if block.raw is not None:
             try:
-                value = msgspec.json.decode(block.raw)
+                yield from strings(msgspec.json.decode(block.raw))
             except (msgspec.DecodeError, RecursionError):
                 return  # A block of an unknown kind may be nested too deeply to look into.
-            yield from strings(value)
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -17,11 +17,9 @@ from windowsill.errors import FormatError
 from windowsill.messages import Request
 from windowsill.providers.wire import BOM
 from windowsill.transcripts.base import charge, timestamp
+from windowsill.transcripts.request_logs import RECORDED
 
 STANDARD_INPUT = "-"
-
-OWN_FIELDS = frozenset({"id", "format", "times", "usage"})
-"""Fields of a recording that are not part of the request; no provider has fields of these names."""
 
 LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 """Endings of files that hold one session per line."""
@@ -42,7 +40,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     charges: tuple[transcripts.Charge, ...] = ()
     """The calls that were paid for, as far as their usage was recorded."""
     named: bool = True
-    """Whether the recording itself states its id."""
+    """True when the recording itself states its id."""
 
 
 class BrokenLine(msgspec.Struct, frozen=True):
@@ -99,7 +97,7 @@ def read_source(source: str) -> bytes:
 @contextmanager
 def name_in_errors(source: str) -> Iterator[None]:
     """Add the name of the file to errors about its content and about reading it."""
-    name = "standard input" if source == STANDARD_INPUT else source
+    name = source_name(source)
     try:
         yield
     except FormatError as error:
@@ -108,6 +106,24 @@ def name_in_errors(source: str) -> Iterator[None]:
         if error.filename is None:
             error.filename = name
         raise
+
+
+def source_name(source: str) -> str:
+    """Return the name of a source, or of a line of it, for people."""
+    is_input = source == STANDARD_INPUT or source.startswith(f"{STANDARD_INPUT} line ")
+    return f"standard input{source[1:]}" if is_input else source
+
+
+def no_recordings(unreadable: Sequence[BrokenLine | ForeignFile], source: str) -> FormatError:
+    """Return the error about a source without a recording: the first thing that could not be read."""
+    if not unreadable:
+        remedy = "pass recorded sessions as JSON"
+        return FormatError("there is no session in it", where=source_name(source), remedy=remedy)
+    return FormatError(_first_of([each.why for each in unreadable]), where=source_name(unreadable[0].where))
+
+
+def _first_of(reasons: Sequence[str]) -> str:
+    return reasons[0] + (f" (and {len(reasons) - 1:,} more like this)" if len(reasons) > 1 else "")
 
 
 def list_files(source: str) -> list[str]:
@@ -174,7 +190,7 @@ def parse(document: bytes, name: str, format: str | None = None) -> Recording:
         raise FormatError("it has no messages", remedy="record at least one message")
     usage = envelope.usage if isinstance(envelope.usage, list) else []
     charges = [charge(each, model=request.model, message=index) for index, each in enumerate(usage)]
-    rest = {key: value for key, value in request.rest.items() if key not in OWN_FIELDS}
+    rest = {key: value for key, value in request.rest.items() if key not in RECORDED}
     return Recording(
         id=name if envelope.id is None else str(envelope.id),
         request=msgspec.structs.replace(request, rest=rest),
@@ -205,7 +221,7 @@ def _advancing(found: Iterable[tuple[Found, int]], advance: Callable[[int], None
 
 
 def _or_foreign(found: Iterator[Found], file: str) -> Iterator[Found]:
-    """Pass on what a file of a folder holds; report the file as foreign if there is no recording in it."""
+    """Pass on the content of a file of a folder; report the file as foreign if there is no recording in it."""
     before: list[Found] = []
     try:
         for each in found:
@@ -225,15 +241,19 @@ def _or_foreign(found: Iterator[Found], file: str) -> Iterator[Found]:
 def _why_foreign(broken: Sequence[BrokenLine]) -> str:
     if not broken:
         return "there is no message in it"
-    more = f" (and {len(broken) - 1:,} more like this)" if len(broken) > 1 else ""
-    place = f"line {broken[0].line}: " if broken[0].line else ""
-    return f"{place}{broken[0].why}{more}"
+    return (f"line {broken[0].line}: " if broken[0].line else "") + _first_of([each.why for each in broken])
 
 
 def _in_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
-    """Read what a file holds, each with the position in the file where it ends."""
+    """Read the content of a file, each piece with the position in the file where it ends."""
     if not file.endswith(LINES):
-        yield from _in_document(file, format)
+        try:
+            data = read_source(file)
+        except FormatError as error:
+            yield BrokenLine(file, error.what, file), 0
+            return
+        size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
+        yield from ((each, size) for each in read_content(data, file, format))
         return
     with Path(file).open("rb") as raw:
         agent = transcripts.recognise(_whole_lines(raw, file, []))
@@ -250,18 +270,8 @@ def _in_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
         yield from ((each, raw.tell()) for each in damage)
 
 
-def _in_document(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
-    try:
-        data = read_source(file)
-    except FormatError as error:
-        yield BrokenLine(file, error.what, file), 0
-        return
-    size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
-    yield from ((each, size) for each in read_content(data, file, format))
-
-
 def _of_transcript(transcript: transcripts.Transcript, file: str, format: str | None) -> Iterator[Found]:
-    # What could not be read comes first, so that a limit on sessions does not hide it.
+    # Troubles come first, so that a limit on sessions does not hide them.
     for trouble in transcript.troubles:
         yield _broken(file, trouble.line, trouble.why)
     if transcript.skipped:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from windowsill import providers
-from windowsill.errors import FormatError, WindowsillError
+from windowsill.errors import WindowsillError
 from windowsill.replay.costs import (
     SOURCES,
     CallCost,
@@ -23,7 +23,15 @@ from windowsill.replay.costs import (
     SessionCosts,
 )
 from windowsill.replay.evidence import Evidence, KeptEvidence
-from windowsill.replay.recordings import BrokenLine, ForeignFile, Found, Recording, SkippedContent, read_recordings
+from windowsill.replay.recordings import (
+    BrokenLine,
+    ForeignFile,
+    Found,
+    Recording,
+    SkippedContent,
+    no_recordings,
+    read_recordings,
+)
 from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
 from windowsill.transcripts import Charge
 
@@ -98,12 +106,12 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     figures: Figures
     recorded: RecordedCost | None = None
-    """What was really paid, where that was recorded: calls that no session before this one contains."""
+    """The recorded price of the calls that no session before this one contains."""
     compared: CostComparison | None = None
     """The same calls, as they were and with Windowsill."""
     defects: tuple[Defect, ...] = ()
     error: str | None = None
-    """Why the replay of this session stopped early."""
+    """The reason why the replay of this session stopped early."""
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,11 +126,11 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     skipped: dict[str, int] = {}
     """Content of transcripts that is not part of the conversation: kinds and counts."""
     sources: dict[str, str] = msgspec.field(default_factory=lambda: dict(SOURCES))
-    """Where the numbers come from."""
+    """The sources of the numbers."""
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted of one model call."""
+    """The figures of one model call."""
 
     tokens: int
     stable: int
@@ -177,11 +185,10 @@ class Tally:
 
     def figures(self) -> Figures:
         """Add everything up."""
-        calls, costs, evidence = self.calls, [call.cost for call in self.calls], [call.evidence for call in self.calls]
+        calls, costs = self.calls, [call.cost for call in self.calls]
+        counts = (msgspec.structs.astuple(call.evidence) for call in calls)
+        evidence = KeptEvidence(*map(sum, zip(*counts, strict=True)))
         sent = sum(call.tokens for call in calls)
-        needed, kept = sum(each.needed for each in evidence), sum(each.kept for each in evidence)
-        needed_from_outputs = sum(each.needed_from_outputs for each in evidence)
-        needed_lines = sum(each.needed_lines for each in evidence)
         # A sum with one unknown price in it is unknown.
         priced = [(cost.sent * cost.unit, cost.everything * cost.unit) for cost in costs if cost.unit is not None]
         known = bool(calls) and len(priced) == len(calls)
@@ -194,13 +201,13 @@ class Tally:
             cost_ratio=share(sum(cost.sent for cost in costs), sum(cost.everything for cost in costs)),
             dollars=round(sum(sent for sent, _ in priced), 6) if known else None,
             dollars_everything=round(sum(everything for _, everything in priced), 6) if known else None,
-            kept=share(kept, needed),
-            kept_from_outputs=share(sum(each.kept_from_outputs for each in evidence), needed_from_outputs),
-            kept_lines=share(sum(each.kept_lines for each in evidence), needed_lines),
-            within_reach=share(kept + sum(each.reachable for each in evidence), needed),
-            values_needed=needed,
-            values_needed_from_outputs=needed_from_outputs,
-            lines_needed=needed_lines,
+            kept=share(evidence.kept, evidence.needed),
+            kept_from_outputs=share(evidence.kept_from_outputs, evidence.needed_from_outputs),
+            kept_lines=share(evidence.kept_lines, evidence.needed_lines),
+            within_reach=share(evidence.kept + evidence.reachable, evidence.needed),
+            values_needed=evidence.needed,
+            values_needed_from_outputs=evidence.needed_from_outputs,
+            lines_needed=evidence.needed_lines,
             folds=sum(call.folds for call in calls),
             repairs=dict(sorted(self.repairs.items())),
             invalid=sum(call.invalid for call in calls),
@@ -287,7 +294,8 @@ class Replay:
         model = recording.request.model or ""
         try:
             # A prompt that was never sent names no model either, and is not a failure.
-            if model or options.model or options.window or _has_answer(recording):
+            answered = any(message.role == "assistant" for message in recording.request.messages)
+            if model or options.model or options.window or answered:
                 walk = Walk(recording, options)
                 model = walk.session.settings.model or model
                 yield from _walk(walk, tally, costs)
@@ -316,15 +324,8 @@ class Replay:
         if self._failures and len(self._failures) == len(self._sessions):
             raise self._failures[0]
         unreadable: list[BrokenLine | ForeignFile] = [*self._broken, *self._foreign]
-        if not self._sessions and unreadable:
-            more = f" (and {len(unreadable) - 1:,} more like this)" if len(unreadable) > 1 else ""
-            raise FormatError(f"{unreadable[0].why}{more}", where=unreadable[0].where)
         if not self._sessions:
-            raise FormatError("there is no session in it", where="the input", remedy="pass recorded sessions as JSON")
-
-
-def _has_answer(recording: Recording) -> bool:
-    return any(message.role == "assistant" for message in recording.request.messages)
+            raise no_recordings(unreadable, "the input")
 
 
 def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[ModelCall]:

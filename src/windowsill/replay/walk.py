@@ -32,7 +32,7 @@ SPLIT_ANSWERS = "responses"
 
 
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How recordings are replayed."""
+    """The options of a replay."""
 
     model: str | None = None
     """The model to assume; the one each recording names if left out."""
@@ -47,7 +47,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     writer: str | None = None
     recall: Size | None = None
     tools: bool = False
-    """Whether the tools that read hidden messages are offered."""
+    """True to offer the tools that read hidden messages."""
 
 
 class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     everything: int
     """Tokens the request would have with nothing reduced."""
     at: float | None
-    """When it was sent, where that was recorded."""
+    """The time it was sent, where that was recorded."""
     seconds: float
     """Time spent on adding what came since the last call, and on composing."""
     problems: tuple[Problem, ...]
@@ -135,13 +135,14 @@ class Walk:
         messages = self.recording.request.messages
         index = 0
         while index < len(messages):
+            end = index + 1
             if messages[index].role != "assistant" or not index:
                 self._add(index)
-                index += 1
             else:
-                end = self._end_of_answer(index)
+                while self._format.name == SPLIT_ANSWERS and end < len(messages) and messages[end].role == "assistant":
+                    end += 1
                 yield self._call(index, end)
-                index = end
+            index = end
 
     def lost(self) -> int:
         """Count the added messages that can no longer be read byte for byte."""
@@ -154,13 +155,6 @@ class Walk:
     def reaches(self, value: str) -> bool:
         """Tell whether one search of the history, as it was when the last request was sent, finds a value."""
         return any(value in found.text for found in self.session.archive.retrieve(value, within=[(1, self._sent)]))
-
-    def _end_of_answer(self, index: int) -> int:
-        messages = self.recording.request.messages
-        end = index + 1
-        while self._format.name == SPLIT_ANSWERS and end < len(messages) and messages[end].role == "assistant":
-            end += 1
-        return end
 
     def _add(self, index: int) -> None:
         times = self.recording.times

@@ -1,4 +1,4 @@
-"""What the readers of transcripts share: lines, recorded sessions, charges, conversations in chat form."""
+"""Shared by the readers of transcripts: lines, recorded sessions, charges, conversations in chat form."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     under: str = "messages"
     """The field of a request body that holds the messages."""
     named: bool = True
-    """Whether the transcript itself states the id."""
+    """True when the transcript itself states the id."""
 
     def document(self) -> bytes:
         """Return the session as one JSON object: what a line of a recordings file holds."""
@@ -114,7 +114,7 @@ class Line(NamedTuple):
 
 
 class Notes:
-    """Collects what a reader leaves out."""
+    """The troubles of a reader, and the content it left out."""
 
     def __init__(self) -> None:
         self.troubles: list[Trouble] = []
@@ -130,7 +130,7 @@ class Notes:
 
 
 class Reader(NamedTuple):
-    """How the lines of one agent are recognised and read."""
+    """The functions that recognise and read the lines of one agent."""
 
     agent: str
     knows: Callable[[Mapping[str, object]], bool]
@@ -199,10 +199,10 @@ class Turn(msgspec.Struct, kw_only=True):
     at: float | None = None
     usage: Usage | None = None
     key: str | None = None
-    """What tells the call from the others of its family; see `Charge.key`."""
+    """The key of the call within its family; see `Charge.key`."""
     model: str | None = None
     prompt: bool = False
-    """Whether a person wrote it."""
+    """True when a person wrote it."""
 
 
 class Conversation:
@@ -252,11 +252,11 @@ def _recorded(id: str, turns: Sequence[Turn], family: str) -> RecordedSession:
             rendered = render_chat(Message(role=turn.role, blocks=tuple(turn.blocks)))
             messages += rendered
             times += [turn.at] * len(rendered)
-    models = [turn.model for turn in turns if turn.model]
+    models = Counter(turn.model for turn in turns if turn.model)
     return RecordedSession(
         id=id,
         format=CHAT,
-        model=max(models, key=models.count) if models else None,
+        model=max(models, key=models.__getitem__, default=None),
         messages=tuple(messages),
         times=tuple(times),
         charges=tuple(charges),

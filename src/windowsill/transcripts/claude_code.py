@@ -39,14 +39,14 @@ class _Written(msgspec.Struct, rename="camel", kw_only=True):
     subtype: str | None = None
     uuid: str | None = None
     parent_uuid: str | msgspec.UnsetType | None = msgspec.UNSET
-    """`None` begins a conversation; what is printed for a program, rather than kept in a file, has no parents."""
+    """`None` begins a conversation; lines printed for a program, rather than kept in a file, have no parents."""
     logical_parent_uuid: str | None = None
     is_sidechain: bool | None = None
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
     agent_id: str | None = None
     parent_tool_use_id: str | None = msgspec.field(default=None, name="parent_tool_use_id")
-    """The call that started the sub-agent, in what is printed for a program."""
+    """The call that started the sub-agent, in lines printed for a program."""
     session_id: str | None = None
     printed_session: str | None = msgspec.field(default=None, name="session_id")
     timestamp: str | float | None = None
@@ -60,7 +60,7 @@ class _Written(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def is_loose(self) -> bool:
-        """Whether it is in no chain: earlier versions wrote attachments so."""
+        """True when it is in no chain, as attachments of earlier versions are."""
         return self.type not in SPEAKERS and self.uuid is None and not self.parent_uuid
 
 
@@ -159,7 +159,7 @@ class _Node:
     def __init__(self, parent: _Node | None, line: int, *, fresh: bool = False) -> None:
         self.parent = parent
         self.fresh = fresh
-        """Whether the agent began again here, with a summary of what was before."""
+        """True when the agent began again here, with a summary of the messages before."""
         self.line = self.last = line
         """The numbers of its first line and of its last."""
         self.steps: list[_Step] = []
@@ -272,7 +272,7 @@ def _parts(path: Sequence[_Node]) -> list[list[_Node]]:
 
 
 class _Place(NamedTuple):
-    """Where a line is: its chain, the message it is part of or comes after, and whether a compaction is there."""
+    """The place of a line: its chain, the message it is part of or comes after, and whether a compaction is there."""
 
     side: str | None
     node: _Node | None
@@ -290,7 +290,7 @@ class _File:
         """For each chain the last line that said something, and its message."""
         self._loose: set[bytes] = set()
         self._kept: dict[str | None, tuple[list[str], str | None]] = {}
-        """For each chain what the compaction kept whose summary has not come yet."""
+        """For each chain the lines kept by a compaction whose summary has not come yet."""
 
     def take(self, line: Line) -> None:
         value = decode_line(line, _line_decoder, self._notes)
@@ -402,7 +402,7 @@ def _recorded(part: Sequence[_Node], id: str) -> RecordedSession:
     return RecordedSession(
         id=id,
         format="anthropic",
-        model=models.most_common(1)[0][0] if models else None,
+        model=max(models, key=models.__getitem__, default=None),
         messages=tuple(node.native for node in part),
         times=tuple(node.steps[-1].at for node in part),
         charges=tuple(each for each in charges if each is not None),

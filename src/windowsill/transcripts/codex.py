@@ -58,7 +58,13 @@ class _Rollout:
     def take(self, value: Mapping[str, Any], number: int) -> None:
         kind, payload, at = value.get("type"), value.get("payload"), timestamp(value.get("timestamp"))
         if not isinstance(payload, dict):
-            self._old_line(value, number)
+            # A line of an older rollout.
+            if "type" in value:
+                self._item(self.conversation.turns, value, at, number)
+            elif "id" in value:
+                self._head(value)
+            else:
+                self._notes.skip(str(value.get("record_type", "untyped")))
             return
         match kind:
             case "session_meta":
@@ -73,14 +79,6 @@ class _Rollout:
                 self._event(payload)
             case _:
                 self._notes.skip(str(kind))
-
-    def _old_line(self, value: Mapping[str, Any], number: int) -> None:
-        if "type" in value:
-            self._item(self.conversation.turns, value, timestamp(value.get("timestamp")), number)
-        elif "id" in value:
-            self._head(value)
-        else:
-            self._notes.skip(str(value.get("record_type", "untyped")))
 
     def _head(self, meta: Mapping[str, Any]) -> None:
         id = text_or_none(meta.get("id")) or text_or_none(meta.get("session_id"))

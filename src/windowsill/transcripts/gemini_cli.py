@@ -26,14 +26,11 @@ from windowsill.transcripts.base import (
 )
 
 SET, REWIND = "$set", "$rewindTo"
+_ROLES = frozenset({"user", "model"})
 
 
 def _is_head(value: Mapping[str, object]) -> bool:
     return "sessionId" in value and ("projectHash" in value or "startTime" in value)
-
-
-def _knows(line: Mapping[str, object]) -> bool:
-    return _is_head(line) or SET in line or REWIND in line
 
 
 class _Chat:
@@ -98,7 +95,7 @@ def _shared(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]
 
 
 def _message(message: Mapping[str, Any], notes: Notes) -> Iterator[Turn]:
-    """Read one record of a chat: what was said, then the results of its calls."""
+    """Read one record of a chat: its message, then the results of its calls."""
     kind, at = message.get("type"), timestamp(message.get("timestamp"))
     content = _blocks(message.get("content"), notes)
     if kind == "user":
@@ -220,15 +217,14 @@ def read_document(value: Any, name: str, notes: Notes) -> Sequence[RecordedSessi
         chat.take(value, 0)
         return chat.sessions(name)
     contents = value.get("history") if isinstance(value, dict) else value
-    if not isinstance(contents, list) or not contents or not all(map(_is_content, contents)):
+    if not isinstance(contents, list) or not contents:
         return None
+    for each in contents:
+        if not isinstance(each, dict) or not isinstance(each.get("parts"), list) or each.get("role") not in _ROLES:
+            return None
     conversation = Conversation()
     conversation.turns = _checkpoint(contents, notes)
     return conversation.sessions(name)
-
-
-def _is_content(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("parts"), list) and value.get("role") in {"user", "model"}
 
 
 def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[RecordedSession]:
@@ -238,4 +234,4 @@ def _read(lines: Iterable[Line], name: str, notes: Notes) -> Sequence[RecordedSe
     return chat.sessions(name)
 
 
-READER = Reader(agent="gemini-cli", knows=_knows, read=_read)
+READER = Reader(agent="gemini-cli", knows=lambda line: _is_head(line) or SET in line or REWIND in line, read=_read)

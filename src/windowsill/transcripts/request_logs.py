@@ -29,7 +29,7 @@ from windowsill.transcripts.base import (
 BODIES = ("request", "body", "params")
 
 RECORDED = frozenset({"id", "format", "times", "usage"})
-"""Fields of recorded sessions: a body with one of these is a session as it is."""
+"""Fields of a recorded session that are not part of the request; no provider has fields of these names."""
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 CONTENT = frozenset({"content", "tool_calls", "function_call"})

@@ -47,7 +47,7 @@ WISHES = (
     "Do not change any file, even if a fix is obvious.",
     "Say in one line how many files you looked at.",
 )
-"""What the user adds on the way. The last answer obeys all of it."""
+"""Wishes that the user adds on the way. The last answer obeys all of them."""
 
 FIRST_WISH, WISH_EVERY = 12, 40
 """Tool calls before the user first says something new, and between two such wishes."""
@@ -99,7 +99,7 @@ TOOLS = (
 
 
 class Outcome(NamedTuple):
-    """What a tool answered."""
+    """The answer of a tool."""
 
     text: str
     failed: bool = False
@@ -161,7 +161,7 @@ class Turn(NamedTuple):
 
 
 def script(files: dict[str, list[str]], calls: int) -> Generator[Turn, Sequence[Outcome], None]:
-    """Yield the agent's turns over these files, with so many tool calls in all. Send in what the tools answered."""
+    """Yield the agent's turns over these files, with so many tool calls in all. Send in the outcomes of the tools."""
     raised: dict[str, list[str]] = {}
     work, wishes = _work(files), iter(WISHES)
     done, due = 0, FIRST_WISH

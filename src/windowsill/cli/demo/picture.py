@@ -1,4 +1,4 @@
-"""What a person sees of the demo: the live picture of the window, and the report at the end."""
+"""The demo on a terminal: the live picture of the window, and the report at the end."""
 
 from __future__ import annotations
 
