@@ -233,7 +233,7 @@ class Exchange:
         )
         if call.live:
             with harmless():
-                call.set(**_stated_settings(read))
+                call.set(**_settings(read))
                 if call.wants_content and resumed is not None:
                     sent = providers.read_request(resumed.payload.body(), format=self._format)
                     call.record_request(sent.messages, sent.system)
@@ -269,11 +269,11 @@ class Exchange:
             record_usage(reply.usage, self._model or "", self._format)
 
 
-def _stated_settings(read: Request | None) -> dict[str, Any]:
+def _settings(read: Request | None) -> dict[str, Any]:
     """Return what a request states about the answer, under the conventions' names."""
     try:
         settings = providers.settings_of(read.rest) if read is not None else {}
-        stated = {name: msgspec.json.decode(raw) for name, raw in settings.items()}
+        values = {SETTINGS[name]: msgspec.json.decode(raw) for name, raw in settings.items()}
     except (msgspec.DecodeError, FormatError):
         return {}
-    return {SETTINGS[name]: value for name, value in stated.items() if isinstance(value, int | float)}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}

@@ -39,14 +39,11 @@ def complete_body(body: bytes, format: str, *, model: str, max_output: int, limi
 def limit_field(format: str, model: str) -> str:
     """Return the field of the limit where no address tells it: OpenAI's own models refuse the older name."""
     spec = get(format).spec
-    return spec.limit_field(newest=bool(spec.vendor) and _maker(model) == spec.vendor)
-
-
-def _maker(model: str) -> str:
     try:
-        return find(model).provider if model else ""
+        maker = find(model).provider if model else ""
     except UnknownModelError:
-        return ""
+        maker = ""
+    return spec.limit_field(newest=bool(spec.vendor) and maker == spec.vendor)
 
 
 def _set_model(fields: Fields, spec: ProviderSpec, model: str, max_output: int) -> Fields:

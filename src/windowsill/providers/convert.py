@@ -142,15 +142,15 @@ def words(type: str, raw: bytes) -> str:
         if isinstance(said := fields.get(key), str) and said:
             return said
     named = [each for key in NAMES if isinstance(each := fields.get(key), str)]
-    asked = [_inline(fields[key]) for key in ASKED if fields.get(key)]
+    asked = [
+        value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for key in ASKED
+        if (value := fields.get(key))
+    ]
     lines = list(_readable({key: each for key, each in fields.items() if key not in NAMES}))
     if not (named or asked or lines):
         return ""
     return "\n".join([f"({' '.join([type, *named, *asked])})", *lines])
-
-
-def _inline(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _readable(value: Any) -> Iterator[str]:

@@ -80,13 +80,9 @@ def _dialect(model: Any, messages: Iterable[Any]) -> str:
     return DEEPSEEK if carried and all(carried) else AMBIGUOUS
 
 
-def _by_formats(value: Any) -> str | None:
-    """Ask the formats that know their own; a chat and Anthropic's messages are told apart below."""
-    return next((format.name for format in all_formats() if format.detects(value)), None)
-
-
 def _detect(value: Any) -> str | None:
-    if (found := _by_formats(value)) is not None:
+    # The others know their own; a chat and Anthropic's messages are told apart below.
+    if (found := next((format.name for format in all_formats() if format.detects(value)), None)) is not None:
         return found
     if isinstance(value, list):
         for index, each in enumerate(value):
@@ -100,7 +96,8 @@ def _detect(value: Any) -> str | None:
     if "messages" in value:
         messages = value["messages"]
         listed = messages if isinstance(messages, list) else []
-        return _of_body(value) or _first(map(_of_message, listed)) or _of_model(value.get("model"))
+        claude = "anthropic" if "claude" in str(value.get("model")) else None
+        return _of_body(value) or _first(map(_of_message, listed)) or claude
     if value.get("type") == "message":
         return "anthropic"
     if "role" in value:
@@ -125,10 +122,6 @@ def _of_body(fields: Mapping[str, Any]) -> str | None:
     if is_claudes or not _ANTHROPIC_BODY.isdisjoint(fields):
         return "anthropic"
     return "openai" if not _OPENAI_BODY.isdisjoint(fields) else None
-
-
-def _of_model(model: Any) -> str | None:
-    return "anthropic" if isinstance(model, str) and "claude" in model else None
 
 
 def _of_message(message: Any) -> str | None:

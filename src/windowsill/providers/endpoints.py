@@ -36,7 +36,7 @@ class Key:
 
     @property
     def fits_a_header(self) -> bool:
-        """Whether a header can hold it: what copying adds to a key would otherwise end in an error that shows it."""
+        """True where a header can hold it: what copying adds to a key would otherwise end in an error that shows it."""
         return self._value.isascii() and self._value.isprintable() and " " not in self._value
 
     def reveal(self) -> str:
@@ -54,12 +54,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether requests stay on this machine."""
+        """True where requests stay on this machine."""
         return urlsplit(self.url).hostname in OWN_MACHINE
 
     @property
     def is_official(self) -> bool:
-        """Whether this is the provider's own address, not a server that imitates its API."""
+        """True for the provider's own address, false for a server that imitates its API."""
         return self.url == self._api.url
 
     @property
@@ -116,12 +116,13 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
         # It would be kept with the session, and stand in every report.
         remedy = f"set {' or '.join(provider.api.key_variables)}, and name a model"
         raise InputError(f"the model of provider {name!r} looks like a key", remedy=remedy)
-    stated = base_url or (f"http{address}" if at else "")
-    url = _check_url(stated or environment.get(provider.api.url_variable, "").strip() or provider.api.url)
+    named = base_url or (f"http{address}" if at else "")
+    url = _check_url(named or environment.get(provider.api.url_variable, "").strip() or provider.api.url)
     found = key or next(
         (environment[each] for each in provider.api.key_variables if environment.get(each, "").strip()), ""
     )
-    if not key and not _is_private(url):
+    parts = urlsplit(url)
+    if not key and parts.scheme != "https" and parts.hostname not in OWN_MACHINE:
         # A key that was not given for this address does not cross a network in the clear.
         found = ""
     return Endpoint(provider=provider, model=model.strip(), url=url, key=Key(found) if found else None)
@@ -142,8 +143,3 @@ def _check_url(url: str) -> str:
             remedy="leave user, password and query out; give a key with key=",
         )
     return url.rstrip("/")
-
-
-def _is_private(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme == "https" or parts.hostname in OWN_MACHINE

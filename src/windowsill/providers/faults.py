@@ -1,6 +1,6 @@
 """Faults of a model call: read from a response, from a report inside an answer or from an exception.
 
-Every text of a provider is made one line without keys before it is told.
+Every text of a provider is made one line without keys before it stands in an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PASSING: frozenset[FaultKind] = frozenset({"rate-limited", "server", "timeout", 
 """Faults that may be gone the next time, unless whoever raises one knows better."""
 
 MAX_SHOWN = 200
-"""Characters of a provider's message that are told; some quote the whole request."""
+"""Characters of a provider's message in an error; some quote the whole request."""
 
 MAX_READ = 65_536
 """Characters of a message that are read: for the window it names, and for keys that must not be told."""
@@ -42,8 +42,8 @@ NO_ENTRY = frozenset({401, 403})
 HIDDEN = "[key]"
 
 _KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+", re.IGNORECASE)
-"""What looks like a key, ours or another's, or a part of one: providers quote them in their errors, with stars in the
-middle. Whole keys of all other formats are known to `redaction`."""
+"""Text that looks like a key, ours or another's, or a part of one: providers quote them in their errors, with stars in
+the middle. Whole keys of all other formats are known to `redaction`."""
 
 _ERROR_NAMES: dict[str, FaultKind] = {
     "context_length_exceeded": "overflow",
@@ -70,7 +70,7 @@ _ERROR_NAMES: dict[str, FaultKind] = {
 counts. Any other is taken for a fault of the server: the request had been accepted."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
-"""How Google writes seconds."""
+"""Seconds as Google writes them."""
 
 
 class ModelError(WindowsillError):
@@ -152,8 +152,8 @@ def from_exception(error: Exception, name: str) -> ModelError:
     message = hide_keys(printable_line(str(error)[:MAX_READ]))
     status = _status(error)
     kind = "overflow" if is_overflow(message) else _kind_of_status(status) if status else _kind_of_class(error)
-    shown = f": {message[:MAX_SHOWN]}" if message and kind != "no-key" else ""
-    what = f"{name} raised {type(error).__name__}{shown}"
+    detail = f": {message[:MAX_SHOWN]}" if message and kind != "no-key" else ""
+    what = f"{name} raised {type(error).__name__}{detail}"
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
     wait = retry_after(headers) if isinstance(headers, Mapping) else None
     return ModelError(kind, what, provider_message="" if kind == "no-key" else message, retry_after=wait)
@@ -219,11 +219,5 @@ def _kind_of_class(error: Exception) -> FaultKind:
 
 def _status(error: Exception) -> int:
     response = getattr(error, "response", None)
-    for value in (
-        getattr(error, "status_code", None),
-        getattr(response, "status_code", None),
-        getattr(error, "code", None),
-    ):
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return 0
+    places = ((error, "status_code"), (response, "status_code"), (error, "code"))
+    return next((value for holder, name in places if type(value := getattr(holder, name, None)) is int), 0)

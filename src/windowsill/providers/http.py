@@ -38,7 +38,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     patience: float = 150.0
     """For a summary all in all: both ways to ask, all retries, all waiting."""
     retries: int = 2
-    """How often a request is sent again after a fault that may pass."""
+    """The most times a request is sent again after a fault that may pass."""
     backoff: float = 1.0
     """Before the first retry, give or take; twice as long before each one more."""
     longest_wait: float = 30.0

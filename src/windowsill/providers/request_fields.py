@@ -48,8 +48,8 @@ def settings_of(rest: Fields) -> dict[str, msgspec.Raw]:
 
 def answer_limit(rest: Fields) -> int | None:
     """Return how many tokens a request allows its answer, under whichever name; `None` where it does not say."""
-    stated = settings_of(rest).get(LIMIT)
-    value = any_decoder.decode(stated) if stated is not None else None
+    raw = settings_of(rest).get(LIMIT)
+    value = any_decoder.decode(raw) if raw is not None else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
@@ -62,7 +62,9 @@ def shared_fields(rest: Fields, target: str, tools: Sequence[Tool] = ()) -> dict
     spec = format.spec
     found = {name: value for name, value in settings_of(rest).items() if name in CROSSING}
     if spec.max_temperature is not None and "temperature" in found:
-        found["temperature"] = _at_most(found["temperature"], spec.max_temperature)
+        value = any_decoder.decode(found["temperature"])
+        if isinstance(value, int | float) and value > spec.max_temperature:
+            found["temperature"] = msgspec.Raw(encode(spec.max_temperature))
     stops = _stops(rest, spec)
     if spec.config_field:
         own = _own_names(spec)
@@ -86,11 +88,6 @@ def shared_fields(rest: Fields, target: str, tools: Sequence[Tool] = ()) -> dict
 
 def _own_names(spec: ProviderSpec) -> dict[str, str]:
     return {LIMIT: spec.limit_field()} | {name: spec.sampling_field(name) for name in SAMPLING}
-
-
-def _at_most(number: msgspec.Raw, highest: float) -> msgspec.Raw:
-    value = any_decoder.decode(number)
-    return msgspec.Raw(encode(highest)) if isinstance(value, int | float) and value > highest else number
 
 
 def _stops(rest: Fields, spec: ProviderSpec) -> list[str]:

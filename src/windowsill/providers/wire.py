@@ -73,16 +73,10 @@ def encode(value: Any, where: str = "") -> bytes:
 def to_bytes(source: Any) -> bytes:
     """Return the JSON of anything a caller may hand over: bytes, text, a dictionary, a list, SDK objects."""
     if isinstance(source, str):
-        try:
-            source = source.encode()
-        except UnicodeEncodeError:
-            raise FormatError(
-                "text with half a surrogate pair", remedy="clean it: text.encode('utf-8', 'replace').decode()"
-            ) from None
+        encode(source)  # raises for text that no provider could be sent
+        source = source.encode()
     if isinstance(source, bytes | bytearray | memoryview):
         body = bytes(source).removeprefix(BOM)
-        if body.isascii():
-            return body
         try:
             str(body, "utf-8")
         except UnicodeDecodeError as error:
@@ -136,8 +130,7 @@ def plain(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         # `parsed` holds the caller's own objects beside the text they came from; providers do not take it back.
-        dumped = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-        return _without_parsed(dumped)
+        return _without_parsed(dump(mode="json", by_alias=True, exclude_unset=True, warnings=False))
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, msgspec.Struct):

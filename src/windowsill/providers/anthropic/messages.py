@@ -186,8 +186,11 @@ class Anthropic(Format):
 
     def render_system(self, systems: Sequence[Message]) -> bytes | None:
         """Render the value of `system`."""
-        if len(systems) == 1 and (own := _system_value(systems[0])) is not None:
-            return own
+        if len(systems) == 1 and systems[0].format == NAME and not systems[0].edited:
+            raw = systems[0].raw or b""
+            # What stood under `system` is text or a list; in a message it is an object.
+            if raw[:1] in {b'"', b"["}:
+                return raw
         blocks = [
             rendered
             for message in systems
@@ -206,8 +209,8 @@ class Anthropic(Format):
         head = {"id": f"msg_{hashlib.blake2b(chunk, digest_size=8).hexdigest()}", "type": "message", "model": model}
         end = {"stop_reason": reason, "stop_sequence": None}
         used = {} if usage is None else {"usage": self.render_usage(usage)}
-        said = decode(fields_decoder, chunk)
-        return encode({**head, **said, **end, **used})
+        fields = decode(fields_decoder, chunk)
+        return encode({**head, **fields, **end, **used})
 
     def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
         """Return a usage in Anthropic's words, which do not tell reasoning apart."""
@@ -302,12 +305,6 @@ def _inner_text(content: str | list[Raw] | None) -> str | None:
 def _part_text(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else None
     return str(value.get("text") or "") if kind == "text" else f"({kind})"
-
-
-def _system_value(message: Message) -> bytes | None:
-    """Return the bytes that stood under `system` (text or a list), rather than in a message."""
-    raw = message.raw if message.format == NAME and not message.edited else None
-    return raw if raw is not None and raw[:1] in {b'"', b"["} else None
 
 
 def _render_blocks(blocks: Iterable[Block], *, native: bool) -> Iterator[bytes]:

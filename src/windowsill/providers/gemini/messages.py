@@ -175,7 +175,9 @@ class Gemini(Format):
         attached: list[bytes] = []
         for block in message.blocks:
             if native and block.raw is not None:
-                parts.append(self._signed(block.raw) if block is unsigned else block.raw)
+                # A call of a model that signs nothing is signed for one that takes no call without a signature.
+                fields = decode(fields_decoder, block.raw) if block is unsigned else {}
+                parts.append(encode({**fields, "thoughtSignature": self.signature}) if fields else block.raw)
             elif isinstance(block, ToolUse):
                 proof = block.signature if native and block.signature else self.signature if block is first else None
                 parts.append(_render_call(block, proof, native=native))
@@ -188,11 +190,6 @@ class Gemini(Format):
         role = "model" if message.role == "assistant" else "user"
         around = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
         return [encode({**around, "role": role, "parts": content})]
-
-    def _signed(self, part: bytes) -> bytes:
-        """Sign a call of a model that signs nothing, for one that takes no call without a signature."""
-        fields = decode(fields_decoder, part)
-        return encode({**fields, "thoughtSignature": self.signature})
 
     def render_system(self, systems: Sequence[Message]) -> bytes | None:
         """Render the value of `systemInstruction`."""

@@ -41,10 +41,10 @@ IN_PIECES = frozenset({"partialArgs", "willContinue"})
 """Fields of a call that say how it arrives; the call that has arrived has none of them."""
 
 KNOWN = frozenset({"candidates", "usageMetadata", "promptFeedback"})
-"""What tells a chunk of the response from another event."""
+"""Fields that only a chunk of the response has, and no other event."""
 
 COLLECTED = "logprobsResult"
-"""What each chunk has for its own words; all else that comes again replaces what was there."""
+"""The field that each chunk has for its own text; all others that come again replace what was there."""
 
 NONE = b"[]"
 
@@ -418,7 +418,7 @@ class JsonParser:
 
     @property
     def begun(self) -> bool:
-        """Whether an object has begun that did not end yet."""
+        """True while an object has begun and did not end."""
         return self._depth > 0
 
     def feed(self, chunk: bytes) -> list[sse.Event]:

@@ -339,13 +339,11 @@ def _read_call(kind: str, wire: _Item, where: str) -> ToolUse:
     name = wire.name or (None if kind in {FUNCTION, CUSTOM} else kind.removesuffix("_call"))
     if wire.call_id is None or name is None:
         raise FormatError(f"a {kind} without call_id and name", where=where, remedy="give it both, or leave it out")
-    said = wire.arguments
-    if said is NULL:
-        others = (wire.input, wire.action, wire.actions, wire.operation)
-        said = next((each for each in others if each is not NULL), Raw(b'""' if kind == CUSTOM else b"{}"))
-    text = str(said, "utf-8")
+    fields = (wire.arguments, wire.input, wire.action, wire.actions, wire.operation)
+    raw = next((each for each in fields if each is not NULL), Raw(b'""' if kind == CUSTOM else b"{}"))
+    text = str(raw, "utf-8")
     if text[:1] == '"':
-        text = decode(text_decoder, said, where)
+        text = decode(text_decoder, raw, where)
     return ToolUse(id=wire.call_id, name=name, arguments=text, type="" if kind == FUNCTION else kind)
 
 
