@@ -144,7 +144,8 @@ class _Collector:
         if words := own_words(message):
             self._user(words, message.id)
         elif message.role == "assistant" and (words := message.text):
-            self._assistant(words, message.id)
+            self._spoken.append((self._messages, message.id, words[:MOST_SCANNED]))
+            self._words(words[:MOST_SCANNED], message.id)
         for block in message.blocks:
             if isinstance(block, ToolUse):
                 self._call(block, message.id)
@@ -156,13 +157,13 @@ class _Collector:
         for use, action in self._waiting.values():
             if action.command:
                 self._command(action, None, use.id)
-        said = self._assistant_sentences()
+        sentences = self._assistant_sentences()
         lists: dict[str, list[Any]] = {
             "requests": self._requests,
             "rules": self._rules,
             "decisions": [one for _, one in self._decisions],
             "names": [*self._before.names, *collect_names(self._sources, CAPS["names"])],
-            "sentences": [*self._before.sentences, *pick_telling(said, CAPS["sentences"])],
+            "sentences": [*self._before.sentences, *pick_telling(sentences, CAPS["sentences"])],
         }
         return cap(
             Digest(
@@ -198,31 +199,26 @@ class _Collector:
         spoken = split_sentences(words)
         self._rules += find_rules(spoken, id)
         self._decisions += [(self._messages, one) for one in find_decisions(spoken, id)]
-        self._checkboxes(words)
-        self._sources.append(Source(text=words, id=id))
+        self._words(words, id)
 
-    def _assistant(self, words: str, id: str) -> None:
-        words = words[:MOST_SCANNED]
-        self._spoken.append((self._messages, id, words))
-        self._checkboxes(words)
+    def _words(self, words: str, id: str) -> None:
+        """Note the tasks and identifiers in what somebody said."""
         self._sources.append(Source(text=words, id=id))
+        if "[" in words:
+            for sign, text in _CHECKBOX.findall(words):
+                self._task(Task(text=text.strip(), status="pending" if sign == " " else "completed"))
 
     def _assistant_sentences(self) -> list[tuple[str, list[str]]]:
         """Return the sentences of the assistant's latest messages; decisions and open ends in them are noted."""
-        said: list[tuple[str, list[str]]] = []
+        found: list[tuple[str, list[str]]] = []
         for when, id, words in self._spoken[-MOST_MESSAGES:]:
             spoken = split_sentences(words)
-            said.append((id, spoken))
+            found.append((id, spoken))
             self._decisions += [(when, one) for one in find_decisions(spoken, id)]
             for left in find_quotes(spoken, "open", id):
                 self._task(Task(text=left.text, status="said"))
         self._decisions.sort(key=lambda pair: pair[0])
-        return said
-
-    def _checkboxes(self, words: str) -> None:
-        if "[" in words:
-            for sign, text in _CHECKBOX.findall(words):
-                self._task(Task(text=text.strip(), status="pending" if sign == " " else "completed"))
+        return found
 
     def _task(self, task: Task) -> None:
         old = self._tasks.pop(task_key(task), None)
@@ -343,22 +339,20 @@ class Failures:
         """Note a command that passed, or files that were changed."""
         passed = shell.without_trimming(command)
         names = [(path, path.replace("\\", "/").rpartition("/")[2]) for path in changed]
+        names = [(path, name) for path, name in names if len(name) > 1]
         for key, (core, failure) in self._held.items():
             fix = ""
             if passed and core == passed and PASSED not in failure.fix:
                 fix = f"{failure.fix}; {PASSED}" if failure.fix else PASSED
             elif not failure.fix:
-                fix = next((f"changed {path}" for path, name in names if _concerns(failure, name)), "")
+                about = f"{failure.text}\n{failure.source}"
+                fix = next((f"changed {path}" for path, name in names if name in about), "")
             if fix:
                 self._held[key] = (core, msgspec.structs.replace(failure, fix=fix))
 
     def all(self) -> list[Failure]:
         """Return all of them, oldest first."""
         return [failure for _, failure in self._held.values()]
-
-
-def _concerns(failure: Failure, name: str) -> bool:
-    return len(name) > 1 and (name in failure.text or name in failure.source)
 
 
 class Outcome(msgspec.Struct, frozen=True):

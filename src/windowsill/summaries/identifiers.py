@@ -107,14 +107,10 @@ def find_identifiers(text: str) -> list[tuple[str, str, int]]:
         for address in _URL.findall(text):
             found[address.rstrip(".,;:")] = ("url", 1)
     if len(found) > MOST_OF_AN_OUTPUT:
-        best = heapq.nsmallest(MOST_OF_AN_OUTPUT, found, key=lambda name: _need(name, *found[name]))
-        found = {name: found[name] for name in best}
+        # What a later call most likely needs comes first, equals by the alphabet.
+        needs = ((-(WEIGHTS[kind] + min(count, OFTEN) / OFTEN), name) for name, (kind, count) in found.items())
+        found = {name: found[name] for _, name in heapq.nsmallest(MOST_OF_AN_OUTPUT, needs)}
     return [(name, kind, count) for name, (kind, count) in found.items()]
-
-
-def _need(name: str, kind: str, count: int) -> tuple[float, str]:
-    """Return the rank of a name: what a later call most likely needs comes first, equals by the alphabet."""
-    return -(WEIGHTS[kind] + min(count, OFTEN) / OFTEN), name
 
 
 @functools.lru_cache(maxsize=REMEMBERED)

@@ -78,13 +78,15 @@ def _from_object(schema: Schema, source: Mapping[str, Any], found: State, depth:
     for name, rule in _properties(schema):
         inner = source.get(name)
         if isinstance(inner, Mapping) and "properties" in rule and depth:
-            held = found.get(name)
-            inside = _from_object(rule, inner, dict(held) if isinstance(held, Mapping) else {}, depth - 1)
-            if inside:
+            if inside := _from_object(rule, inner, _object(found.get(name)), depth - 1):
                 found = {**found, name: inside}
         elif name in source and _storable(inner, DEEPEST) and fits(rule, inner):
             found = {**found, name: inner}
     return found
+
+
+def _object(value: Any) -> State:
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def _storable(value: Any, depth: int) -> bool:
@@ -106,13 +108,10 @@ def _storable(value: Any, depth: int) -> bool:
 
 def _from_words(schema: Schema, words: str, found: State, depth: int) -> State:
     for name, rule in _properties(schema):
-        if "properties" in rule:
-            if depth:
-                held = found.get(name)
-                inside = _from_words(rule, words, dict(held) if isinstance(held, Mapping) else {}, depth - 1)
-                found = {**found, name: inside} if inside else found
-            continue
-        value = _value_in(name, rule, words)
+        if "properties" not in rule:
+            value = _value_in(name, rule, words)
+        else:
+            value = (_from_words(rule, words, _object(found.get(name)), depth - 1) or None) if depth else None
         if value is not None:
             found = {**found, name: value}
     return found

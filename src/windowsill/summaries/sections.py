@@ -12,7 +12,6 @@ from windowsill.summaries.digest import (
     Command,
     Digest,
     Entry,
-    Excerpt,
     Failure,
     File,
     Quote,
@@ -45,18 +44,20 @@ class Section(msgspec.Struct, frozen=True):
     lines: Callable[[Digest], Iterable[Line]]
     """Makes the lines, the most useful first; those nobody takes need not be made."""
     share: float
-    """Of the room, before what others leave is given out."""
+    """The share of the room, before what others leave is given out."""
 
 
 def _requests(digest: Digest) -> Iterator[Line]:
     """Put the last first, then the first, then the others from the newest on."""
-    said = digest.requests
-    order = sorted(range(len(said)), key=lambda place: (min(place, len(said) - 1 - place), -place))
-    return (Line(text=_quote(said[place]), place=place, cuttable=True) for place in order)
+    count = len(digest.requests)
+    for place in sorted(range(count), key=lambda place: (min(place, count - 1 - place), -place)):
+        quote = digest.requests[place]
+        text = f"> ({one_line(quote.id)}) " + "\n> ".join(quote.text.splitlines())
+        yield Line(text=text, place=place, cuttable=True)
 
 
 def _tasks(digest: Digest) -> list[Line]:
-    """Open tasks first, then those done: a plan is often written again as a whole."""
+    """Put open tasks first, then those done: a plan is often written again as a whole."""
     if not digest.tasks:
         # Worth saying where work was done: the model need not look for a plan.
         return [Line(text="- none recorded", place=0)] if digest.files or digest.commands else []
@@ -65,7 +66,7 @@ def _tasks(digest: Digest) -> list[Line]:
 
 
 def _errors(digest: Digest) -> list[Line]:
-    """Open errors first."""
+    """Put open errors first."""
     return sorted(_newest(digest.errors, _failure), key=lambda line: bool(digest.errors[line.place].fix))
 
 
@@ -75,7 +76,7 @@ def _sentences(digest: Digest) -> list[Line]:
 
 
 def _values(digest: Digest) -> Iterator[Line]:
-    """By tool and key, the latest first."""
+    """Group values by tool and key, the latest first."""
     groups: dict[tuple[str, str], list[Value]] = {}
     for value in reversed(digest.values):
         groups.setdefault((value.tool, value.key), []).append(value)
@@ -83,7 +84,7 @@ def _values(digest: Digest) -> Iterator[Line]:
 
 
 def _names(digest: Digest) -> Iterator[Line]:
-    """By the message where they stand last: the latest first, mere symbols after all others."""
+    """Group names by the message where they stand last: the latest first, mere symbols after all others."""
     groups: dict[tuple[bool, str], list[str]] = {}
     for name in reversed(digest.names):
         groups.setdefault((name.kind in ("symbol", "definition"), name.id), []).append(name.text)
@@ -93,11 +94,9 @@ def _names(digest: Digest) -> Iterator[Line]:
 
 def _excerpts(digest: Digest) -> Iterator[Line]:
     """Put the latest first."""
-    held = digest.excerpts
-    return (
-        Line(text=held[place].text, place=place, cuttable=True, group=_excerpt_head(held[place]))
-        for place in reversed(range(len(held)))
-    )
+    for place, excerpt in reversed(list(enumerate(digest.excerpts))):
+        head = f"- {one_line(excerpt.path)}{f':{excerpt.first}' if excerpt.first else ''}"
+        yield Line(text=excerpt.text, place=place, cuttable=True, group=head)
 
 
 def _newest(entries: Sequence[Entry], write: Callable[[Entry], str]) -> Iterator[Line]:
@@ -105,7 +104,7 @@ def _newest(entries: Sequence[Entry], write: Callable[[Entry], str]) -> Iterator
 
 
 def _lists(groups: list[tuple[str, list[str]]]) -> Iterator[Line]:
-    """Short lines of a few texts each, so that a part of a long list still fits."""
+    """Write short lines of a few texts each, so that a part of a long list still fits."""
     place = 0
     for head, texts in groups:
         for start in range(0, len(texts), NAMES_A_LINE):
@@ -114,12 +113,8 @@ def _lists(groups: list[tuple[str, list[str]]]) -> Iterator[Line]:
             place += 1
 
 
-def _note(said: Quote | Sentence) -> str:
-    return one_line(f"- ({said.id}) {said.text}")
-
-
-def _quote(quote: Quote) -> str:
-    return f"> ({one_line(quote.id)}) " + "\n> ".join(quote.text.splitlines())
+def _note(quote: Quote | Sentence) -> str:
+    return one_line(f"- ({quote.id}) {quote.text}")
 
 
 def _task(task: Task) -> str:
@@ -152,10 +147,6 @@ def _command(command: Command) -> str:
 def _failure(failure: Failure) -> str:
     fix = f" -> {one_line(failure.fix)}" if failure.fix else " -> open"
     return f"- ({one_line(failure.id)}) {one_line(failure.text)} (from {one_line(failure.source)[:LONGEST_SAID]}){fix}"
-
-
-def _excerpt_head(excerpt: Excerpt) -> str:
-    return f"- {one_line(excerpt.path)}{f':{excerpt.first}' if excerpt.first else ''}"
 
 
 REQUESTS = Section("What the user asked for (word for word)", _requests, 0.14)

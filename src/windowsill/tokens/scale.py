@@ -193,7 +193,7 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def estimates(self, weights: Iterable[Weight]) -> list[float]:
         """Estimate each of many weights: plans ask for thousands of them, and a call for each would be felt."""
-        prose, code, json, cjk = self.ratios
+        prose, code, json, cjk = self.prose, self.code, self.json, self.cjk
         return [
             prose * weight.prose
             + code * weight.code
@@ -203,11 +203,6 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
             + weight.overhead
             for weight in weights
         ]
-
-    @property
-    def ratios(self) -> tuple[float, float, float, float]:
-        """The ratios that an estimate depends on."""
-        return (self.prose, self.code, self.json, self.cjk)
 
     def observe(self, counted: Weight, reported: int) -> Calibration:
         """Learn that a provider reported `reported` tokens for what we count as `counted`.
@@ -268,9 +263,9 @@ class Scale:
         self.images = images
         self.calibration = calibration or Calibration.exact()
         self.name = f"{counter.name}/{framing.name}/{images.name}"
-        """What a weight depends on: two scales of one name weigh alike."""
+        """The names of all that a weight depends on: two scales of one name weigh alike."""
         self.frame = Weight(overhead=framing.reply)
-        """What a request weighs before its first message."""
+        """The weight of a request before its first message."""
 
     def weigh(self, message: Message) -> Weight:
         """Weigh one message, its framing included."""
@@ -407,8 +402,7 @@ class _Pan:
         if text is None:
             self._put_media(block, page_tokens(block))
         else:
-            self._add(self.count(text), kind_of(text))
-            self.bytes += _wire_bytes(text)
+            self.put_text(text, kind_of(text))
 
     def _put_media(self, block: Image | Document, tokens: int) -> None:
         self.fixed += tokens
