@@ -51,7 +51,7 @@ class Same(msgspec.Struct, frozen=True, array_like=True):
     """Bytes that an entry's body shares with an earlier one and does not hold a second time."""
 
     at: int
-    """Where they belong, in bytes from the start of the whole body."""
+    """Their place, in bytes from the start of the whole body."""
     length: int
     seq: int
     """The entry whose stored body has them."""

@@ -24,15 +24,15 @@ class MessageSpan(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     first: int
     last: int
     hides: int
-    """How many messages are hidden, those inside inner folds included."""
+    """The number of hidden messages, those inside inner folds included."""
     saves: Weight
-    """What was visible there before, less the stand-in."""
+    """The weight of what was visible there before, less the stand-in."""
     weight: Weight
     role: Role = "user"
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
-    """What code knows of the hidden messages (see `history.marker`), so that the next fold need not read them again."""
+    """The facts about the hidden messages (see `history.marker`), so that the next fold need not read them again."""
 
 
 class BlockSpan(msgspec.Struct, frozen=True, array_like=True, tag="part"):
@@ -78,7 +78,7 @@ StandIn: TypeAlias = Message | Block | None
 
 
 Style: TypeAlias = Literal["summary", "compact", "condense", "state"]
-"""What a writer is asked for: a running summary, retain and summary, a summary in sections, or a JSON object."""
+"""The kind of text to write: a running summary, retain and summary, a summary in sections, or a JSON object."""
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     directives: tuple[str, ...] = ()
     """Further wishes, which follow the prompt one by one."""
     schema: dict[str, Any] | None = None
-    """Of the object, for `state`."""
+    """The schema of the object, for `state`."""
     model: str | None = None
     """The model that writes it, where that is not the writer's own."""
     needed: bool = True
@@ -108,7 +108,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...]
     stand_ins: tuple[StandIn, ...]
     briefs: tuple[Brief | None, ...] = ()
-    """For each span, what is to be written for it; its stand-in is what remains when that fails."""
+    """For each span the text to write, if any; its stand-in remains when that fails."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

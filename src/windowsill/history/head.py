@@ -50,7 +50,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folds: tuple[str, ...] = ()
     breakpoints: dict[str, int] = {}
     demands: Demands = Demands()
-    """What its model demanded of the messages."""
+    """The demands of its model on the messages."""
 
     @property
     def prompt_hash(self) -> bytes:
@@ -155,9 +155,9 @@ class Draft:
     def __init__(self, head: Head, at: float) -> None:
         self.entries: list[Entry] = []
         self.metas: dict[int, MessageMeta] = {}
-        """What the messages of this draft say, by entry number, so that it need not be read again."""
+        """The facts about the messages of this draft, by entry number, so that they need not be read again."""
         self.blobs: dict[str, bytes] = {}
-        """What is stored together with the entries."""
+        """Blobs that are stored together with the entries."""
         self.at = at
         self._seq = head.version
         self._parent = head.version

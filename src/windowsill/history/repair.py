@@ -174,7 +174,7 @@ DIGEST_CHARACTERS = 8
 """Enough to keep two ids apart that differ only in characters a provider refuses."""
 
 MAX_ID_CHARACTERS = 64
-"""What every provider takes as the length of an id."""
+"""The longest id that every provider takes."""
 
 
 _NUMBERED = re.compile(r"(.+)#\d+", re.DOTALL)

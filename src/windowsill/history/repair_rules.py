@@ -1,4 +1,4 @@
-"""What a provider demands of a conversation, and what mending it yields: plain values."""
+"""The rules of a provider for a conversation, and the result of mending it: plain values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     unique_ids: bool = False
     """No two calls of the conversation share an id."""
     id_pattern: str | None = None
-    """What the whole of a call's id must match."""
+    """The expression that a call's whole id must match."""
     blank_text: bool = True
     """Text may be empty or nothing but white space."""
     signed_reasoning: bool = False

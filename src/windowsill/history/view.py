@@ -54,7 +54,7 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     prompt_hash: bytes = b""
     """The system prompt and tools under which its reasoning was written, as `Call.prompt_hash` gives them."""
     same: tuple[Same, ...] = ()
-    """What was left out of the stored body, in order."""
+    """The bytes that were left out of the stored body, in order."""
     refs: tuple[OutputRef | None, ...] = ()
     """For each result the output that is kept whole beside the journal; nothing when none is."""
 
@@ -323,7 +323,7 @@ class View:
 
 
 TASK_IS_WITHIN = 50
-"""How many items from the start the task is looked for: programs may speak first, but not for a whole session."""
+"""Items from the start among which the task is looked for: programs may speak first, but not for a whole session."""
 
 
 _NOTHING = Weight()

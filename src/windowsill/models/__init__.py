@@ -1,4 +1,4 @@
-"""What a model is: window, limits, prices, family, cache and signature rules."""
+"""The facts about a model: window, limits, prices, family, cache and signature rules."""
 
 from __future__ import annotations
 

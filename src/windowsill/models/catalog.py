@@ -62,7 +62,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tokenizer: str
     """The name of a counter, or the path of a `tokenizer.json`."""
     exact: bool = False
-    """Whether `tokenizer` is the model's own: nothing to calibrate then."""
+    """True where `tokenizer` is the model's own: nothing to calibrate then."""
     ratio: Ratios = Ratios()
     framing: str
     image_rule: str
@@ -72,11 +72,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cache_lifetime: Annotated[int, msgspec.Meta(ge=0)]
     """Seconds a cached prefix lives without use."""
     binds_reasoning: bool = False
-    """Whether signed reasoning is only accepted while everything before it is unchanged."""
+    """True where signed reasoning is only accepted while everything before it is unchanged."""
     signs_calls: bool = False
-    """Whether a call is only accepted with the model's signature, or with a word in its place."""
+    """True where a call is only accepted with the model's signature, or with a word in its place."""
     reasoning_content: ReasoningContent = "kept"
-    """What becomes of unsigned reasoning beside a message of an OpenAI-like format: the model wants it back with every
+    """The treatment of unsigned reasoning beside a message of an OpenAI-like format: the model wants it back with every
     message of the assistant; takes it as it came, or ignores it; or refuses a message that has it."""
     request_bytes: Count | None = None
     media_count: Count | None = None
@@ -90,7 +90,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def demands(self) -> Demands:
-        """What the model demands of the messages of a request."""
+        """The demands of the model on the messages of a request."""
         return Demands(
             bound_reasoning=self.binds_reasoning,
             no_reasoning=self.reasoning_content == "refused",

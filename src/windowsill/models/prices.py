@@ -1,4 +1,4 @@
-"""What tokens of a model cost."""
+"""The prices of a model's tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 
 UNKNOWN_OUTPUT = 5.0
-"""Where no price is known, an answer token counts as five input tokens: the usual ratio."""
+"""The price of an answer token in input tokens where none is known: the usual ratio."""
 
 UNKNOWN_CACHE_READ = 0.1
 """A cached token costs a tenth with most providers."""
@@ -37,7 +37,7 @@ MOST_MODELS = 64
 """Models whose prices are kept at hand: looking one up takes longer than all else that is recorded of a call."""
 
 _ENDINGS = ("", "-instruct", "-preview", "-latest")
-"""What sellers put behind the names of the table."""
+"""Endings that sellers put behind the names of the table."""
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True):

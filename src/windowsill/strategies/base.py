@@ -21,13 +21,13 @@ CHARACTERS_PER_TOKEN = 4
 """Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
 
 MARKER_TOKENS = 120
-"""What a marker weighs without its quotations."""
+"""The size of a marker without its quotations."""
 
 LARGEST_COUNT = 10_000
 """The most turns, messages or outputs a setting may name."""
 
 MEASURED = 1_000_000
-"""A window that sizes are tried on when they are stated."""
+"""The window on which sizes in settings are tried."""
 
 LEAST_OF_STEP = 4
 """A rewriting must newly hide a quarter of what lies between the marks while the request still fits: for less it would
@@ -42,7 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...] = ()
     middle: tuple[Item, ...] = ()
-    """What could have been hidden, for the report of what each weighs."""
+    """The items that could have been hidden, for the report of what each weighs."""
     notes: tuple[str, ...] = ()
 
 

@@ -33,7 +33,7 @@ SUMMARY = (
     "Summarise what happened: what was asked, what was done and found, what failed and how it was solved, where the "
     "work stands and what comes next."
 )
-"""What is asked for one half when a user states the other; without either the writer's own prompt is used."""
+"""The prompt for one half when a user states the other; without either the writer's own prompt is used."""
 
 
 class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):

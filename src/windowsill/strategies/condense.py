@@ -38,7 +38,7 @@ class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields
     keep: int = 3
     """The latest messages that stay; a call and its results stay together, so it may be a few more."""
     share: float = 0.5
-    """Of the messages that may go, the share that a truncation takes at least, oldest first."""
+    """The least share of the messages that may go which a truncation takes, oldest first."""
     decisions: tuple[str, ...] = DECISIONS
     """Phrases that tell a decision: a truncation leaves messages that hold one."""
 

@@ -39,7 +39,7 @@ GENERAL: dict[str, Any] = {
         "open_questions": _TEXTS,
     },
 }
-"""What most conversations establish, for those who state no schema. A model can fill it, code hardly can."""
+"""The schema of what most conversations establish, for those who state none. A model can fill it, code hardly can."""
 
 
 class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -24,29 +24,29 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     recency: float = 0.3
-    """What the place counts: the oldest message has 0 of it, the newest all."""
+    """The weight of the place: the oldest message has 0 of it, the newest all."""
     role: float = 0.3
-    """What it counts who speaks."""
+    """The weight of the speaker."""
     content: float = 0.4
-    """What it counts what is said."""
+    """The weight of the content."""
     user: float = 1.0
-    """For the user's own words."""
+    """Points of the user's own words."""
     assistant: float = 0.5
     system: float = 0.3
     other: float = 0.5
-    """For tools, and programs that speak under the user's name."""
+    """Points of tools, and of programs that speak under the user's name."""
     keyword: float = 0.3
-    """When one of `keywords` is said."""
+    """Points for one of `keywords`."""
     tool: float = 0.25
-    """For the result of a tool."""
+    """Points for the result of a tool."""
     frame: float = 0.2
-    """When one of `frame_marks` is there."""
+    """Points for one of `frame_marks`."""
     approval: float = 0.3
-    """When one of `approvals` is said, or a tool is called by such a name."""
+    """Points for one of `approvals`, or a tool that is called by such a name."""
     short: int = 20
-    """Characters below which the content counts less,"""
+    """Characters below which the content counts less."""
     penalty: float = 0.7
-    """by this factor."""
+    """The factor by which short content counts less."""
     marked: float = 1.0
     """The least score of a message that is marked as important."""
     keywords: tuple[str, ...] = KEYWORDS
@@ -62,13 +62,13 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
 
     Where the high mark lies above it, half of the way from there to the limit."""
     summaries: bool = True
-    """Whether summaries are written of what goes."""
+    """True to have summaries written of what goes."""
     gap: int = 5
     """Hidden messages in a row from which on a summary is written; fewer get a notice with their number."""
     summary: float = 0.15
-    """The most that a summary may have, as a share of what it tells of,"""
+    """The most that a summary may have, as a share of what it replaces."""
     summary_least: int = 150
-    """but at least so many tokens."""
+    """Tokens that a summary may always have."""
 
     name = "importance"
 

@@ -22,8 +22,8 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     exempt: tuple[str, ...] = EXEMPT
     """Tools whose outputs are never masked, by name or pattern (`*` for anything), in lower or upper case."""
     batch: Size = "5%"
-    """What a batch must free, in tokens or as a share of what a request may have; less is not worth the cached prefix
-    while the request still fits."""
+    """The least that a batch frees, in tokens or as a share of what a request may have; less is not worth the cached
+    prefix while the request still fits."""
 
     name = "mask"
 

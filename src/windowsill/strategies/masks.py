@@ -20,7 +20,7 @@ EXEMPT = ("*plan*", "*todo*", "*skill*", "ask*", "*question*")
 """Tools whose outputs the model goes on working from: plans, skills, answers of the user."""
 
 UNNAMED = "a tool"
-"""What a tool is called whose call is hidden."""
+"""The name of a tool whose call is hidden."""
 
 SMALLEST = 24
 """Tokens below which no placeholder is shorter than the output."""

@@ -17,7 +17,7 @@ CLEARING = "clear_tool_uses_20250919"
 COMPACTION = "compact_20260112"
 
 BETAS = {CLEARING: "context-management-2025-06-27", COMPACTION: "compact-2026-01-12"}
-"""What Anthropic wants to be told in a header before it takes these edits."""
+"""The values of the `anthropic-beta` header that allow these edits."""
 
 SMALLEST_TRIGGER = 50_000
 """Anthropic takes no compaction that begins earlier."""
@@ -30,7 +30,7 @@ class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """
 
     clear: bool = True
-    """Whether old tool results are cleared (Anthropic)."""
+    """True to have old tool results cleared (Anthropic)."""
     keep: int = 3
     """The latest tool uses that are not cleared."""
     clear_at_least: int = 0
@@ -38,11 +38,11 @@ class Native(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     exclude: tuple[str, ...] = ()
     """Tools whose results are never cleared."""
     compact: bool = True
-    """Whether the conversation is compacted (Anthropic, OpenAI Responses)."""
+    """True to have the conversation compacted (Anthropic, OpenAI Responses)."""
     smallest: int = SMALLEST_TRIGGER
     """The earliest compaction in tokens that Anthropic takes; below it only clearing is asked for."""
     instructions: str = ""
-    """What the provider's summary should say (Anthropic)."""
+    """Instructions for the provider's summary (Anthropic)."""
 
     name = "native"
 

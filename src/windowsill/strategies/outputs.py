@@ -47,25 +47,25 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     low: float = 0.7
     """The share of that budget that is left after trimming, so that it is seldom needed."""
     at_high: bool = True
-    """Whether outputs are also trimmed when the whole request passes the high mark; false leaves that to the next
-    strategy of a pipeline."""
+    """True to trim outputs also when the whole request passes the high mark; false leaves that to the next strategy of
+    a pipeline."""
     keep: int = 3
     """The latest outputs that are never trimmed; those the model has not answered to yet stay as well."""
     exempt: tuple[str, ...] = EXEMPT
     """Tools whose outputs are neither cut nor trimmed, by name or pattern (`*` for anything)."""
     line: int = 2_000
-    """Characters of a line that are shown,"""
+    """Characters of a line that are shown."""
     bytes: int = 50 * 1024
-    """and bytes of an output."""
+    """Bytes of an output that are shown."""
     view: Literal["start", "ends"] = "start"
-    """What is shown of an output above the limits: its beginning, or its first and last lines."""
+    """The part of an output above the limits that is shown: its beginning, or its first and last lines."""
     repeats: bool = False
-    """Whether lines that an earlier output in view shows already are replaced by a pointer to them, where that is
-    shorter; only worth it for agents that read the same files again and again, and are offered the tools."""
+    """True to replace lines that an earlier output in view shows by a pointer to them, where that is shorter;
+    only worth it for agents that read the same files again and again, and are offered the tools."""
     head: int = 50
-    """First lines that `ends` shows,"""
+    """First lines that `ends` shows."""
     tail: int = 50
-    """and last lines."""
+    """Last lines that `ends` shows."""
 
     name = "outputs"
 
@@ -167,11 +167,11 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def _less(self, block: ToolResult, came: Block, ref: str, seen: SeenLines | None) -> ToolResult | None:
         """Return the result, of which `came` is the original, cut to the limits; `None` when it is within them."""
-        if came is not block and self._shown(_words(block), ref) is None:
+        if came is not block and self._preview(_words(block), ref) is None:
             return None
         whole = _words(came)
         pointing = seen.collapse(whole) if seen is not None else None
-        view = self._shown(pointing or whole, ref)
+        view = self._preview(pointing or whole, ref)
         if view is None and pointing is None:
             return None
         text = view.text if view is not None else pointing or whole
@@ -180,7 +180,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         about = OutputRef(id=ref, bytes=len(whole.encode(errors="replace")), lines=count_lines(whole))
         return msgspec.structs.replace(block, raw=None, content=(Text(text=text), *rest), ref=about)
 
-    def _shown(self, text: str, ref: str) -> Preview | None:
+    def _preview(self, text: str, ref: str) -> Preview | None:
         limits = Limits(line=self.line, bytes=self.bytes)
         start = preview(text, limits, ref=ref)
         if start is None or self.view == "start":
@@ -195,11 +195,11 @@ class _Memo:
 
     def __init__(self) -> None:
         self.places: list[int] = []
-        """Positions of the tool results that are not hidden,"""
+        """Positions of the tool results that are not hidden."""
         self.unread: list[int] = []
-        """of those that are not known to be within the limits,"""
+        """Positions of those not known to be within the limits."""
         self.within: set[Hashable] = set()
-        """and, by key, those that are."""
+        """Keys of those within the limits."""
         self.names: dict[str, str] = {}
         self._edits = -1
         self._count = 0

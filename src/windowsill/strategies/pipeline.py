@@ -21,8 +21,8 @@ from windowsill.strategies.registry import get
 JOINT = "+"
 
 LEAST = 0.1
-"""Of what has to go, the share a stage must free: every fold costs the cached prefix, so a little is left to a stage
-that frees more."""
+"""The share of what has to go that a stage must free: every fold costs the cached prefix, so a little is left to a
+stage that frees more."""
 
 
 class Pipeline(Strategy):

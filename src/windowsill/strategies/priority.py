@@ -25,7 +25,7 @@ MARKER_LEAST = 150
 """Tokens in which a marker names the tools and quotes a line of the user's."""
 
 MARKER_SHARE = 0.15
-"""Of what is hidden, the most that a marker tells."""
+"""The largest size of a marker, as a share of what it replaces."""
 
 
 class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,26 +37,26 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
     recency: int = 20
     """Points of the newest message; each one before it has one less, down to 0."""
     tools: int = 15
-    """For tool calls and their results."""
+    """Points of tool calls and their results."""
     relevant: int = 25
-    """For words of the task."""
+    """Points for words of the task."""
     important: int = 30
-    """For the mark `important`."""
+    """Points for the mark `important`."""
     decision: int = 20
-    """For a decision or a commitment."""
+    """Points for a decision or a commitment."""
     condensed: int = -10
-    """For what was shortened already, or stands for what was."""
+    """Points of what was shortened, and of stand-ins."""
     keywords: tuple[str, ...] = ()
-    """Words of the task: one of them makes a message part of it. Without any, the task's own words are taken,"""
+    """Words of the task: one of them makes a message part of it. Without any, the task's own words are taken."""
     overlap: float = 0.3
-    """and more than this share of them must be there."""
+    """The share of the task's own words above which a message is part of it."""
     decisions: tuple[str, ...] = DECISIONS
     critical: int = 70
-    """The least points of a critical message,"""
+    """The least points of a critical message."""
     noted: int = 50
-    """of an important one,"""
+    """The least points of an important message."""
     normal: int = 30
-    """and of a normal one; the others are low."""
+    """The least points of a normal message; the others are low."""
 
     name = "priority"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 OURS = "windowsill.strategies."
-"""Where the strategies that come with Windowsill live; what is guarded already is of a class from there too."""
+"""The package of the strategies that come with Windowsill, and of `Guarded`."""
 
 T = TypeVar("T")
 

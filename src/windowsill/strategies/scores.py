@@ -63,13 +63,13 @@ KEYWORDS = (
     "exception",
     *("エラー", "成功", "計画", "タスク", "承認", "拒否", "却下", "完了", "失敗", "警告", "例外"),
 )
-"""What outcomes, plans and tasks are spoken of with."""
+"""Words for outcomes, plans and tasks."""
 
 TOOL_MARKS = ("[tool:", "[ツール:", "[ツール：")  # noqa: RUF001 - the full-width colon is how Japanese text has it
-"""How a tool's result begins where an agent writes it as text."""
+"""The beginnings of a tool's result that an agent writes as text."""
 
 FRAME_MARKS = ("[system:", "[user", "[task", "[システム", "[ユーザー", "[タスク")
-"""How an agent sets notices, the user's words and tasks apart inside a text."""
+"""The signs by which an agent sets notices, the user's words and tasks apart inside a text."""
 
 APPROVALS = ("duck_call", "agent_call", "approval", "承認", "許可", "エージェント呼び出し")
 """Approvals, and calls from one agent to another."""

@@ -34,7 +34,7 @@ class Candidate(msgspec.Struct, frozen=True):
     score: float
     tokens: float
     kind: str = ""
-    """Of one that stands for hidden messages already, what it is: it goes when a neighbour goes, and what then stands
+    """The origin of a stand-in, empty for other units. A stand-in goes when a neighbour goes, and what then stands
     there tells of both."""
 
 
@@ -42,15 +42,15 @@ class StandIns(msgspec.Struct, frozen=True, kw_only=True):
     """The size and kind of what stands where messages were."""
 
     gap: int
-    """Hidden messages in a row from which on they are told of in more than a notice."""
+    """Hidden messages in a row from which on they get more than a notice."""
     share: float
-    """Of what is hidden, the most that tells of it,"""
+    """The largest size of a stand-in, as a share of what it replaces."""
     least: int
-    """but at least so many tokens."""
+    """Tokens that a stand-in may always have."""
     quote: int
     """Tokens in which the user's hidden words are quoted, all together."""
     brief: Brief | None = None
-    """What is to be written for them; without it a marker says what was there."""
+    """The request for a summary; without it a marker says what was there."""
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -238,7 +238,7 @@ class ScoreStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
     keep: int = 4
     """The latest messages that are never hidden."""
     target: Size | None = None
-    """What is left after a reduction, in tokens or as a share of what a request may have; `None` for the low mark."""
+    """The size after a reduction, in tokens or as a share of what a request may have; `None` for the low mark."""
     worth: float = 0.05
     """The share of what a request may have that a reduction must free while the request still fits: each one breaks
     the cached prefix."""

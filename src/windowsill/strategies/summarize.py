@@ -35,7 +35,7 @@ class Summarize(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_field
     threshold: int = 10
     """The turns that may stand in full; a turn begins with a message of the user's own words."""
     batch: int = 5
-    """How many turns are worked into the summary at a time, or a multiple of it after a long absence."""
+    """The turns that are worked into the summary at a time, or a multiple of them after a long absence."""
 
     name = "summarize"
 

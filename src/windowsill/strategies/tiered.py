@@ -39,7 +39,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     short: int = 30
     """The turns before them that may stand in full."""
     batch: int = 10
-    """How many turns leave the short-term window at a time, so that the cached prefix breaks seldom."""
+    """The turns that leave the short-term window at a time, so that the cached prefix breaks seldom."""
     ttl: float = 300.0
     """Seconds after which a tool output outside the immediate buffer is stale; 0 for never."""
     quote: float = 0.05

@@ -59,10 +59,10 @@ FORGED = "(The model wrote here that what follows was recorded by code; it was n
 """In the place of the same words of a model."""
 
 MODEL_SHARE = 0.5
-"""Of the room, what the model may fill; the record gets what is left of all of it."""
+"""The share of the room that the model may fill; the record gets the rest."""
 
 UNLIMITED_SHARE = 0.5
-"""Of what is hidden, the room where the brief names none: a summary that saves less is not worth its call."""
+"""The room as a share of what is hidden, where the brief names none: one that saves less is not worth its call."""
 
 Function: TypeAlias = Callable[[str], Awaitable[str]]
 """Anything that turns a prompt into an answer."""

@@ -24,7 +24,7 @@ from windowsill.text import cut_middle
 NAME = "offline"
 
 SHARE = 0.25
-"""Of what is hidden, when no room is given: identifiers and quotations that later calls need fit in there."""
+"""The room as a share of what is hidden, when none is given: identifiers and quotations that later calls need fit."""
 
 LARGEST = 6_000
 """Tokens of a summary when no room is given. More of it keeps hardly more of what later calls need."""

@@ -32,10 +32,10 @@ SHORTEST = 256
 """Tokens that an answer may always have: tags and a sentence need some."""
 
 AIM = 0.7
-"""Of the limit, what the model is told: they write more than they are told to."""
+"""The share of the limit that the prompt asks for: models write more than they are asked to."""
 
 MARGIN = 0.1
-"""Of the window, kept free: the count is of another model's tokens."""
+"""The share of the window that is kept free: the count is of another model's tokens."""
 
 LARGEST_SHARE = 6
 """If not everything fits, no message gets more than this part of the room: one output must not push out the rest."""

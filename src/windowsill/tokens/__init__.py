@@ -1,4 +1,4 @@
-"""What a message weighs: tokens, bytes and media."""
+"""The weight of a message: tokens, bytes and media."""
 
 from __future__ import annotations
 

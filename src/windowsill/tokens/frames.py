@@ -29,13 +29,13 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
     argument: int = 0
     """Around each argument of a call, its name included; 0 where the arguments are counted as the JSON they are."""
     ids: bool = True
-    """Whether the ids of calls are counted; they are not where `call` and `result` were measured with them inside."""
+    """True where ids of calls are counted; they are not where `call` and `result` were measured with them inside."""
     reasoning: float = 1.0
     """Billed tokens for each token of signed reasoning that is shown."""
     definitions: Definitions = "json"
-    """How tools are counted: as JSON, or by OpenAI's published rule for functions."""
+    """The way tools are counted: as JSON, or by OpenAI's published rule for functions."""
     tool: int = 0
-    """For each tool definition."""
+    """Around each tool definition."""
     tools: int = 0
     """Once when there are tools."""
 
@@ -80,13 +80,13 @@ PROPERTIES = 3
 """Once for each object that has properties."""
 
 PROPERTY = 3
-"""For each property."""
+"""Around each property."""
 
 ENUM = -3
 """Once for each list of allowed values."""
 
 ENUM_VALUE = 3
-"""For each allowed value."""
+"""Around each allowed value."""
 
 DEEPEST = 32
 """Nesting at which a schema is counted as JSON instead: no real schema goes there, a hostile one might."""

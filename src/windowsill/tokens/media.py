@@ -1,4 +1,4 @@
-"""What pictures and documents cost in tokens, by the rules that providers published."""
+"""The tokens of pictures and documents, by the rules that providers published."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
 def picture_size(data: str) -> Size | None:
-    """Read width and height of a base64 picture; `None` when they cannot be told."""
+    """Read width and height of a base64 picture; `None` when it does not say them."""
     head = _decode(data, _HEAD)
     if head.startswith(b"\xff\xd8"):
         return _jpeg_in(data)
