@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, product
-from typing import NamedTuple
 
 import msgspec
 
@@ -139,12 +138,6 @@ class TouchedFile(msgspec.Struct, frozen=True):
     range: tuple[int, int] = (1, 0)
 
 
-class _SimpleCommand(NamedTuple):
-    words: list[str]
-    written: list[str]
-    """Targets of `>` and `>>`."""
-
-
 def files_of(command: str) -> list[TouchedFile]:
     """Find the files a command reads or writes, as far as its words show it."""
     if patched := patched_files(command):
@@ -191,8 +184,8 @@ def without_trimming(command: str) -> str:
     return text
 
 
-def _simple_commands(command: str, depth: int = 0) -> Iterator[_SimpleCommand]:
-    """Yield the simple commands of a command line. Texts that it hands on are not run, so they are passed over."""
+def _simple_commands(command: str, depth: int = 0) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the words of each simple command and the targets of its `>` and `>>`; texts it hands on are skipped."""
     words: list[str] = []
     written: list[str] = []
     tokens = iter(split(_HEREDOC.sub(r"\1", command[:LONGEST_LOOK])))
@@ -202,14 +195,14 @@ def _simple_commands(command: str, depth: int = 0) -> Iterator[_SimpleCommand]:
             if token in (">", ">>") and not target.startswith("/dev/"):
                 written.append(target)
         elif isinstance(token, Operator):
-            yield _SimpleCommand(words, written)
+            yield words, written
             words, written = [], []
         elif len(words) < MOST_WORDS:
             runs = len(words) > 1 and words[-2].endswith("sh") and _RUNS_SCRIPT.fullmatch(words[-1])
             if runs and depth < DEEPEST:
                 yield from _simple_commands(token, depth + 1)
             words.append(token)
-    yield _SimpleCommand(words, written)
+    yield words, written
 
 
 # Paths and hosts that a command names, for policies
@@ -301,15 +294,12 @@ def _bare_hosts(words: Sequence[str]) -> Iterator[str]:
             before = ""  # a file, whatever it is called
             continue
         name = word.rpartition("/")[2]
-        if not program or (program in WRAPPERS and (name in CALLERS or not _is_between(before, word))):
+        # Between a wrapper and its program stand variables, options with their values, and times.
+        between = before.startswith("-") or _SETS.fullmatch(word) is not None
+        if not program or (program in WRAPPERS and (name in CALLERS or not between)):
             program = "" if "=" in word and _SETS.fullmatch(word) else name
         elif program in CALLERS and not word.startswith("-") and before not in _NO_HOST_AFTER and "://" not in word:
             match = _HOST.fullmatch(word)
             if match and not _NUMBER.fullmatch(word):
                 yield match["host"] + (match["port"] or "")
         before = word
-
-
-def _is_between(before: str, word: str) -> bool:
-    """Tell whether a word stands between a wrapper and its program: a variable, an option or its value, a time."""
-    return before.startswith("-") or _SETS.fullmatch(word) is not None

@@ -44,7 +44,9 @@ async def in_thread(function: Callable[[], Any]) -> Any:
         try:
             result.set_result(function())
         except BaseException as error:  # noqa: BLE001 - in a thread nobody else would hear of it
-            result.set_exception(_ordinary(error))
+            # What would end the program, or a coroutine, becomes an error like any other.
+            ordinary = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            result.set_exception(error if ordinary else UserFunctionError(describe(error)))
         done.set()
 
     Thread(target=copy_context().run, args=(run,), daemon=True, name="windowsill-user-function").start()
@@ -62,10 +64,3 @@ def describe(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _ordinary(error: BaseException) -> Exception:
-    """Turn what would end the program, or a coroutine, into an error like any other."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    return UserFunctionError(describe(error))

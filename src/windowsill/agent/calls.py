@@ -23,7 +23,7 @@ from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set
-from windowsill.state.layers import Resources, State, System, ToolRun
+from windowsill.state.layers import Resources, ToolRun
 from windowsill.state.policies import Guard
 from windowsill.state.session_state import count_failure
 
@@ -68,22 +68,21 @@ class CallRunner:
         self._settings = settings
         self._meter = meter
         self._events = events
-        self._guard: tuple[System, Guard] | None = None
         self._run_elsewhere: set[str] = set()
         self._at = 0
 
     def start(self) -> None:
-        """Remember where the session stands: results are recorded only while it stays on this branch."""
+        """Remember the place of the session: results are recorded only while it stays on this branch."""
         self._at = self._session.items()[-1].last
 
     def find_earlier_runs(self) -> None:
-        """Find out which open calls were run before the session came here, by a run that was killed or left."""
+        """Find the open calls that were run before the session came here, by a run that was killed or left."""
         waiting = open_calls(self._session.journal)
         begun = {id: begun_calls(self._session.journal, id) for id in dict.fromkeys(message for message, _ in waiting)}
         self._run_elsewhere = {run_key(message, call.id) for message, call in waiting if call.id in begun[message]}
 
     def close(self, waiting: Sequence[tuple[str, ToolUse]]) -> None:
-        """Record for calls that nobody will run any more a result that says so."""
+        """Record a result for calls that nobody will run any more."""
         begun = self._begun()
         self.start()
         for message, call in waiting:
@@ -98,7 +97,7 @@ class CallRunner:
         return not group or (group[-1].tool.parallel and tool is not None and tool.parallel)
 
     async def judge(self, message: str, call: ToolUse, *, number: int, running: int) -> ReadyCall | Outcome:
-        """Decide whether a call may run; if not, return what the model is told.
+        """Return a call that may run, or the outcome of one that is refused.
 
         `number` is the place of the call in its answer, `running` how many calls are about to run beside it.
         """
@@ -115,32 +114,27 @@ class CallRunner:
         arguments, fault = _read_arguments(call, broken=PARTIAL in self._session.message(message).metadata)
         if fault:
             return refuse(call, fault)
-        shown = self._settings.toolset.project(state)
-        refusal = shown.allows(call.name, arguments)
+        tools = self._settings.toolset.project(state)
+        refusal = tools.allows(call.name, arguments)
         if refusal is not None:
             return refuse(call, f"Error: {refusal}")
         assert tool is not None
-        arguments = shown.arguments(call.name, arguments)
+        arguments = tools.arguments(call.name, arguments)
         if is_own(tool):
             return ReadyCall(key, call, tool, arguments)
         used = _with_calls(self._meter.used(), running)
-        verdict = await self._guard_of(state).check(tool.offer, arguments, state, used=used)
+        settings = self._settings
+        guard = Guard(
+            state.system,
+            base=settings.base,
+            approve=settings.approve,
+            wait=settings.approval_seconds,
+            checks=settings.checks,
+        )
+        verdict = await guard.check(tool.offer, arguments, state, used=used)
         for warning in verdict.warnings:
             self._events.emit(Event(kind="warning", text=warning, data={"tool": call.name}))
         return ReadyCall(key, call, tool, arguments) if verdict.allowed else refuse(call, f"Error: {verdict.why}")
-
-    def _guard_of(self, state: State) -> Guard:
-        if self._guard is None or self._guard[0] != state.system:
-            settings = self._settings
-            guard = Guard(
-                state.system,
-                base=settings.base,
-                approve=settings.approve,
-                wait=settings.approval_seconds,
-                checks=settings.checks,
-            )
-            self._guard = (state.system, guard)
-        return self._guard[1]
 
     def _begun(self) -> set[str]:
         """Return the calls that were begun and not ended."""
@@ -159,19 +153,15 @@ class CallRunner:
             async with anyio.create_task_group() as tasks:
                 for number, each in enumerate(group):
                     tasks.start_soon(self._run_one, each, number, outcomes)
-        except BaseException:
-            self.record(
-                [
-                    (each.key, outcomes.get(number) or refuse(each.call, CANCELLED, ran=True))
-                    for number, each in enumerate(group)
-                ]
-            )
-            raise
-        self.record([(each.key, outcomes[number]) for number, each in enumerate(group)])
-        return [outcomes[number] for number in range(len(group))]
+        finally:
+            ended = [
+                outcomes.get(number) or refuse(each.call, CANCELLED, ran=True) for number, each in enumerate(group)
+            ]
+            self.record([(each.key, outcome) for each, outcome in zip(group, ended, strict=True)])
+        return ended
 
     def _record_begin(self, group: Sequence[ReadyCall]) -> None:
-        """Write down what is about to run, where running it twice may do harm."""
+        """Record the calls that are about to run, where running one twice may do harm."""
         runs = [
             Put(RUNS, ToolRun(id=each.key, tool=each.tool.name, input=_shorten(each.arguments)))
             for each in group
@@ -194,7 +184,7 @@ class CallRunner:
     # Recording
 
     def record(self, ended: Sequence[tuple[str, Outcome]], more: Sequence[Change] = ()) -> None:
-        """Record results and what they mean for the state in one commit.
+        """Record results and their changes of the state in one commit.
 
         Raise `LedElsewhereError` when the session was led away from the calls.
         """
@@ -214,7 +204,15 @@ class CallRunner:
             if ref is not None:
                 refs[call.id] = ref
             results.append(ToolResult(tool_use_id=call.id, name=call.name, content=content, is_error=outcome.is_error))
-            changes.append(Put(RUNS, _tool_run(key, outcome)))
+            run = ToolRun(
+                id=key,
+                tool=call.name,
+                input=_shorten(call.input),
+                output=outcome.text[:MAX_NOTE_CHARACTERS],
+                duration=outcome.seconds,
+                success=not outcome.is_error,
+            )
+            changes.append(Put(RUNS, run))
         state = self._session.state.value
         errors = [(each.call.name, each.text[:MAX_NOTE_CHARACTERS]) for _, each in ended if each.is_error]
         changes += [
@@ -233,18 +231,7 @@ class CallRunner:
 
 
 def _with_calls(used: Resources, more: int) -> Resources:
-    return msgspec.structs.replace(used, tool_calls=used.tool_calls + more) if more else used
-
-
-def _tool_run(key: str, outcome: Outcome) -> ToolRun:
-    return ToolRun(
-        id=key,
-        tool=outcome.call.name,
-        input=_shorten(outcome.call.input),
-        output=outcome.text[:MAX_NOTE_CHARACTERS],
-        duration=outcome.seconds,
-        success=not outcome.is_error,
-    )
+    return msgspec.structs.replace(used, tool_calls=used.tool_calls + more)
 
 
 def _shorten(arguments: Any) -> str:

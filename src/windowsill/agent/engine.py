@@ -146,9 +146,9 @@ class Engine:
             events = EventLog(self._listen)
             loop = self._loop = Loop(self.session, self._settings, events)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
-            telling = self.session.composer.show_state(self._layers, apart=("system",))
+            state_shown = self.session.composer.show_state(self._layers, apart=("system",))
             async with hold_session(self.session, loop), self.model.opened():
-                with span, telling:
+                with span, state_shown:
                     result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
                     span.set(status=result.status)
             data = {"status": result.status, "turns": result.turns}
@@ -189,7 +189,11 @@ async def hold_session(session: Session, loop: Loop) -> AsyncIterator[None]:
                 raised = error
             tasks.cancel_scope.cancel()
     finally:
-        _release(session, holder)
+        try:
+            session.journal.release(holder)
+        except StoreError as error:
+            # It ends by itself; the result of the run is worth more.
+            log.warning("the lock of session %s was not given back: %s", session.id, error)
     if raised is not None:
         raise raised
 
@@ -204,11 +208,3 @@ async def _renew(session: Session, holder: str, loop: Loop) -> None:
             return
         except StoreError as error:
             log.warning("the lock of session %s was not renewed: %s", session.id, error)
-
-
-def _release(session: Session, holder: str) -> None:
-    try:
-        session.journal.release(holder)
-    except StoreError as error:
-        # It ends by itself; the result of the run is worth more.
-        log.warning("the lock of session %s was not given back: %s", session.id, error)

@@ -1,4 +1,4 @@
-"""The limits of a run: what the task has used, which limit is reached, and a model that repeats itself."""
+"""The limits of a run: the resources of its task, the limit that is reached, and a model that repeats itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RepeatDetector:
         return max(self._times(size) for size in range(1, LONGEST_CYCLE + 1))
 
     def reset(self) -> None:
-        """Begin anew: something else happened."""
+        """Forget the past: something else happened."""
         self._past.clear()
 
     def _times(self, size: int) -> int:
@@ -76,13 +76,11 @@ class UsageMeter:
         self._seconds_before = seconds_before
 
     def used(self, reply: Reply | None = None) -> Resources:
-        """Return what the task has used by now, including this reply."""
+        """Return the resources that the task has used by now, including this reply."""
         used = self._session.state.value.runtime.resources
-        used = msgspec.structs.replace(used, seconds=self._seconds_before + self.seconds)
-        if reply is None:
-            return used
-        used = msgspec.structs.replace(used, model_calls=used.model_calls + 1)
-        if reply.usage is None:
+        calls = used.model_calls + (reply is not None)
+        used = msgspec.structs.replace(used, seconds=self._seconds_before + self.seconds, model_calls=calls)
+        if reply is None or reply.usage is None:
             return used
         usage, price = reply.usage, self._prices
         return msgspec.structs.replace(
@@ -113,7 +111,7 @@ class UsageMeter:
 
 
 def max_seconds(state: State) -> float | None:
-    """Return how long the task may take in all; `None` when nothing limits it."""
+    """Return the seconds that the task may take in all; `None` when nothing limits it."""
     limits = (state.system.constraints.max_seconds, state.task.limits.max_seconds)
     return min((each for each in limits if each is not None), default=None)
 
@@ -141,7 +139,7 @@ def reached_limit(state: State, *, seconds: float, turns: int, max_turns: int) -
 
 
 class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine was made with."""
+    """The settings of an engine."""
 
     model: Model
     toolset: Toolset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -17,10 +17,10 @@ ALL: WorkPhases = ("planning", "executing", "reflecting", "verifying")
 """The phases a task goes through. One in which there is nothing to do is left out."""
 
 MAX_REFLECTIONS = 2
-"""How often one task is reflected on: a model that finds something to improve every time never ends."""
+"""Reflections on one task: a model that finds something to improve every time never ends."""
 
 MAX_ROUNDS = 3
-"""How often work goes on after a verification that failed."""
+"""Rounds of work after a verification that failed."""
 
 _PLANNING = (
     "[phase: planning] Look at what is needed and write down a plan with update_plan, or answer at once if there is "
@@ -46,12 +46,12 @@ class NextPhase(msgspec.Struct, frozen=True):
 
 
 class PhaseCounts(msgspec.Struct):
-    """How often a task was reflected on and taken up again in this run."""
+    """The reflections and further rounds of a task in this run."""
 
     reflections: int = 0
     rounds: int = 0
     judged: int = 0
-    """The failures that the last reflection knew of."""
+    """Failures that the last reflection knew of."""
 
     def count(self, state: State, following: NextPhase) -> None:
         """Count the step from the phase of this state to the one that follows."""
@@ -161,10 +161,8 @@ def check_output_schema(task: Task) -> None:
     try:
         schemas.validator(schema).check_schema(schema)
     except schemas.unreadable() as error:
-        said = schemas.fault_of(error)
-        raise InputError(
-            f"task.output_format.schema is not a JSON Schema: {said}", remedy="mend it, or take it out"
-        ) from None
+        what = f"task.output_format.schema is not a JSON Schema: {schemas.fault_of(error)}"
+        raise InputError(what, remedy="mend it, or take it out") from None
 
 
 async def _validate(validator: Validator, criterion: Criterion, result: str) -> str:
@@ -186,15 +184,13 @@ def _format_fault(task: Task, result: str) -> str:
         value = msgspec.json.decode(_without_fence(result))
     except msgspec.DecodeError as error:
         return f"the result has to be JSON and nothing else: {error}"
-    return _schema_fault(wanted.schema, value) if wanted.schema is not None else ""
-
-
-def _schema_fault(schema: dict[str, Any], value: Any) -> str:
+    if wanted.schema is None:
+        return ""
     try:
-        error = schemas.best_match(schemas.validator(schema).iter_errors(value))
+        found = schemas.best_match(schemas.validator(wanted.schema).iter_errors(value))
     except Exception as broken:  # noqa: BLE001 - whatever is wrong with a schema, the result has not been found to fit
         return f"the schema of the result cannot be used ({type(broken).__name__}: {broken})"
-    return "" if error is None else f"the result does not fit its schema at {error.json_path}: {error.message}"
+    return "" if found is None else f"the result does not fit its schema at {found.json_path}: {found.message}"
 
 
 def _without_fence(text: str) -> str:

@@ -81,11 +81,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The resources of the task since it began, earlier runs included."""
     seconds: float = 0.0
     tool_changes: tuple[ToolChange, ...] = ()
-    """Each time other tools were shown: what that cost with the provider's cache, and what masking would have."""
+    """The cost of each change of the tools with the provider's cache, and of masking instead."""
     notes: tuple[str, ...] = ()
     """Events that did not go as planned, oldest first."""
 
     @property
     def ok(self) -> bool:
-        """Whether the task was completed."""
+        """True when the task was completed."""
         return self.status == "completed"

@@ -7,8 +7,9 @@ import math
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeAlias, get_type_hints, overload
 
 import msgspec
@@ -36,9 +37,9 @@ class EngineTool(msgspec.Struct, frozen=True, kw_only=True):
     """The definition, and what decides whether a model sees it."""
     function: Callable[..., Any]
     parallel: bool = False
-    """Whether it may run at the same time as others of the same answer."""
+    """True for a tool that may run at the same time as others of the same answer."""
     repeatable: bool = False
-    """Whether running it again does no harm: after a crash it is simply run once more."""
+    """True for a tool that does no harm when it runs again: after a crash it is simply run once more."""
     seconds: float = SECONDS
     """The time limit of one call."""
     arguments: type[msgspec.Struct] | None = None
@@ -236,8 +237,9 @@ async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Out
         if _comes_from_outside(error):
             raise
         late = isinstance(error, TimeoutError) and time.monotonic() - begun >= tool.seconds
-        why = f"it took longer than {tool.seconds:g} seconds and may still be at work" if late else _describe(error)
-        text = f"Error: {why}"
+        described = str(error) if isinstance(error, UserFunctionError) else user_function.describe(error)
+        why = f"it took longer than {tool.seconds:g} seconds and may still be at work" if late else described
+        text = f"Error: {why[:MAX_ERROR_CHARACTERS]}"
     blocks = (Text(text=encodable(text)),)
     return Outcome(call=call, blocks=blocks, is_error=True, seconds=time.monotonic() - begun)
 
@@ -263,15 +265,10 @@ async def _call(tool: EngineTool, values: dict[str, Any], until: float) -> Any:
 def _collect(function: Callable[[], Any], until: float) -> Any:
     """Return what a function returns; of a generator, all that it yields in its time."""
     value = function()
-    return _join(list(_in_time(value, until))) if inspect.isgenerator(value) else value
-
-
-def _in_time(pieces: Iterator[Any], until: float) -> Iterator[Any]:
-    for piece in pieces:
-        # Nobody waits for a thread whose time is up, and nothing else ends it.
-        if time.monotonic() > until:
-            return
-        yield piece
+    if not inspect.isgenerator(value):
+        return value
+    # Nobody waits for a thread whose time is up, and nothing else ends it.
+    return _join(list(takewhile(lambda _piece: time.monotonic() <= until, value)))
 
 
 def _join(pieces: list[Any]) -> Any:
@@ -291,11 +288,6 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         return ""
-
-
-def _describe(error: BaseException) -> str:
-    text = str(error) if isinstance(error, UserFunctionError) else user_function.describe(error)
-    return text[:MAX_ERROR_CHARACTERS]
 
 
 def _blocks(value: Any) -> tuple[Block, ...]:
@@ -326,8 +318,4 @@ def _check_block(block: Block) -> Block:
 
 def encodable(text: str) -> str:
     """Return the text with half characters escaped: file names may hold them, and no JSON can."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="backslashreplace").decode()
-    return text
+    return text.encode(errors="backslashreplace").decode()

@@ -39,9 +39,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     """The whole answer in the model's wire format, for `session.add(body, format=model.format)`."""
     partial: bool = False
-    """Whether the answer broke off, or ended without saying so: the body then holds what came."""
+    """True when the answer broke off, or ended without saying so: the body then holds what came."""
     seconds: float = 0.0
-    """From asking to the last byte, retries and their pauses included."""
+    """Seconds from asking to the last byte, retries and their pauses included."""
 
 
 class Delta(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Model(ABC):
     format: str = "openai"
     """The wire format of its requests and answers."""
     stream: bool = False
-    """Whether its requests ask for a stream."""
+    """True when its requests ask for a stream."""
     limit_field: str = ""
     """The name of the field that limits the answer; empty takes the one that the format and the model's name imply."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from windowsill import providers, user_function
@@ -50,40 +51,33 @@ class FunctionModel(Model):
     async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Return the answer of the function."""
         began = self._clock()
-        result = await self._call(decoded_request(request, self.format, self.name))
+        decoded = decoded_request(request, self.format, self.name)
+        try:
+            result = await user_function.call(self._function, decoded)
+        except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
+            raise from_exception(error, self._called) from None
         body = self._body(result)
         messages = read_answer(body, self.format, hide_keys)
         for delta in deltas(messages):
             listen(delta)
         return Answer(body=body, seconds=self._clock() - began)
 
-    async def _call(self, request: dict[str, Any]) -> Any:
-        try:
-            return await user_function.call(self._function, request)
-        except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
-            raise from_exception(error, self._called) from None
-
     def _body(self, given: Any) -> bytes:
         try:
             if isinstance(given, str):
                 return render_reply(text_message("assistant", given), self.format, model=self.name)
-            body = to_bytes(given)
-            return self._around(body) or body
+            return self._whole_reply(to_bytes(given))
         except FormatError as error:
             remedy = "return text, or a response of the provider"
             raise ModelError("malformed", f"{self._called}: {error.what}", remedy=remedy) from None
 
-    def _around(self, body: bytes) -> bytes | None:
-        """Return the answer around a message that came alone; `None` where it is not one, or a whole answer."""
-        try:
+    def _whole_reply(self, body: bytes) -> bytes:
+        """Return an answer as it is, and a message that came alone in an answer around it."""
+        with suppress(FormatError):
             providers.get(self.format).read_reply(body)
-        except FormatError:
-            pass
-        else:
-            return None
-        try:
+            return body
+        with suppress(FormatError):
             messages = providers.read_added(body, format=self.format).messages
-        except FormatError:
-            return None
-        alone = len(messages) == 1 and messages[0].role == "assistant" and body.lstrip()[:1] == b"{"
-        return render_reply(messages[0], self.format, model=self.name) if alone else None
+            if len(messages) == 1 and messages[0].role == "assistant" and body.lstrip()[:1] == b"{":
+                return render_reply(messages[0], self.format, model=self.name)
+        return body
