@@ -31,6 +31,9 @@ from windowsill.messages import NEUTRAL, Block, Message, OutputRef, Text, ToolRe
 from windowsill.store import Store
 from windowsill.tokens import Scale
 
+NEARBY = 16
+"""Entries between two wanted ones that are read too."""
+
 SMALLEST = 1_024
 """Characters below which looking an output up costs more than it saves."""
 
@@ -92,32 +95,6 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 _place = reader(Place)
 
 
-class SharedBytes:
-    """Finds the outputs of one session that a body repeats."""
-
-    def __init__(self, store: Store, session: str) -> None:
-        self._store = store
-        self._session = session
-
-    def thin(self, message: Message, body: bytes, draft: Draft) -> tuple[bytes, tuple[Same, ...]]:
-        """Leave out of a body what is stored already; the draft makes new outputs known."""
-        kept: list[bytes] = []
-        same: list[Same] = []
-        start = size = 0
-        for first, last in _outputs(message, body):
-            name = "same/" + hashlib.blake2b(body[first:last], digest_size=16).hexdigest()
-            found = draft.blobs.get(name) or self._store.blob(self._session, name)
-            if found is None:
-                draft.blobs[name] = msgspec.msgpack.encode(Place(draft.next, size + first - start, last - first))
-                continue
-            place = _place(found)
-            same.append(Same(first, place.length, place.seq, place.offset))
-            kept.append(body[start:first])
-            size += first - start
-            start = last
-        return b"".join((*kept, body[start:])) if same else body, tuple(same)
-
-
 def _outputs(message: Message, body: bytes) -> Iterator[tuple[int, int]]:
     """Find where the texts of a message's outputs stand in its body, if they are spelled as JSON usually is."""
     start = 0
@@ -166,7 +143,8 @@ class JournalReader:
         head, start = self._from_snapshot(path, seq, scale)
         if head is None:
             head = Head(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
-            head.sent = self._sent(path)
+            for entry in self.walk(path, kinds=("message", "call")):
+                head.sent = entry.kind == "call"
         else:
             for entry in self.walk(within(path, start + 1, seq)):
                 head.apply(entry)
@@ -181,21 +159,12 @@ class JournalReader:
             if found is None or found[0] < first:
                 continue
             start, data = found
-            later = within(path, start + 1, seq)
-            if any(self.walk(later, kinds=("unfold",))):
-                return None, ROOT
-            try:
-                return Head.from_snapshot(data, self.entry(start), scale, self.show), start
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                # A snapshot is only a shortcut: the entries say the same.
-                return None, ROOT
+            # A snapshot is only a shortcut, damaged or not: the entries say the same.
+            with suppress(msgspec.DecodeError):
+                if not any(self.walk(within(path, start + 1, seq), kinds=("unfold",))):
+                    return Head.from_snapshot(data, self.entry(start), scale, self.show), start
+            break
         return None, ROOT
-
-    def _sent(self, path: Sequence[Range]) -> bool:
-        last = None
-        for entry in self.walk(path, kinds=("message", "call")):
-            last = entry.kind
-        return last == "call"
 
     def path(self, seq: int) -> list[Range]:
         """Return the way from the root to an entry."""
@@ -243,9 +212,23 @@ class JournalReader:
 
     # Messages
 
-    def remember(self, seq: int, message: Message) -> None:
-        """Keep a message in memory that was just written."""
-        self._cache[seq] = message
+    def thin(self, message: Message, body: bytes, draft: Draft) -> tuple[bytes, tuple[Same, ...]]:
+        """Leave outputs that are stored already out of a body; the draft makes new outputs known."""
+        kept: list[bytes] = []
+        same: list[Same] = []
+        start = size = 0
+        for first, last in _outputs(message, body):
+            name = "same/" + hashlib.blake2b(body[first:last], digest_size=16).hexdigest()
+            found = draft.blobs.get(name) or self.store.blob(self.session, name)
+            if found is None:
+                draft.blobs[name] = msgspec.msgpack.encode(Place(draft.next, size + first - start, last - first))
+                continue
+            place = _place(found)
+            same.append(Same(first, place.length, place.seq, place.offset))
+            kept.append(body[start:first])
+            size += first - start
+            start = last
+        return b"".join((*kept, body[start:])) if same else body, tuple(same)
 
     def keep_only(self, items: Sequence[Item]) -> None:
         """Forget the messages that are no longer visible."""
@@ -330,14 +313,8 @@ class JournalReader:
 
 def _ranges(numbers: Sequence[int]) -> Iterator[Range]:
     """Join numbers into ranges; small holes are read over, because one read is cheaper than many."""
-    nearby = 16
-    start = last = None
-    for number in numbers:
-        if last is None or start is None:
-            start = number
-        elif number - last > nearby:
-            yield start, last
-            start = number
-        last = number
-    if start is not None and last is not None:
-        yield start, last
+    start = 0
+    for place, number in enumerate(numbers):
+        if place + 1 == len(numbers) or numbers[place + 1] - number > NEARBY:
+            yield numbers[start], number
+            start = place + 1

@@ -15,7 +15,7 @@ from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call, Draft, Head
 from windowsill.history.view import Item, View
-from windowsill.journal.reader import JournalReader, SharedBytes
+from windowsill.journal.reader import JournalReader
 from windowsill.messages import Message, Usage
 from windowsill.store import Lock, Store
 from windowsill.telemetry import names
@@ -42,17 +42,16 @@ class JournalWriter(JournalReader):
         self._calls: list[Call] = []
         self._blobs: dict[str, bytes] = {}
         self._stored: set[str] = set()
-        self._shared = SharedBytes(store, session)
         self._reload()
 
     @property
     def view(self) -> View:
-        """What the model sees now."""
+        """The items that the model sees now."""
         return self.head.view
 
     @property
     def scale(self) -> Scale:
-        """What counts the tokens of messages."""
+        """The counter of the tokens of messages."""
         return self.head.view.scale
 
     @property
@@ -96,7 +95,7 @@ class JournalWriter(JournalReader):
 
     @property
     def held(self) -> Lock | None:
-        """Who holds this session, and until when."""
+        """The holder of this session and its time; `None` when nobody holds it."""
         return self.store.locked(self.session, now=self.clock())
 
     def queue_call(self, call: Call, blobs: dict[str, bytes]) -> None:
@@ -174,7 +173,7 @@ class JournalWriter(JournalReader):
 
         def make(draft: Draft) -> list[Entry]:
             written = [
-                draft.message(message, weight, scale.name, self._shared.thin)
+                draft.message(message, weight, scale.name, self.thin)
                 for message, weight in zip(messages, weights, strict=True)
             ]
             if usage is not None:
@@ -185,7 +184,7 @@ class JournalWriter(JournalReader):
 
         entries = self.append(make, conversation=conversation)
         for entry, message in zip(entries, messages, strict=True):
-            self.remember(entry.seq, msgspec.structs.replace(message, id=entry.id, at=entry.at))
+            self._cache[entry.seq] = msgspec.structs.replace(message, id=entry.id, at=entry.at)
         return [entry.id for entry in entries]
 
     def _refuse_known_ids(self, messages: Sequence[Message]) -> None:
@@ -231,15 +230,11 @@ class JournalWriter(JournalReader):
         if reshape is not None:
             after = reshape(entries)
         else:
-            after = self.copy()
+            after = self.head.copy()
             for entry in entries:
                 after.apply(entry)
         self.store.append(self.session, version, entries, snapshots=[(entries[-1].seq, after.snapshot())], blobs=blobs)
         self._adopt(after)
-
-    def copy(self) -> Head:
-        """Return a copy of the head, to try things on."""
-        return self.head.copy()
 
     def weigh_with(self, scale: Scale) -> None:
         """Weigh everything visible with another scale from now on."""

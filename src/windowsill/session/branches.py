@@ -70,7 +70,7 @@ def unfold(journal: JournalWriter, fold_id: str, span: int | None = None, reason
 def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reason: str = "") -> str:
     """Show again as much of a fold as the budget allows, the newest first; the rest stays behind a new marker."""
     entry, fold, numbers = _find_applying(journal, fold_id, None)
-    undone = journal.copy().draft(journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
+    undone = journal.head.copy().draft(journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
     view = _without_fold(journal, entry, fold, numbers, [undone]).view
     runs = [span for number, span in enumerate(fold.spans) if number in numbers and isinstance(span, MessageSpan)]
     inside = [
@@ -121,7 +121,7 @@ def _without_fold(
     journal: JournalWriter, entry: Entry, fold: Fold, numbers: Sequence[int], entries: list[Entry]
 ) -> Head:
     """Return the head with spans of a fold removed and then the rest of a batch applied."""
-    after = journal.copy()
+    after = journal.head.copy()
     undone = next(written for written in entries if written.kind == "unfold")
     shapers = [*journal.branch("fold", "unfold"), undone]
     after.view.edits_of_past = edits_of_past(

@@ -96,10 +96,10 @@ class Store(Protocol):
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
     ) -> list[Entry]:
-        """Entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
+        """Return the entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
-        """`(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
 
     def find(self, session: str, id: str) -> Entry | None:
         """Return the entry with this id."""
@@ -117,7 +117,7 @@ class Store(Protocol):
         """List the ids of the session's blobs that begin with `prefix`, in the order of their code points."""
 
     def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
-        """Remove blobs; how many of them were there. Whether anything refers to them is the caller's to know."""
+        """Remove blobs; return how many of them were there. The caller knows that nothing refers to them."""
 
     def remember(self, key: str, value: bytes) -> None:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""
@@ -129,7 +129,7 @@ class Store(Protocol):
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
 
     def locked(self, session: str, *, now: float) -> Lock | None:
-        """Who holds the lock now."""
+        """Return who holds the lock now."""
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""

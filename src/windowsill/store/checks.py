@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from windowsill.errors import InputError, NotFoundError, StoreError
@@ -30,9 +31,9 @@ def check_batch(session: str, version: int, entries: Sequence[Entry]) -> None:
             raise StoreError(
                 f"session {session!r}: entry {entry.id!r} {problem[0]}", remedy=problem[1], session=session
             )
-    if len(entries) > 1 and len({entry.id for entry in entries}) < len(entries):
-        ids = [entry.id for entry in entries]
-        raise duplicate(session, next(id for place, id in enumerate(ids) if id in ids[:place]))
+    for id, count in Counter(entry.id for entry in entries).items() if len(entries) > 1 else ():
+        if count > 1:
+            raise duplicate(session, id)
 
 
 def check_extras(

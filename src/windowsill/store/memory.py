@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -37,6 +36,10 @@ class _Journal(msgspec.Struct):
     def info(self, session: str) -> SessionInfo:
         updated = max(self.created, self.entries[-1].at) if self.entries else self.created
         return SessionInfo(session, self.created, updated, len(self.entries), self.settings)
+
+
+_NONE = _Journal(0.0, b"{}")
+"""Stands for a session that does not exist where it is read: it is never written to."""
 
 
 class MemoryStore:
@@ -114,39 +117,34 @@ class MemoryStore:
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
     ) -> list[Entry]:
-        """Entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
+        """Return the entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
         with self._lock:
-            journal = self._journals.get(session)
-            found = journal.entries[max(first - 1, 0) : max(last, 0)] if journal else []
+            found = self._journals.get(session, _NONE).entries[max(first - 1, 0) : max(last, 0)]
         if kinds is not None:
             found = [entry for entry in found if entry.kind in kinds]
         return found if bodies else [msgspec.structs.replace(entry, body=None) for entry in found]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
-        """`(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
         with self._lock:
-            journal = self._journals.get(session)
-            return list(journal.jumps) if journal else []
+            return list(self._journals.get(session, _NONE).jumps)
 
     def find(self, session: str, id: str) -> Entry | None:
         """Return the entry with this id."""
         with self._lock:
-            journal = self._journals.get(session)
-            return journal.by_id.get(id) if journal else None
+            return self._journals.get(session, _NONE).by_id.get(id)
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""
         with self._lock:
-            journal = self._journals.get(session)
-            known = sorted(journal.snapshots) if journal else []
-            place = bisect_right(known, at_or_before)
-            return (known[place - 1], journal.snapshots[known[place - 1]]) if journal and place else None
+            known = self._journals.get(session, _NONE).snapshots
+            last = max((seq for seq in known if seq <= at_or_before), default=None)
+            return None if last is None else (last, known[last])
 
     def blob(self, session: str, id: str) -> bytes | None:
         """Return a blob of this session."""
         with self._lock:
-            journal = self._journals.get(session)
-            return journal.blobs.get(id) if journal else None
+            return self._journals.get(session, _NONE).blobs.get(id)
 
     def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Keep blobs without touching the journal; one whose id is already there is left as it is."""
@@ -160,11 +158,10 @@ class MemoryStore:
     def blob_ids(self, session: str, prefix: str) -> list[str]:
         """List the ids of the session's blobs that begin with `prefix`, in the order of their code points."""
         with self._lock:
-            journal = self._journals.get(session)
-            return sorted(id for id in journal.blobs if id.startswith(prefix)) if journal else []
+            return sorted(id for id in self._journals.get(session, _NONE).blobs if id.startswith(prefix))
 
     def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
-        """Remove blobs; how many of them were there."""
+        """Remove blobs; return how many of them were there."""
         doomed = set(ids)
         with self._lock:
             kept = self._journal(session).blobs
@@ -192,7 +189,7 @@ class MemoryStore:
             return lock
 
     def locked(self, session: str, *, now: float) -> Lock | None:
-        """Who holds the lock now."""
+        """Return who holds the lock now."""
         with self._lock:
             held = self._leases.get(session)
         return held if held and in_force(held, now) else None

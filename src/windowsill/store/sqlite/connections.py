@@ -10,30 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from windowsill.errors import StoreError
 from windowsill.store.sqlite.errors import translated
 
-
-class Pausable(Protocol):
-    """What holds connections."""
-
-    def pause(self) -> bool:
-        """Close all connections and keep new calls waiting; false when a running call did not end in time."""
-
-    def resume(self) -> None:
-        """Let calls go on."""
-
-
-_watched: weakref.WeakSet[Pausable] = weakref.WeakSet()
-_paused: list[Pausable] = []
-
-
-def watch(holder: Pausable) -> None:
-    """Pause a holder of connections around every fork, for as long as it lives."""
-    _watched.add(holder)
-    _register()
+_watched: weakref.WeakSet[Connections] = weakref.WeakSet()
+"""What is paused around every fork, for as long as it lives."""
+_paused: list[Connections] = []
 
 
 @cache
@@ -52,13 +35,13 @@ def _resume() -> None:
 
 
 BUSY_SECONDS = 10.0
-"""How long to wait for another process: far longer than any commit, short enough that a user still waits."""
+"""The wait for another process: far longer than any commit, short enough that a user still waits."""
 
 IDLE_READERS = 8
 """Readers kept open between calls; more exist only while more threads read at once."""
 
 FORK_SECONDS = 5.0
-"""How long a fork waits for calls in other threads to end; they take milliseconds."""
+"""The wait of a fork for calls in other threads to end; they take milliseconds."""
 
 _EVERY = (
     "PRAGMA foreign_keys = ON",
@@ -90,7 +73,8 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._start_afresh()
-        watch(self)
+        _watched.add(self)
+        _register()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -93,7 +93,7 @@ class SQLiteIndex:
         """Find passages that hold any of the terms, with their BM25 scores, best first."""
         if not terms or not scope:
             return []
-        query, keys, wide = match_expression(terms), _session_keys(scope), _range(scope)
+        query, keys, wide = match_expression(terms), _json([each.key for each in scope]), _range(scope)
         if filters:
             return self._all("match_chosen_passages", query, *wide, most, keys, *_parameters(filters))
         if len(scope) == 1:
@@ -104,7 +104,8 @@ class SQLiteIndex:
         """Find the newest passages that hold a text letter for letter."""
         if not scope:
             return []
-        parameters = (*_range(scope), text, _session_keys(scope), most, *_parameters(filters))
+        keys = _json([each.key for each in scope])
+        parameters = (*_range(scope), text, keys, most, *_parameters(filters))
         return [key for (key,) in self._all("literal_passages", *parameters)]
 
     def verbatim(self, keys: Iterable[int], text: str) -> set[int]:
@@ -244,27 +245,19 @@ def _explained() -> Iterator[None]:
         ) from error.__cause__
 
 
-def _session_keys(scope: Sequence[IndexedSession]) -> str:
-    return _json([each.key for each in scope])
-
-
 def _range(scope: Sequence[IndexedSession]) -> tuple[int, int]:
     return min(each.first_key for each in scope), max(each.last_key for each in scope)
 
 
 def _parameters(filters: Filters) -> tuple[str | float | None, ...]:
-    within = filters.within
-    lists = (
-        filters.roles,
-        filters.tools,
-        None if within is None else [(first, min(last, LAST_ENTRY)) for first, last in within],
+    within = filters.within and [(first, min(last, LAST_ENTRY)) for first, last in filters.within]
+    roles, tools, ranges = (
+        None if values is None else _json(list(values)) for values in (filters.roles, filters.tools, within)
     )
-    roles, tools, ranges = (None if values is None else _json(list(values)) for values in lists)
-    return roles, tools, _time(filters.after), _time(filters.before), ranges
-
-
-def _time(value: float | None) -> float | None:
-    return None if value is None else float(max(min(value, LATEST), -LATEST))
+    after, before = (
+        None if at is None else float(max(min(at, LATEST), -LATEST)) for at in (filters.after, filters.before)
+    )
+    return roles, tools, after, before, ranges
 
 
 def _json(values: list[Any]) -> str:

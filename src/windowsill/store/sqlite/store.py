@@ -34,21 +34,6 @@ def to_entry(row: Sequence[Any], path: Path) -> Entry:
     return Entry(*row)
 
 
-def to_row(key: int, entry: Entry) -> tuple[object, ...]:
-    """Return the parameters of `insert_entry`."""
-    return (
-        key,
-        entry.seq,
-        entry.parent,
-        entry.kind,
-        entry.id,
-        entry.at,
-        entry.meta,
-        entry.hash,
-        entry.body_hash,
-    )
-
-
 def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
     """List problems: SQLite's own check of the file, then rows that lack their counterpart."""
     found = [text for (text,) in db.execute("PRAGMA quick_check") if text != "ok"]
@@ -141,7 +126,7 @@ class SQLiteStore:
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
     ) -> list[Entry]:
-        """Entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
+        """Return the entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
         wanted = None if kinds is None else msgspec.json.encode(list(kinds)).decode()
         few = "" if kinds is None or not COMMON.isdisjoint(kinds) else "rare_"
         statement = f"read_{few}whole" if bodies else f"read_{few}meta"
@@ -149,7 +134,7 @@ class SQLiteStore:
         return [to_entry(row, self.path) for row in rows]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
-        """`(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
         return self._all("jumps", session)
 
     def find(self, session: str, id: str) -> Entry | None:
@@ -189,7 +174,7 @@ class SQLiteStore:
         return [id for (id,) in self._all("blob_ids", session, prefix)]
 
     def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
-        """Remove blobs; how many of them were there."""
+        """Remove blobs; return how many of them were there."""
         doomed = set(ids)
         with self._connections.writing() as db:
             key = self._key(db, session)
@@ -218,7 +203,7 @@ class SQLiteStore:
         return wanted
 
     def locked(self, session: str, *, now: float) -> Lock | None:
-        """Who holds the lock now."""
+        """Return who holds the lock now."""
         row = self._one("lease", session)
         lock = Lock(*row) if row else None
         return lock if lock and in_force(lock, now) else None
@@ -252,7 +237,10 @@ class SQLiteStore:
 
     def _insert(self, db: sqlite3.Connection, session: str, key: int, entries: Sequence[Entry]) -> None:
         try:
-            db.executemany(self._sql["insert_entry"], [to_row(key, entry) for entry in entries])
+            db.executemany(
+                self._sql["insert_entry"],
+                [(key, e.seq, e.parent, e.kind, e.id, e.at, e.meta, e.hash, e.body_hash) for e in entries],
+            )
         except sqlite3.IntegrityError:
             ids = msgspec.json.encode([entry.id for entry in entries]).decode()
             taken = db.execute(self._sql["taken_ids"], (key, ids)).fetchone()
