@@ -106,9 +106,9 @@ class Bent(Server):
         super().__init__(respond or saying(SUMMARY), **settings)
         self._bend = bend
 
-    def answer(self, asked: Any) -> Any:
-        status, spoken = super().answer(asked)
-        return status, self._bend(spoken) or spoken
+    def answer(self, *request: Any) -> Any:
+        status, body = super().answer(*request)
+        return status, self._bend(body) or body
 
 
 class Raw:

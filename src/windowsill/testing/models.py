@@ -207,13 +207,11 @@ class Chaos(Model):
     def _error(self, kind: Kind, asked: ModelRequest) -> ModelError:
         match kind:
             case "overflow":
-                tokens = asked.payload.tokens
-                said = (
-                    "Your input exceeds the context window of this model. Please adjust your input and try again."
-                    if self._window is None
-                    else f"prompt is too long: {max(tokens, self._window + 1)} tokens > {self._window} maximum"
-                )
-                return ModelError("overflow", f"400: {said}", provider_message=said)
+                message = "Your input exceeds the context window of this model. Please adjust your input and try again."
+                if self._window is not None:
+                    tokens = max(asked.payload.tokens, self._window + 1)
+                    message = f"prompt is too long: {tokens} tokens > {self._window} maximum"
+                return ModelError("overflow", f"400: {message}", provider_message=message)
             case "rate-limited":
                 return ModelError("rate-limited", "429: slow down", provider_message="slow down", retry_after=PAUSE)
             case _:

@@ -73,7 +73,8 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         if kind is None:
             yield Problem("responses.item", place, "neither a message nor an item with a type", "give it a type")
             continue
-        if reasoning is not None and not _is_assistants(item, kind):
+        assistants = item.get("role") == "assistant" if kind == "message" else author(kind) == "assistant"
+        if reasoning is not None and not assistants:
             yield _loose(reasoning)
         reasoning = place if kind == "reasoning" else None
         yield from _item(item, kind, place)
@@ -90,10 +91,6 @@ def _kind(item: Any) -> str | None:
     if kind is None:
         kind = "message" if "role" in item else "item_reference" if "id" in item else None
     return kind if isinstance(kind, str) else None
-
-
-def _is_assistants(item: dict[str, Any], kind: str) -> bool:
-    return item.get("role") == "assistant" if kind == "message" else author(kind) == "assistant"
 
 
 def _loose(place: str) -> Problem:

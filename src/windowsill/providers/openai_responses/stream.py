@@ -75,16 +75,12 @@ class OpenItem(Growing):
     def __init__(self, fields: Fields, *, whole: bool = False) -> None:
         super().__init__(fields)
         self._whole = whole
-        self._parts: dict[tuple[str, int], dict[str, Any]] = {}
-
-    def put(self, inside: str, index: int, part: dict[str, Any]) -> None:
-        """Put a part that begins, or that comes whole at its end and counts for all that was added to it."""
-        self._parts[inside, index] = part
+        self.parts: dict[tuple[str, int], dict[str, Any]] = {}
 
     def add(self, inside: str, index: int, field: str, text: str) -> None:
         """Add text to a part, or to the item itself when it is inside nothing."""
         if inside:
-            part = self._parts.setdefault((inside, index), {"type": self._part_type(inside, field)})
+            part = self.parts.setdefault((inside, index), {"type": self._part_type(inside, field)})
             grow(part, {field: text})
         else:
             self.grow({field: text})
@@ -95,7 +91,7 @@ class OpenItem(Growing):
         if self._whole:
             return fields
         for inside in ("content", "summary"):
-            parts = [settle(self._parts[key]) for key in sorted(self._parts) if key[0] == inside]
+            parts = [settle(self.parts[key]) for key in sorted(self.parts) if key[0] == inside]
             if parts:
                 begun = self._value(inside)
                 fields[inside] = [*(begun if isinstance(begun, list) else []), *parts]
@@ -140,9 +136,9 @@ class ResponsesStream(Stream):
             case "response.output_item.added" | "response.output_item.done":
                 return self._put_item(value, event, whole=kind.endswith("done"))
             case "response.content_part.added" | "response.content_part.done":
-                return self._put_part("content", value.get("content_index", 0), value)
+                return self._put_part("content", value)
             case "response.reasoning_summary_part.added" | "response.reasoning_summary_part.done":
-                return self._put_part("summary", value.get("summary_index", 0), value)
+                return self._put_part("summary", value)
             case "response.completed" | "response.incomplete" | "response.failed":
                 return self._end(event)
             case "error":
@@ -177,12 +173,13 @@ class ResponsesStream(Stream):
             self._pass_on(event)
         return True
 
-    def _put_part(self, inside: str, place: Any, value: dict[str, Any]) -> bool:
-        index, part = value.get("output_index"), value.get("part")
+    def _put_part(self, inside: str, value: dict[str, Any]) -> bool:
+        index, part, place = value.get("output_index"), value.get("part"), value.get(f"{inside}_index", 0)
         item = self._items.get(index) if isinstance(index, int) else None
         if item is None or not isinstance(part, dict) or not isinstance(place, int):
             return False
-        item.put(inside, place, part)
+        # One that comes whole at its end counts for all that was added to it.
+        item.parts[inside, place] = part
         return True
 
     def _begin(self, event: sse.Event) -> bool:
