@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from windowsill.providers import ProviderSpec
+
 pytestmark = pytest.mark.end_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,3 +57,18 @@ def test_every_page_is_linked_from_the_readme_or_another_page():
         waiting += {(page.parent / link).resolve() for link in links} - found
     missing = {ROOT / "ARCHITECTURE.md", *PAGES} - found
     assert not missing
+
+
+def test_every_class_in_the_glossary_is_in_the_code():
+    """No word of the glossary names a class that is gone."""
+    code = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    classes = set(re.findall(r"^class (\w+)", code, flags=re.MULTILINE))
+    named = set(re.findall(r"[`.]([A-Z][a-z]\w+)`", (ROOT / "docs" / "glossary.md").read_text()))
+    assert named
+    assert named <= classes
+
+
+def test_the_page_on_providers_names_every_field_of_a_spec():
+    """Whoever adds a provider finds each fact that can be stated."""
+    named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "adding-a-provider.md").read_text()))
+    assert set(ProviderSpec.__struct_fields__) <= named
