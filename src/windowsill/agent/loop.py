@@ -472,18 +472,18 @@ class Loop:
 
     def _select_tools(self, state: State) -> tuple[Tool, ...]:
         """Return the tools of a request; record a selection that differs from the one before."""
-        shown = self._settings.toolset.project(state)
-        selected = shown.selected
+        current = self._settings.toolset.project(state)
+        selected = current.selected
         before, self._selected = self._selected, selected
         if before is None or before.decision != selected.decision:
             record_tools(self._session.journal, selected.decision)
             # The definitions that are always there come first, and stay in the cache.
-            cached = max(0, self._session.composer.fill[0] - shown.always.tokens) if before is not None else 0
+            cached = max(0, self._session.composer.fill[0] - current.always.tokens) if before is not None else 0
             change = selected.change(before, cached_tokens=cached, prices=prices(self._session.model))
             self._tool_changes.append(change)
             facts = {"decided": msgspec.to_builtins(selected.decision), "cost": msgspec.to_builtins(change)}
             self._emit("tools_shown", ", ".join(selected.names), **facts)
-        return shown.tools
+        return current.tools
 
     # The session
 

@@ -71,7 +71,7 @@ class Place(msgspec.Struct, frozen=True):
 
     path: str
     type: Any
-    """Of the value, or of the elements of the list."""
+    """The type of the value, or of the elements of the list."""
     is_list: bool
 
 

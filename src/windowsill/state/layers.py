@@ -428,7 +428,7 @@ class Episodic(Part, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...] = ()
     milestones: tuple[Milestone, ...] = ()
     max_entries: Count = 50
-    """Of each kind; the oldest leave the state, and stay in the history."""
+    """The most elements of each kind; the oldest leave the state, and stay in the history."""
 
 
 class Fact(Element, frozen=True, kw_only=True):

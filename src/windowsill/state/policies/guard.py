@@ -159,11 +159,11 @@ class Guard:
         if self._approve is None:
             return "it needs approval, and there is nobody to give it"
         try:
-            shown = copy.deepcopy(dict(arguments))
+            copied = copy.deepcopy(dict(arguments))
         except RecursionError:
             return "its arguments are nested too deep to be shown to anybody"
         why = f"{self._needs_approval(offer)} is in require_approval"
-        approval = Approval(tool=offer.name, category=category_of(offer), arguments=shown, why=why)
+        approval = Approval(tool=offer.name, category=category_of(offer), arguments=copied, why=why)
         answer: Any = None
         with move_on_after(math.inf if self._wait is None else self._wait) as scope:
             try:

@@ -45,15 +45,15 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     tokens: int
-    """Of the whole text."""
+    """The tokens of the whole text."""
     layers: dict[str, int]
     """Tokens of each layer that is shown, counted on its part of the text."""
     ratio: float
     """`tokens` against what it would be with everything that was left out: 1.0 when nothing was."""
     pieces: tuple[Piece, ...]
-    """In the order of the text."""
+    """The pieces in the order of the text."""
     left_out: dict[str, LeftOut]
-    """By path; a list that is shown whole is not in it."""
+    """The elements left out by path; a list that is shown whole is not in it."""
     digests: dict[str, str]
     """The digest of each piece by its id; that of a piece without room begins with `WITHHELD`."""
     shares: Shares

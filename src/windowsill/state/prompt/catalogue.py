@@ -24,9 +24,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     summaries: int = 5
     """The most relevant ones."""
     decisions: int = 5
-    """Of those that are remembered, the most relevant ones."""
+    """The most relevant of those that are remembered."""
     facts: int = 10
-    """Of those that are verified and relevant, the surest ones."""
+    """The surest of those that are verified and relevant."""
     templates: int = 3
     """The most relevant ones."""
     short_term: int = 5
@@ -38,7 +38,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     retrieved: int = 10
     """The most relevant ones."""
     latest: int = 3
-    """Of errors, warnings, failures and decisions of the run, each."""
+    """The latest errors, warnings, failures and decisions of the run, so many of each."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.relevance <= 1:
@@ -151,7 +151,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     path: str
     tags: tuple[str, ...]
-    """Of the frame, from the layer's."""
+    """The tags around it, the layer's first."""
 
     @property
     def layer(self) -> str:
@@ -174,13 +174,13 @@ class Kind(Entry, frozen=True):
     limit: str = ""
     """The field of `Limits` that says how many."""
     newest: bool = False
-    """Of two with the same rank the later is the more important."""
+    """True when the later of two with the same rank is the more important."""
     by_rank: bool = False
     """Shown by rank, and not in the order of the state."""
     expiry: Callable[[Any, State, Limits], float] | None = None
     """The moment from which an element is no longer shown."""
     latest_of: str = ""
-    """Of elements with the same value in this field only the most important is shown."""
+    """A field: of elements with the same value in it only the most important is shown."""
     fades: Literal["always", "at the cap", "never"] = "never"
     """When an element may leave the state because of its age alone: nobody is told then."""
 
@@ -395,7 +395,7 @@ _REMEMBERED: tuple[Kind | Single, ...] = (
 # Evidence and work
 
 STATUSES = ("skipped", "completed", "failed", "pending", "in_progress")
-"""Of steps, the least telling first."""
+"""The statuses of steps, the least telling first."""
 
 _PLACE = _look("place", "", "page section at")
 _RETRIEVED = _look("result", "content", "id source query relevance", "", Child("place", "place", _PLACE))

@@ -40,7 +40,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Its path and key, as in `work.hypotheses#h1`; what has no key of its own goes by its digest."""
     text: str
-    """As it stands in the context."""
+    """The text as it stands in the context."""
     tokens: int
     digest: str
 
@@ -155,7 +155,7 @@ class FittedText(NamedTuple):
     tokens: int
     parts: list[Part]
     items: list[Item]
-    """In the order of the text."""
+    """The items that are shown, in the order of the text."""
     removals: list[Rendered]
     """Notices of what is gone, before all layers."""
 
@@ -320,12 +320,12 @@ class Selection:
         items: list[Item] = []
         used: set[str] = set()
         for spot, rank, where in sorted((rank if kind.by_rank else at, rank, at) for rank, at in enumerate(chosen)):
-            key, shown = elements[where].key, self.render(elements[where], rendered)
+            key, written = elements[where].key, self.render(elements[where], rendered)
             # Without a key of its own only what it says tells it apart.
             named = key and key not in used
             used.add(key)
-            name = f"{kind.path}#{key}" if named else f"{kind.path}{NAMELESS}{shown.digest}"
-            items.append(Item(kind, key, name, shown, (rank, place), (place, spot)))
+            name = f"{kind.path}#{key}" if named else f"{kind.path}{NAMELESS}{written.digest}"
+            items.append(Item(kind, key, name, written, (rank, place), (place, spot)))
         return items
 
 

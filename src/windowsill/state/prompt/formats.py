@@ -66,9 +66,9 @@ class Rendered(NamedTuple):
 
     node: Node
     text: str
-    """With the line break behind it."""
+    """The text, with the line break behind it."""
     tokens: int
-    """Of that text, counted by itself."""
+    """The tokens of that text, counted by itself."""
     digest: str
     """The same in every format."""
 

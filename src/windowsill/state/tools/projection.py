@@ -172,7 +172,7 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = 0.0
     """Dollars for writing them."""
     extra: float = 0.0
-    """Of these, what would have been saved with the same tools as before."""
+    """The part of these dollars that the same tools as before would have saved."""
     masking: int = 0
     """Tokens of definitions that masking sends, or would send, though nobody may call them."""
     masking_cost: float = 0.0
@@ -200,7 +200,7 @@ class ToolSelection:
         """The tools that may be called."""
         self.hidden = decision.hidden
         self.tokens = decision.tokens
-        """Of the definitions that are sent."""
+        """The tokens of the definitions that are sent."""
         self._by_name = by_name
         self._masking = masking
 
@@ -285,7 +285,7 @@ class Projection:
         implied: Mapping[str, Iterable[str]] | None = None,
         mode: Mode = "remove",
     ) -> None:
-        """Set up.
+        """Read the settings and count the definitions.
 
         `phases` maps phases to the categories they show, in place of the default for that phase; `general` is always
         shown. `implied` maps a permission to others it brings with it: none does by default, `admin` included.
