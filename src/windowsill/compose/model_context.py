@@ -22,10 +22,10 @@ SAVE_EVERY = 20
 """Observations between two writes of what was learned: losing a few costs nothing, a commit each turn would."""
 
 SMALLER = 0.5
-"""How much of a refused request is sent when the provider does not say how far it was off: it is asked only once."""
+"""The share of a refused request that is sent when the provider does not say how far it was off: it is asked once."""
 
 SAFE = 0.98
-"""How much is left of the room that follows from what the provider said it counted: the rest of it is rounding."""
+"""The share that is used of the room that follows from the provider's own count: the rest is rounding."""
 
 
 class ModelContext:

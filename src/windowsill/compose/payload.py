@@ -227,7 +227,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     stable: int = 0
     """Tokens at the start that equal the request before: what a prompt cache can serve."""
     error: float | None = None
-    """How far the count has been off for this model, in percent; `None` while nothing was reported."""
+    """The error of the count for this model, in percent; `None` while nothing was reported."""
     exact: bool = False
     """The model's own tokenizer did the counting."""
     statistics: Statistics = Statistics()
@@ -239,7 +239,7 @@ class FitResult(msgspec.Struct):
     folds: list[FoldMade] = []
     notes: list[str] = []
     middle: tuple[Item, ...] = ()
-    """What the strategy weighed."""
+    """The items that the strategy weighed."""
     rendered: Rendered = Rendered((), [], [], (), 0)
     statistics: Statistics = Statistics()
 

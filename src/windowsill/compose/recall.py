@@ -58,7 +58,7 @@ MOST_UNSPACED = 40
 """Names of one message that are taken from text without blanks between its words."""
 
 UNSPACED_SHARE = 0.5
-"""What such a name counts, in parts of a name that is known to be one: it may be any word."""
+"""The weight of such a name, in parts of a name that is known to be one: it may be any word."""
 
 _PAIRED = re.compile("[々〇\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]{2,}|[\uac00-\ud7af]{2,}")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc-\u30ff]{2,}")

@@ -22,7 +22,7 @@ from windowsill.strategies import Strategy, fold_units, foldable_units
 from windowsill.strategies.sliding_window import SlidingWindow
 
 MOST_ROUNDS = 8
-"""How often a strategy may plan for one request: each round must make progress, so this is only a backstop."""
+"""Times that a strategy may plan for one request: each round must make progress, so this is only a backstop."""
 
 ROUNDS_WITHOUT_PROGRESS = 2
 

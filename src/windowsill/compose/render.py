@@ -30,7 +30,7 @@ class Rendered(msgspec.Struct, frozen=True):
     extra: int
     """Tokens that repairs added to, or took from, what the view weighs."""
     settled: int = 0
-    """How many chunks at the start will be the same until the view is edited."""
+    """Chunks at the start that stay the same until the view is edited."""
     edits: int = -1
 
 
@@ -58,9 +58,9 @@ class Renderer:
     ) -> None:
         self.format = format
         self.demands = demands
-        """What the model demands beyond the format."""
+        """The demands of the model beyond the format."""
         self.refs = refs
-        """Whether refs of outputs are shown: only where the tool that reads them is offered."""
+        """Show refs of outputs: only where the tool that reads them is offered."""
         self._prompt_hash = b""
         self._forget()
 

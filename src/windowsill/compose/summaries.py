@@ -33,10 +33,10 @@ DIGEST = "ledger"
 OFFLINE = "offline"
 
 ROUNDS_WITHOUT_PROGRESS = 2
-"""How often in a row a prepared text may be useless: after that code writes the next one, and no model is paid."""
+"""Times in a row that a prepared text may be useless: after that code writes the next one, and no model is paid."""
 
 Source: TypeAlias = str | Writer | ModelWriter | Callable[[str], Awaitable[str]]
-"""Who writes: a writer, or the name of one, or a function that answers a prompt."""
+"""The source of summaries: a writer, or the name of one, or a function that answers a prompt."""
 
 
 class Drafted(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Drafted(msgspec.Struct, frozen=True):
     proposal: Proposal
     notes: tuple[str, ...] = ()
     whole: bool = True
-    """Whether every text was written; where one was not, a marker stands in its place."""
+    """Every text was written; where one was not, a marker stands in its place."""
 
 
 class Finished(NamedTuple):
@@ -54,7 +54,7 @@ class Finished(NamedTuple):
     proposal: Proposal
     texts: list[Written | None]
     fault: str = ""
-    """Why there are no texts."""
+    """The reason why there are no texts."""
 
 
 class SummaryJob:
@@ -131,10 +131,10 @@ class SummaryQueue:
         self.writer: ModelWriter | None = None
         """The model that writes; without one, code does."""
         self.job: SummaryJob | None = None
-        """What the model is writing."""
+        """The job that the model is writing."""
         self._given_up: SummaryJob | None = None
         self.notes: list[str] = []
-        """What went wrong and is in the notes of no text."""
+        """Faults that are in the notes of no text."""
         self._wait = self._left_to_wait = wait
         self._waiting_for: RequestSpec | None = None
         self._clock = clock
@@ -159,7 +159,7 @@ class SummaryQueue:
 
     @property
     def prepares(self) -> bool:
-        """Whether a text may be asked for early: a model writes, is free, and was of use so far."""
+        """True when a text may be asked for early: a model writes, is free, and was of use so far."""
         stuck = self._given_up is not None and not self._given_up.ended.is_set()
         return self.writer is not None and self.job is None and not stuck and self._useless < ROUNDS_WITHOUT_PROGRESS
 

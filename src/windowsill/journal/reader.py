@@ -85,7 +85,7 @@ def whole_body(stored: bytes, same: Sequence[Same], store: Store, session: str) 
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where an output's bytes stand in the journal."""
+    """The place of an output's bytes in the journal."""
 
     seq: int
     offset: int

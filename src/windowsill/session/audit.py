@@ -32,7 +32,7 @@ CHANGES: tuple[Kind, ...] = ("fold", "unfold", "mark", "rewind", "state", "label
 """The entries that the audit lists."""
 
 RUNS = "runtime.execution.tool_calls"
-"""Where the state notes the runs of calls."""
+"""The path under which the state notes the runs of calls."""
 
 
 class SpanRecord(msgspec.Struct, frozen=True):

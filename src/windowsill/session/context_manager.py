@@ -54,7 +54,7 @@ class AgentState:
 
     @property
     def conversation_history(self) -> list[dict[str, Any]]:
-        """What the model sees, as role and text."""
+        """The messages that the model sees, as role and text."""
         return [{"role": item.role, "content": self.session.view.read(item).text} for item in self.session.items()]
 
     def add_message(self, role: str, content: str) -> str:

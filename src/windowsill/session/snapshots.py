@@ -62,10 +62,10 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of one thing that the model saw, besides what it said."""
+    """The id, time, marks and metadata of one item of the view, which stand beside its words."""
 
     count: int = 1
-    """How many of `messages`, one after the other, it is in the wire format."""
+    """The number of `messages`, one after the other, that it is in the wire format."""
     id: str = ""
     at: float = 0.0
     marks: tuple[Mark, ...] = ()
@@ -73,14 +73,14 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is begun from when its database is lost."""
+    """A view and a state from which a session begins when its database is lost."""
 
     version: str = VERSION
     timestamp: float
     """Seconds since the epoch, UTC."""
     token_count: int
     messages: tuple[msgspec.Raw, ...]
-    """What the model saw, in `format`: it is as large as the window lets it be, whatever the history has."""
+    """The view, in `format`: it is as large as the window lets it be, whatever the history has."""
     summary: str | None = None
     """The newest summary among them, by itself."""
     session: str

@@ -1,4 +1,4 @@
-"""Where sessions are kept: the protocol that every store fulfils, and how to open one by its address."""
+"""The protocol of a store, which keeps sessions, and `open_store`, which opens one by its address."""
 
 # ruff: noqa: PLC0415 - stores are imported when one is opened: they import this file, and cost time
 
@@ -45,7 +45,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """Who holds a session, and until when."""
+    """The holder of a session, and when the lock ends."""
 
     session: str
     holder: str

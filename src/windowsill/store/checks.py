@@ -1,4 +1,4 @@
-"""What a store accepts: the same rules for every database, checked before one is asked."""
+"""Check what a store is given: the same rules for every database, checked before one is asked."""
 
 from __future__ import annotations
 

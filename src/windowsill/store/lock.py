@@ -1,4 +1,4 @@
-"""Who holds a session's lock: a name for this thread of this process, and whether such a holder still lives."""
+"""Holders of locks: name this thread of this process, and tell whether a holder still lives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKNOWN = "?"
 _PARTS = 4
 _DEAD_STATES = ("Z", "X", "x")
 _START_FIELD = 19
-"""Where the start time stands in /proc/PID/stat, counted from the field after the command."""
+"""The place of the start time in /proc/PID/stat, counted from the field after the command."""
 
 
 def holder_name() -> str:

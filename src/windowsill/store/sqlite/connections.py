@@ -15,7 +15,7 @@ from windowsill.errors import StoreError
 from windowsill.store.sqlite.errors import translated
 
 _watched: weakref.WeakSet[Connections] = weakref.WeakSet()
-"""What is paused around every fork, for as long as it lives."""
+"""Holders of connections that are paused around every fork."""
 _paused: list[Connections] = []
 
 

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to a user: the only place where they become ours."""
+"""Translate SQLite's errors into ours: the only place where that happens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FAMILY = 0xFF
 """Extended result codes keep the plain code in their lowest byte."""
 
 _NOT_TEXT = "could not decode to utf-8"
-"""How Python's own layer, which has no result code, reports text that was overwritten."""
+"""The message of Python's own layer, which has no result code, for text that was overwritten."""
 
 _MEANINGS: dict[int, tuple[type[StoreError], str, str]] = {
     sqlite3.SQLITE_FULL: (
