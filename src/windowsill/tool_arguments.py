@@ -6,23 +6,9 @@ import functools
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Role: TypeAlias = Literal[
-    "path",
-    "glob",
-    "url",
-    "command",
-    "old",
-    "new",
-    "patch",
-    "pattern",
-    "first",
-    "last",
-    "limit",
-    "about",
-    "words",
-    "state",
-    "key",
-    "note",
-]
+    "path", "glob", "url", "command", "old", "new", "patch", "pattern", "first", "last", "limit", "about", "words",
+    "state", "key", "note",
+]  # fmt: skip
 
 Kind: TypeAlias = Literal["path", "glob", "url", "command", "text"]
 """The kinds that a policy tells apart; a text is not looked at, as one may write about a path without going there."""

@@ -246,9 +246,8 @@ class Loop:
                 return self._nudge_model(text)
             self._text = last.text
             return await self._end_phase(state, last.text)
-        used = self._meter.used()
-        limit = reached_limit(state, seconds=used.seconds, turns=self._turns, max_turns=self._settings.max_turns)
-        if limit:
+        seconds, most = self._meter.used().seconds, self._settings.max_turns
+        if limit := reached_limit(state, seconds=seconds, turns=self._turns, max_turns=most):
             return Ending("limit", limit)
         await self._ask_model()
         return None

@@ -101,10 +101,10 @@ class Toolset:
             known_phase(name, "setting 'categories'")
         always = [*(own_tools() if own else ()), *(_history_tools(session) if history else ())]
         names = {each.name for each in always}
-        taken = next((each.name for each in given if each.name in names), None)
-        if taken is not None:
+        if taken := [each.name for each in given if each.name in names]:
             raise InputError(
-                f"the engine has a tool {taken!r} of its own", remedy="give yours another name, or switch off own_tools"
+                f"the engine has a tool {taken[0]!r} of its own",
+                remedy="give yours another name, or switch off own_tools",
             )
         self._by_name = {each.name: each for each in (*always, *given)}
         # Neither the budget nor urgency concerns what the engine cannot do without.
@@ -210,14 +210,13 @@ def _plan_changes(wanted: UpdatePlan, state: State) -> tuple[list[Change], str]:
 
 def _step_ids(steps: Sequence[PlanStep]) -> list[str]:
     """Return an id for each step: its own, or its number, which no other may have."""
-    stated = [step.id for step in steps if step.id]
-    twice = next((id for place, id in enumerate(stated) if id in stated[:place]), None)
-    if twice is not None:
-        raise InputError(f"two steps have the id {twice!r}", remedy="give each its own, or none")
+    given = [step.id for step in steps if step.id]
+    if twice := [id for place, id in enumerate(given) if id in given[:place]]:
+        raise InputError(f"two steps have the id {twice[0]!r}", remedy="give each its own, or none")
     ids: list[str] = []
     for place, step in enumerate(steps, start=1):
         numbers = (str(place), *(f"{place}.{more}" for more in range(2, len(steps) + 2)))
-        ids.append(step.id or next(number for number in numbers if number not in (*stated, *ids)))
+        ids.append(step.id or next(number for number in numbers if number not in (*given, *ids)))
     return ids
 
 

@@ -148,8 +148,7 @@ class Builder:
         names = tuple(layers)
         if last is not None and last.state is state and last.layers == names and last.since <= now < last.until:
             return last
-        unknown = [layer for layer in names if layer not in LAYERS]
-        if unknown:
+        if unknown := [layer for layer in names if layer not in LAYERS]:
             raise InputError(f"there is no layer {unknown[0]!r}", remedy=f"the layers are {', '.join(LAYERS)}")
         if self._goal is None or self._goal.text != state.task.goal:
             self._goal = Goal(state.task.goal, self._threshold, self._embedder)

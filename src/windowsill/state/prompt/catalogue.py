@@ -193,9 +193,8 @@ class Kind(Entry, frozen=True):
 
     def may_have_faded(self, state: State) -> bool:
         """Tell whether an element that is gone may have left by its age."""
-        if self.fades == "at the cap":
-            return len(attrgetter(self.path)(state)) >= state.memory.episodic.max_entries
-        return self.fades == "always"
+        full = len(attrgetter(self.path)(state)) >= state.memory.episodic.max_entries
+        return self.fades == "always" or (full and self.fades == "at the cap")
 
 
 class Single(Entry, frozen=True):
