@@ -101,6 +101,13 @@ def require_session(store: Store, id: str) -> SessionInfo:
     return info
 
 
+def _print(value: object, text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(text)
+
+
 def _moment(at: float) -> str:
     try:
         return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -291,10 +298,8 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
         before = session.tokens
         entry = session.unfold(fold, span=span, fit=fit, reason="on the command line")
         after = session.tokens
-    if as_json:
-        print_json({"session": id, "entry": entry, "fold": fold, "tokens_before": before, "tokens": after})
-    else:
-        click.echo(f"unfolded {fold}: {before:,} tokens became {after:,}")
+    value = {"session": id, "entry": entry, "fold": fold, "tokens_before": before, "tokens": after}
+    _print(value, f"unfolded {fold}: {before:,} tokens became {after:,}", as_json=as_json)
 
 
 @click.command()
@@ -317,10 +322,8 @@ def rewind(id: str, message: str | None, when: str | None, place: str | None, *,
         left = next((branch.id for branch in session.branches if branch.current), None)
         entry = session.rewind(message, at=None if when is None else _time(when, ctx), before=before)
         messages = sum(1 for _ in session.messages())
-    if as_json:
-        print_json({"session": id, "entry": entry, "messages": messages, "left": left})
-    else:
-        click.echo(f"rewound {id} to {messages:,} messages; the branch that was left ends at {left}")
+    text = f"rewound {id} to {messages:,} messages; the branch that was left ends at {left}"
+    _print({"session": id, "entry": entry, "messages": messages, "left": left}, text, as_json=as_json)
 
 
 def _time(text: str, ctx: click.Context) -> float:
@@ -401,11 +404,9 @@ def checkpoint(id: str, name: str, place: str | None, *, as_json: bool) -> None:
     If another checkpoint has this NAME already, that one is then reached by its id only.
     """
     with open_session(place, id) as session:
-        made = session.checkpoint(name)
-    if as_json:
-        print_json(made)
-    else:
-        click.echo(f"checkpoint {_called(made)}: {made.messages:,} messages, {made.tokens:,} tokens")
+        new = session.checkpoint(name)
+    text = f"checkpoint {_label(new)}: {new.messages:,} messages, {new.tokens:,} tokens"
+    _print(new, text, as_json=as_json)
 
 
 @click.command()
@@ -419,13 +420,11 @@ def restore(id: str, checkpoint: str, place: str | None, *, as_json: bool) -> No
         left = next(branch.id for branch in session.branches if branch.current)
         found = session.restore(checkpoint)
         tokens = session.tokens
-    if as_json:
-        print_json({"session": id, "checkpoint": found, "tokens": tokens, "left": left})
-    else:
-        click.echo(f"restored {_called(found)}: {found.messages:,} messages; the branch that was left ends at {left}")
+    text = f"restored {_label(found)}: {found.messages:,} messages; the branch that was left ends at {left}"
+    _print({"session": id, "checkpoint": found, "tokens": tokens, "left": left}, text, as_json=as_json)
 
 
-def _called(checkpoint: Checkpoint) -> str:
+def _label(checkpoint: Checkpoint) -> str:
     return f"{checkpoint.name} ({checkpoint.id})" if checkpoint.name else checkpoint.id
 
 

@@ -143,24 +143,24 @@ def _with_own_ids(recorded: Iterable[Recording]) -> Iterator[Recording]:
 
 def _record_all(store: Store, found: Sequence[Recording], model: str | None, window: int | None) -> list[str]:
     """Create a session for each conversation, or none at all."""
-    made: list[str] = []
+    new_ids: list[str] = []
     try:
         for recording in found:
-            _record(store, recording, model, window, made)
+            _record(store, recording, model, window, new_ids)
     except BaseException:
-        for id in made:
+        for id in new_ids:
             store.delete(id)
         raise
-    return made
+    return new_ids
 
 
-def _record(store: Store, recording: Recording, model: str | None, window: int | None, made: list[str]) -> None:
+def _record(store: Store, recording: Recording, model: str | None, window: int | None, new_ids: list[str]) -> None:
     if store.info(recording.id) is not None:
         raise already_there(recording.id)
     request = recording.request
     name = model or request.model
     if name is None and window is None:
         raise InputError("the size of the window is not known", remedy="give --model M or --window N")
-    made.append(recording.id)
+    new_ids.append(recording.id)
     with Session.open(recording.id, model=name, window=window, store=store, format=request.format) as session:
         session.extend(request.messages, at=recording.times)

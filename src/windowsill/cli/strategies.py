@@ -55,20 +55,20 @@ def _listing(name: str) -> StrategyListing:
     if plugin is not None and plugin.error:
         problem = plugin.error
         return StrategyListing(name=name, package=package, about="", settings={}, meanings={}, problem=problem)
-    made = registry.factory(name)
+    strategy = registry.factory(name)
     return StrategyListing(
         name=name,
         package=package,
-        about=(inspect.getdoc(made) or "").partition("\n")[0],
+        about=(inspect.getdoc(strategy) or "").partition("\n")[0],
         settings=msgspec.to_builtins(registry.settings_of(name), enc_hook=repr),
-        meanings=_meanings(made),
+        meanings=_meanings(strategy),
     )
 
 
-def _meanings(made: object) -> dict[str, str]:
+def _meanings(strategy: object) -> dict[str, str]:
     """Read the text under each field of a strategy's class; nothing where there is none, or no source."""
     found: dict[str, str] = {}
-    for kind in reversed(made.__mro__) if isinstance(made, type) else ():
+    for kind in reversed(strategy.__mro__) if isinstance(strategy, type) else ():
         if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
             found |= _field_texts(kind)
     return found

@@ -89,10 +89,10 @@ def profile_for(
     first = name or _of_model(model, own) or shipped_for(known)
     chain = _chain(first, own, shipped_for(known))
     merged: dict[str, Any] = {}
-    for stated in reversed(chain):
-        merged |= {field: value for field, value in msgspec.structs.asdict(stated).items() if value is not None}
+    for each in reversed(chain):
+        merged |= {field: value for field, value in msgspec.structs.asdict(each).items() if value is not None}
     small = known is not None and known.window <= SMALL_WINDOW
-    if small and not name and all(stated.threshold is None for stated in chain[:-1]):
+    if small and not name and all(each.threshold is None for each in chain[:-1]):
         merged["threshold"] = SMALL_WINDOW_THRESHOLD
     writer = merged["writer"]
     if writer == SIBLING:
@@ -136,15 +136,15 @@ def _read(name: str, fields: object) -> ProfileFields:
         if field not in ProfileFields.__struct_fields__:
             raise SettingError.unknown(field, value, ProfileFields.__struct_fields__, table=place)
     try:
-        stated = msgspec.convert(dict(fields), ProfileFields)
+        profile = msgspec.convert(dict(fields), ProfileFields)
     except msgspec.ValidationError as error:
         field = str(error).rpartition("`$.")[2].rstrip("`")
         raise SettingError(f"{place}.{field}", fields.get(field), str(error).partition(" - at")[0]) from None
-    if stated.goal is not None and not 0 < stated.goal < 1:
-        raise SettingError(f"{place}.goal", stated.goal, "a share to take away, above 0 and below 1")
-    if stated.keep is not None and stated.keep < 0:
-        raise SettingError(f"{place}.keep", stated.keep, "a number of messages from 0 on")
-    return stated
+    if profile.goal is not None and not 0 < profile.goal < 1:
+        raise SettingError(f"{place}.goal", profile.goal, "a share to take away, above 0 and below 1")
+    if profile.keep is not None and profile.keep < 0:
+        raise SettingError(f"{place}.keep", profile.keep, "a number of messages from 0 on")
+    return profile
 
 
 def _of_model(model: str, own: Mapping[str, Any]) -> str | None:

@@ -111,8 +111,8 @@ def grep(output: Output, query: Query, limits: Limits, timer: Callable[[], float
     end = timer() + seconds
     search = Search(output, query, limits, lambda: timer() >= end)
     search.run()
-    rows, shown = _rows(output, search.hits, query, limits)
-    return "\n".join((*rows, *_notes(search, shown)))
+    rows, visible = _rows(output, search.hits, query, limits)
+    return "\n".join((*rows, *_notes(search, visible)))
 
 
 class LinePattern:
@@ -322,7 +322,7 @@ def _rows(output: Output, hits: Sequence[Hit], query: Query, limits: Limits) -> 
     """Return the lines to show, within the limits, and how many of the hits are among them."""
     rows: list[str] = []
     room = limits.bytes - _NOTE_ROOM
-    shown = 0
+    visible = 0
     for group in _groups(hits, query):
         if rows and (query.before or query.after):
             rows.append("--")
@@ -330,10 +330,10 @@ def _rows(output: Output, hits: Sequence[Hit], query: Query, limits: Limits) -> 
         for row, matches in _group_rows(output, group, query, limits):
             room -= byte_size(row) + 1
             if room < 0:
-                return (rows, shown) if shown else ([_narrow_row(output, hits[0], limits)], 1)
+                return (rows, visible) if visible else ([_narrow_row(output, hits[0], limits)], 1)
             rows.append(row)
-            shown += matches
-    return rows, shown
+            visible += matches
+    return rows, visible
 
 
 def _groups(hits: Sequence[Hit], query: Query) -> Iterator[list[Hit]]:
@@ -389,13 +389,13 @@ def _text(line: Line) -> str:
     return line.text + (cut_line(line.left) if line.left else "")
 
 
-def _notes(search: Search, shown: int) -> Iterator[str]:
+def _notes(search: Search, visible: int) -> Iterator[str]:
     offset, total = search.query.offset, search.output.lines
     since = f" from line {offset:,} on" if offset > 1 else ""
-    if search.count > shown:
+    if search.count > visible:
         all_of_them = f"more than {COUNTED:,}" if search.count > COUNTED else f"{search.count:,}"
-        reached = search.hits[shown - 1].line + 1
-        yield f"[{shown:,} of {all_of_them} matching lines{since}; offset={reached} goes on]"
+        reached = search.hits[visible - 1].line + 1
+        yield f"[{visible:,} of {all_of_them} matching lines{since}; offset={reached} goes on]"
     elif search.count:
         yield f"[{count_of(search.count, 'matching line')}{since}]"
     elif search.late_at is None:

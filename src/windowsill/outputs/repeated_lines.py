@@ -29,12 +29,12 @@ class SeenLines:
     def add(self, ref: str, text: str) -> None:
         """Add an output that is in view, under the ref that pointers name."""
         # By line feeds alone; the text after the last one is a line too, so that joining gives the text again.
-        held = text.split("\n")
+        rows = text.split("\n")
         number = len(self._lines)
         self._refs.append(ref)
-        self._lines.append(held)
-        for place in range(len(held) - LEAST_LINES + 1):
-            known = self._places.setdefault(_key(held, place), [])
+        self._lines.append(rows)
+        for place in range(len(rows) - LEAST_LINES + 1):
+            known = self._places.setdefault(_key(rows, place), [])
             known.append((number, place))
             if len(known) > MOST_PLACES:
                 # Neither the first, from which a run of equal lines is longest, nor the last, which is nearest.
@@ -42,29 +42,29 @@ class SeenLines:
 
     def collapse(self, text: str) -> str | None:
         """Return the text with pointers in place of repeated runs; `None` when nothing is gained."""
-        held = text.split("\n")
+        rows = text.split("\n")
         # A text that speaks of pointers could not be told from one that has them: it is left alone.
-        if not self._lines or any(_POINTER.fullmatch(line) for line in held):
+        if not self._lines or any(_POINTER.fullmatch(line) for line in rows):
             return None
         pieces: list[str] = []
         start = done = 0
-        while start <= len(held) - LEAST_LINES:
-            length, output, place = self._longest(held, start)
+        while start <= len(rows) - LEAST_LINES:
+            length, output, place = self._longest(rows, start)
             end = start + length
             pointer = f"[lines {start + 1}-{end} as in {self._refs[output]} lines {place + 1}-{place + length}]"
-            if length and sum(len(line) + 1 for line in held[start:end]) >= WORTH * len(pointer):
-                pieces += (*held[done:start], pointer)
+            if length and sum(len(line) + 1 for line in rows[start:end]) >= WORTH * len(pointer):
+                pieces += (*rows[done:start], pointer)
                 start = done = end
             else:
                 start += 1
-        return "\n".join((*pieces, *held[done:])) if done else None
+        return "\n".join((*pieces, *rows[done:])) if done else None
 
-    def _longest(self, held: list[str], start: int) -> tuple[int, int, int]:
+    def _longest(self, rows: list[str], start: int) -> tuple[int, int, int]:
         """Return the length of the longest run from a line on, and the output and the line where it was shown."""
         best = 0, 0, 0
         # The newest first, so that of equals the nearest is taken.
-        for output, place in reversed(self._places.get(_key(held, start), ())):
-            length = _shared(held, start, self._lines[output], place)
+        for output, place in reversed(self._places.get(_key(rows, start), ())):
+            length = _shared(rows, start, self._lines[output], place)
             if length >= LEAST_LINES and length > best[0]:
                 best = length, output, place
         return best
@@ -72,11 +72,11 @@ class SeenLines:
 
 def expand(text: str, earlier: Mapping[str, str]) -> str:
     """Return the text that was collapsed; a line that only looks like a pointer stays as it is."""
-    held: list[str] = []
+    rows: list[str] = []
     for line in text.split("\n"):
         found = _POINTER.fullmatch(line)
-        held += (_pointed(found, len(held), earlier) if found else None) or [line]
-    return "\n".join(held)
+        rows += (_pointed(found, len(rows), earlier) if found else None) or [line]
+    return "\n".join(rows)
 
 
 def _pointed(found: re.Match[str], done: int, earlier: Mapping[str, str]) -> list[str] | None:
@@ -92,10 +92,10 @@ def _key(lines: list[str], place: int) -> int:
     return hash((lines[place], lines[place + 1], lines[place + 2]))
 
 
-def _shared(held: list[str], start: int, other: list[str], place: int) -> int:
+def _shared(rows: list[str], start: int, other: list[str], place: int) -> int:
     """Count the lines that are the same from here on."""
     length = 0
-    most = min(len(held) - start, len(other) - place)
-    while length < most and held[start + length] == other[place + length]:
+    most = min(len(rows) - start, len(other) - place)
+    while length < most and rows[start + length] == other[place + length]:
         length += 1
     return length

@@ -30,7 +30,7 @@ BETWEEN = "\n"
 
 
 class KeptEvidence(msgspec.Struct):
-    """How many values were needed, and how many of them were in the request."""
+    """The number of values that calls needed, and of those among them that were in the request."""
 
     needed: int = 0
     kept: int = 0

@@ -334,11 +334,11 @@ def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[ModelCall]:
     evidence = Evidence(providers.get(request.format))
     if request.system is not None:
         evidence.show(request.system)
-    shown = 0
+    start = 0
     for call in walk.calls():
-        for message in request.messages[shown : call.turn]:
+        for message in request.messages[start : call.turn]:
             evidence.show(message)
-        shown = call.turn
+        start = call.turn
         tally.count(call, simulation.cost(call), evidence.measure(call.answer, call.body, walk.reaches))
         costs.replayed(call)
         yield call
@@ -374,5 +374,5 @@ def compare(
 
 
 def _paths(sources: Source | Iterable[Source]) -> list[str]:
-    given = [sources] if isinstance(sources, str | os.PathLike) else sources
-    return [os.fspath(source) for source in given]
+    items = [sources] if isinstance(sources, str | os.PathLike) else sources
+    return [os.fspath(source) for source in items]

@@ -39,19 +39,19 @@ def redact_json(data: bytes, redactor: Redactor | None = None) -> bytes:
         return data
     pieces: list[bytes] = []
     end = before = 0
-    name = called = ""
+    name = label = ""
     for match in _STRING.finditer(data):
         text: str = json.loads(match[0].decode("utf-8", "replace"), strict=False)
         if _NAME_ENDS.search(data, before, match.start()):
             name = ""
         if _OBJECT_ENDS.search(data, before, match.start()):
-            called = ""
+            label = ""
         before = match.end()
         if _NAME_END.match(data, before):
             name, clean = text, redactor.redact(text)
         else:
-            called = text if name.lower() in _NAMING else called
-            clean = _redact(text, redactor, _name_of(name, called))
+            label = text if name.lower() in _NAMING else label
+            clean = _redact(text, redactor, _name_of(name, label))
         if clean != text:
             pieces += (data[end : match.start()], _encoded(clean))
             end = match.end()
@@ -79,9 +79,9 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
         clean = _redact(value, redactor, name)
     elif isinstance(value, dict):
         named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
-        called = next((named[name] for name in _NAMING if name in named), "")
+        label = next((named[name] for name in _NAMING if name in named), "")
         clean = {
-            redact_value(key, redactor): redact_value(inner, redactor, _name_of(key, called))
+            redact_value(key, redactor): redact_value(inner, redactor, _name_of(key, label))
             for key, inner in value.items()
         }
     elif isinstance(value, list | tuple):
@@ -90,10 +90,10 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
     return clean if clean != value else value
 
 
-def _name_of(key: Any, called: str) -> str:
+def _name_of(key: Any, label: str) -> str:
     """Return the name of the value under a key: the key, or the name that the object states."""
     name = key if isinstance(key, str) else ""
-    return called if called and name.lower() == _VALUE else name
+    return label if label and name.lower() == _VALUE else name
 
 
 def _redact(text: str, redactor: Redactor, name: str) -> str:

@@ -32,7 +32,7 @@ CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 INJECTED = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<INSTRUCTIONS>")
-"""How messages begin that the agent writes in the user's name: going back by turns does not count them."""
+"""Beginnings of messages that the agent writes in the user's name: going back by turns does not count them."""
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 

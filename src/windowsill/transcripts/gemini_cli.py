@@ -57,8 +57,8 @@ class _Chat:
         self.id = self.id or text_or_none(fields.get("sessionId"))
         if not isinstance(fields.get("messages"), list):
             return
-        given = [each for each in fields["messages"] if isinstance(each, dict)]
-        messages: dict[str, Mapping[str, Any]] = {str(each.get("id", index)): each for index, each in enumerate(given)}
+        items = [each for each in fields["messages"] if isinstance(each, dict)]
+        messages: dict[str, Mapping[str, Any]] = {str(each.get("id", index)): each for index, each in enumerate(items)}
         if self._messages and list(messages)[: len(self._messages)] != list(self._messages):
             self._left.append((True, list(self._messages.values())))
         self._messages = messages

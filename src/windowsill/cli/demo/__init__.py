@@ -127,15 +127,15 @@ def check(run: Run, session: Session, window: int) -> list[dict[str, Any]]:
     same = sum(one == other for one, other in zip(added, stored, strict=False))
     other = f", {len(stored):,} found" if added != stored else ""
     broken = session.verify()
-    asked = [message.text for message in messages if message.role == "user" and message.text]
-    quoted = sum(msgspec.json.encode(text).strip(b'"') in run.body for text in asked)
+    requests = [message.text for message in messages if message.role == "user" and message.text]
+    quoted = sum(msgspec.json.encode(text).strip(b'"') in run.body for text in requests)
     peak = figures.peak_tokens
     checks = [
         ("every request fits", peak <= window, f"the largest had {peak:,} of {window:,} tokens"),
         ("every request is valid", not defects, f"{figures.calls:,} checked, {len(defects)} problems{first}"),
         ("nothing is lost", added == stored, f"{len(added):,} messages written, {same:,} read back equal{other}"),
         ("the journal is whole", not broken, broken[0] if broken else "every entry has the hash it was sealed with"),
-        ("the user's words stay", quoted == len(asked), f"{quoted} of {len(asked)} are in the last request"),
+        ("the user's words stay", quoted == len(requests), f"{quoted} of {len(requests)} are in the last request"),
         ("what is hidden is explained", *_explained(added, session)),
     ]
     return [{"name": name, "ok": ok, "seen": seen} for name, ok, seen in checks]
@@ -143,9 +143,9 @@ def check(run: Run, session: Session, window: int) -> list[dict[str, Any]]:
 
 def _explained(added: Sequence[bytes | None], session: Session) -> tuple[bool, str]:
     """Check one message that the window does not show: it can be read, and the session says why it is hidden."""
-    shown = {item.id for item in session.items()}
+    visible = {item.id for item in session.items()}
     ids = [message.id for message in session.messages()]
-    hidden = [(id, raw) for id, raw in zip(ids, added, strict=False) if id not in shown]
+    hidden = [(id, raw) for id, raw in zip(ids, added, strict=False) if id not in visible]
     if not hidden:
         return True, "nothing had to be hidden"
     id, raw = hidden[len(hidden) // 2]

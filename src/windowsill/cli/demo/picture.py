@@ -213,9 +213,9 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 def commands(session: str, place: str, folds: Sequence[FoldMade]) -> list[str]:
     """Return the commands that show more of the session."""
-    called = Path(sys.argv[0])
-    found = shutil.which("windowsill") is not None or called.name != "windowsill"
-    program = "windowsill" if found else shlex.quote(str(called))
+    script = Path(sys.argv[0])
+    found = shutil.which("windowsill") is not None or script.name != "windowsill"
+    program = "windowsill" if found else shlex.quote(str(script))
     where, store = shlex.quote(session), f"--store {shlex.quote(place)}"
     unfold = [f"{program} sessions unfold {where} {folds[-1].id} {store}"] if folds else []
     return [*(f"{program} sessions {verb} {where} {store}" for verb in ("show", "verify")), *unfold]
