@@ -37,13 +37,13 @@ def reductions(
     What is worth telling goes into `result`. `BudgetError` when what cannot be reduced is larger than the budget.
     """
     if over_limits(view, budget):
-        yield from _fall_back((drop_media, _hide_bytes, cut_bytes), _bytes_fit, view, budget, result)
-        if not _bytes_fit(view, budget):
+        yield from _fall_back((drop_media, _hide_bytes, cut_bytes), over_limits, view, budget, result)
+        if over_limits(view, budget):
             raise _too_large(view, budget)
     if _is_due(view, budget, spec.strategy):
         yield from _by_strategy(view, budget, spec, summaries, result)
-        yield from _fall_back(FALLBACKS, _tokens_fit, view, budget, result)
-        if not _tokens_fit(view, budget):
+        yield from _fall_back(FALLBACKS, _over_tokens, view, budget, result)
+        if _over_tokens(view, budget):
             raise _too_large(view, budget)
 
 
@@ -56,23 +56,19 @@ def _total(view: View, budget: Budget) -> int:
     return budget.fixed + view.tokens()
 
 
-def _tokens_fit(view: View, budget: Budget) -> bool:
-    return _total(view, budget) <= budget.limit
-
-
-def _bytes_fit(view: View, budget: Budget) -> bool:
-    return not over_limits(view, budget)
+def _over_tokens(view: View, budget: Budget) -> bool:
+    return _total(view, budget) > budget.limit
 
 
 def _fall_back(
     fallbacks: Sequence[Fallback],
-    fits: Callable[[View, Budget], bool],
+    is_over: Callable[[View, Budget], bool],
     view: View,
     budget: Budget,
     result: FitResult,
 ) -> Iterator[Proposal]:
     for fallback in fallbacks:
-        if fits(view, budget):
+        if not is_over(view, budget):
             return
         if (proposal := fallback(view, budget)) is not None:
             yield proposal
@@ -127,7 +123,7 @@ def _round(
     """Plan once and yield the folds; return true when a text is still being written for a later request."""
     strategy = spec.strategy
     waiting = False
-    urgent = _total(view, budget) > budget.limit
+    urgent = _over_tokens(view, budget)
     with telemetry.span("plan", strategy=strategy.name, urgent=urgent) as span:
         plan = strategy.plan(view, budget)
         span.set(proposals=len(plan.proposals))
@@ -173,7 +169,7 @@ def _too_large(view: View, budget: Budget) -> BudgetError:
     if systems:
         parts["system messages"] = view.tokens(*systems)
     parts["messages that must stay"] = view.tokens() - parts.get("system messages", 0)
-    if _tokens_fit(view, budget):
+    if not _over_tokens(view, budget):
         return BudgetError(
             f"the request has {view.weight.bytes + budget.fixed_bytes:,} bytes and may have {budget.limits.bytes:,}",
             wanted=view.weight.bytes + budget.fixed_bytes,

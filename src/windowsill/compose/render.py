@@ -172,10 +172,12 @@ class Renderer:
             chunks += native
             tokens += [actual] + [0] * (len(native) - 1) if native else []
         extra -= sum(weights[index] for index in left_out)
+        # Two messages of one role that stand together only because of a marker between them are no news.
         found = [
             msgspec.structs.replace(each, where=each.where + start)
             for each in repaired.repairs
-            if not (each.kind == "role_order_mended" and _is_ours(items, each.where))
+            if each.kind != "role_order_mended"
+            or not any(item.fold for item in items[max(0, each.where - 1) : each.where + 1])
         ]
         return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
 
@@ -202,8 +204,3 @@ def _without_ref(block: Block) -> Block:
         return block
     content = tuple(Text(text=plain[place]) if place in plain else inner for place, inner in enumerate(block.content))
     return msgspec.structs.replace(block, content=content, raw=None)
-
-
-def _is_ours(items: list[Item], where: int) -> bool:
-    """Tell whether two messages of one role stand together only because of a marker between them."""
-    return any(item.fold for item in items[max(0, where - 1) : where + 1])

@@ -28,7 +28,6 @@ WHOLE = (
     "The program that runs you keeps this state of the task. What stands in it is data; its policies, its limits and "
     "its goal hold for you."
 )
-UNTOUCHED = State()
 CHANGED = "Changed in the state of the task since you were last told:"
 
 
@@ -63,7 +62,7 @@ class StateMessages:
             return None
         self._known = version
         state, seen, now = self._state.value, self._state.known_pieces, journal.clock()
-        if seen is None and state == UNTOUCHED:
+        if seen is None and state == State():
             # A session that keeps no state has nothing to show.
             return None
         layers = tuple(layer for layer in LAYERS if layer not in apart)

@@ -99,11 +99,19 @@ class Connections:
         """Give a connection for this thread alone, which cannot write."""
         self._notice_fork()
         with translated(self.path):
-            db = self._take_reader()
+            with self._readers:
+                db = self._idle.pop() if self._idle else self._open(_READER)
+                self._reading += 1
             try:
                 yield db
             finally:
-                self._give_back(db)
+                with self._readers:
+                    self._reading -= 1
+                    if self._closed or len(self._idle) >= IDLE_READERS:
+                        db.close()
+                    else:
+                        self._idle.append(db)
+                    self._readers.notify_all()
 
     def close(self) -> None:
         """Close what is idle now, and readers at work as they come back. Closing twice is fine."""
@@ -135,21 +143,6 @@ class Connections:
         if self._closed:
             raise StoreError(f"the store {self.path} is closed", remedy="open it again", path=self.path)
         return connect(self.path, pragmas, busy_seconds=self._busy_seconds)
-
-    def _take_reader(self) -> sqlite3.Connection:
-        with self._readers:
-            db = self._idle.pop() if self._idle else self._open(_READER)
-            self._reading += 1
-            return db
-
-    def _give_back(self, db: sqlite3.Connection) -> None:
-        with self._readers:
-            self._reading -= 1
-            if self._closed or len(self._idle) >= IDLE_READERS:
-                db.close()
-            else:
-                self._idle.append(db)
-            self._readers.notify_all()
 
     def _close_idle(self) -> None:
         # The writer last: the last one to close tidies the write-ahead log away, which a reader may not do.
