@@ -93,8 +93,7 @@ class Draft:
 def _build(draft: Draft, messages: Sequence[Message], format: str) -> Message:
     """Build the message of a draft: the very same object when nothing about it changed."""
     parts = [messages[source] for source in sorted(draft.sources)]
-    is_same = len(parts) == 1 and parts[0].role == draft.role and len(draft.blocks) == len(parts[0].blocks)
-    if is_same and all(map(is_, draft.blocks, parts[0].blocks)):
+    if len(parts) == 1 and parts[0].role == draft.role and _is_unchanged(draft.blocks, parts[0]):
         return parts[0]
     if not parts:
         return Message(role=draft.role, blocks=tuple(draft.blocks), format=format)
@@ -129,6 +128,10 @@ def without_bytes(block: Block) -> Block:
     return block if block.raw is None else msgspec.structs.replace(block, raw=None)
 
 
+def _is_unchanged(blocks: Sequence[Block], message: Message) -> bool:
+    return len(blocks) == len(message.blocks) and all(map(is_, blocks, message.blocks))
+
+
 class Sorted(msgspec.Struct):
     """A message taken apart. Calls stand with their place in `blocks`, results with the place they came at."""
 
@@ -137,6 +140,70 @@ class Sorted(msgspec.Struct):
     results: list[tuple[int, ToolResult]] = []
     emptied: bool = False
     misplaced: bool = False
+
+
+class Fitted(msgspec.Struct):
+    """A result as it may be sent, and the pictures and files that had to leave it."""
+
+    result: ToolResult
+    media: list[Block]
+    emptied: bool = False
+
+
+class Sorter(msgspec.Struct, frozen=True):
+    """Sorts the blocks of messages by the rules of one provider."""
+
+    rules: Rules
+
+    def sort(self, message: Message) -> Sorted:
+        """Take a message of the user or the assistant apart."""
+        found = Sorted(emptied=not message.blocks)
+        blocks = found.blocks
+        allowed = ASSISTANT_BLOCKS if message.role == "assistant" else USER_BLOCKS
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                found.results.append((len(blocks), block))
+            elif not isinstance(block, allowed):
+                found.misplaced = True
+                if not is_blank(words := describe(block)):
+                    blocks.append(Text(text=words))
+            elif self._is_empty(block, message.format):
+                found.emptied = True
+            else:
+                if isinstance(block, ToolUse):
+                    found.calls.append((len(blocks), block))
+                blocks.append(block)
+        return found
+
+    def fit(self, result: ToolResult, id: str, format: str, name: str | None) -> Fitted:
+        """Return the result under the id and name of its call, with nothing in it that the provider refuses."""
+        content = result.content
+        moved: list[Block] = []
+        if not self.rules.result_media and any(is_media(block) for block in content):
+            moved = [Text(text=attached_heading(id)), *(block for block in content if is_media(block))]
+            content = tuple(block for block in content if not is_media(block))
+        filled = self._filled(content, failed=result.is_error, own=format == self.rules.format)
+        if id == result.tool_use_id and filled is result.content and name == result.name:
+            return Fitted(result, moved)
+        changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, name=name, raw=None)
+        # Another format's empty output is nothing broken: it is only written differently here.
+        return Fitted(changed, moved, emptied=filled is not content and format == self.rules.format)
+
+    def _filled(self, content: tuple[Block, ...], *, failed: bool, own: bool) -> tuple[Block, ...]:
+        if not self.rules.blank_text and any(isinstance(block, Text) and is_blank(block.text) for block in content):
+            content = tuple(block for block in content if not (isinstance(block, Text) and is_blank(block.text)))
+        if not content and failed and not self.rules.silent_errors:
+            return (Text(text=NO_OUTPUT),)
+        if not content and own and not self.rules.bare_results:
+            return (Text(text=""),)
+        return content
+
+    def _is_empty(self, block: Block, format: str) -> bool:
+        if isinstance(block, Text):
+            return not self.rules.blank_text and is_blank(block.text)
+        if isinstance(block, Reasoning) and self.rules.signed_reasoning and format == self.rules.format:
+            return block.signature is None and block.data is None
+        return False
 
 
 def is_blank(text: str) -> bool:
@@ -151,9 +218,7 @@ def is_media(block: Block) -> bool:
 
 def _say_the_same(one: ToolResult, other: ToolResult) -> bool:
     """Tell whether two results say the same, whatever bytes they came as."""
-    # Of an unknown block the bytes are all there is.
-    bare = [[each if isinstance(each, Unknown) else without_bytes(each) for each in of.content] for of in (one, other)]
-    return one.is_error == other.is_error and bare[0] == bare[1]
+    return one.is_error == other.is_error and list(map(_bare, one.content)) == list(map(_bare, other.content))
 
 
 def _merge_results(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
@@ -166,6 +231,11 @@ def _merge_results(one: ToolResult, other: ToolResult, *, one_format: bool) -> T
         ref=one.ref or other.ref,
         raw=None,
     )
+
+
+def _bare(block: Block) -> Block:
+    # Of an unknown block the bytes are all there is.
+    return block if isinstance(block, Unknown) else without_bytes(block)
 
 
 Outcome: TypeAlias = Literal["paired", "again", "late", "orphan"]
@@ -254,7 +324,7 @@ def numbered_id(name: str, number: int) -> str:
 def numbered_name(id: str) -> str | None:
     """Return the tool's name in such an id; `None` when the id is somebody's own."""
     found = _NUMBERED.fullmatch(id)
-    return found[1] if found else None
+    return found.group(1) if found else None
 
 
 def safe_id(id: str) -> str:
@@ -282,6 +352,7 @@ class Mender:
         self.leading = first
         pattern = re.compile(rules.id_pattern) if rules.id_pattern is not None else None
         self.pairing = Pairing(used, unique=rules.unique_ids, pattern=pattern)
+        self.sorter = Sorter(rules)
         self.drafts: list[Draft] = []
         self.repairs: list[Repair] = []
         self.talking = False
@@ -292,7 +363,7 @@ class Mender:
         self.slots: list[list[_Entry]] = []
         self.rest: list[Piece] = []
         self.heard = False
-        """True once something that is not from the assistant came in this turn."""
+        """Whether anything that is not from the assistant came in this turn."""
 
     def _report(self, kind: RepairKind, where: int, what: str, id: str = "") -> None:
         self.repairs.append(Repair(kind, where, id, what))
@@ -301,15 +372,21 @@ class Mender:
 
     def take(self, index: int, message: Message) -> None:
         """Take one more message of the current turn."""
-        self.leading = self.leading and message.role == "system"
-        self.heard = self.heard or message.role != "assistant"
-        take = {"assistant": self._take_assistant, "system": self._take_system, "user": self._take_user}
-        take[message.role](index, message)
+        if message.role == "assistant":
+            self.leading = False
+            self._take_assistant(index, message)
+        elif message.role == "system":
+            self.heard = True
+            self._take_system(index, message)
+        else:
+            self.leading = False
+            self.heard = True
+            self._take_user(index, message)
 
     def _take_assistant(self, index: int, message: Message) -> None:
         if not self.turns or not (self.rules.alternate or self.rules.in_items):
             self.slots.append([])
-        found = self._sort(message)
+        found = self.sorter.sort(message)
         self._report_sorted(index, found)
         blocks = found.blocks
         taken: set[str] = set()
@@ -343,7 +420,7 @@ class Mender:
         self.rest.append(Piece(index, "user", [Text(text=as_system(text))], fresh=True))
 
     def _take_user(self, index: int, message: Message) -> None:
-        found = self._sort(message)
+        found = self.sorter.sort(message)
         self._report_sorted(index, found)
         blocks = found.blocks
         fresh = False
@@ -374,21 +451,21 @@ class Mender:
             self._report("late_moved", index, "the call was already sent without this result: it is told as words", id)
             return _as_words(result)
         tied, name = self._tie(result, call)
-        own, media, emptied = self._fit(result, tied, self.messages[index].format, name)
-        if emptied:
+        own = self.sorter.fit(result, tied, self.messages[index].format, name)
+        if own.emptied:
             self._report("empty_filled", index, "empty content of a result was left out", call.id)
-        if self.rules.in_items and own.type != call.type:
-            own = msgspec.structs.replace(own, type=call.type, raw=None)
+        if self.rules.in_items and own.result.type != call.type:
+            own.result = msgspec.structs.replace(own.result, type=call.type, raw=None)
             self._report("role_order_mended", index, "a result was of another kind than its call", call.id)
         if outcome == "again":
-            return self._again(index, call, own, media)
-        call.result = own
-        self.slots[call.turn].append(_Entry(index, own, call.order))
+            return self._again(index, call, own.result, own.media)
+        call.result = own.result
+        self.slots[call.turn].append(_Entry(index, own.result, call.order))
         if not after and call.turn < len(self.slots) - 1:
             after = "another assistant message stood before the result"
         if after:
             self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
-        return media
+        return own.media
 
     def _tie(self, result: ToolResult, call: Call) -> tuple[str, str | None]:
         """Return the id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
@@ -407,59 +484,6 @@ class Mender:
         one_format = entry.source is not None and self.messages[entry.source].format == self.messages[index].format
         entry.block = call.result = _merge_results(earlier, result, one_format=one_format)
         return media
-
-    def _sort(self, message: Message) -> Sorted:
-        """Take a message of the user or the assistant apart."""
-        found = Sorted(emptied=not message.blocks)
-        blocks = found.blocks
-        allowed = ASSISTANT_BLOCKS if message.role == "assistant" else USER_BLOCKS
-        for block in message.blocks:
-            if isinstance(block, ToolResult):
-                found.results.append((len(blocks), block))
-            elif not isinstance(block, allowed):
-                found.misplaced = True
-                if not is_blank(words := describe(block)):
-                    blocks.append(Text(text=words))
-            elif self._is_empty(block, message.format):
-                found.emptied = True
-            else:
-                if isinstance(block, ToolUse):
-                    found.calls.append((len(blocks), block))
-                blocks.append(block)
-        return found
-
-    def _fit(self, result: ToolResult, id: str, format: str, name: str | None) -> tuple[ToolResult, list[Block], bool]:
-        """Return the result under the id and name of its call, as the provider takes it.
-
-        With it, the pictures and files that had to leave it, and true where empty content was left out.
-        """
-        content = result.content
-        moved: list[Block] = []
-        if not self.rules.result_media and any(is_media(block) for block in content):
-            moved = [Text(text=attached_heading(id)), *(block for block in content if is_media(block))]
-            content = tuple(block for block in content if not is_media(block))
-        filled = self._filled(content, failed=result.is_error, own=format == self.rules.format)
-        if id == result.tool_use_id and filled is result.content and name == result.name:
-            return result, moved, False
-        changed = msgspec.structs.replace(result, tool_use_id=id, content=filled, name=name, raw=None)
-        # Another format's empty output is nothing broken: it is only written differently here.
-        return changed, moved, filled is not content and format == self.rules.format
-
-    def _filled(self, content: tuple[Block, ...], *, failed: bool, own: bool) -> tuple[Block, ...]:
-        if not self.rules.blank_text and any(isinstance(block, Text) and is_blank(block.text) for block in content):
-            content = tuple(block for block in content if not (isinstance(block, Text) and is_blank(block.text)))
-        if not content and failed and not self.rules.silent_errors:
-            return (Text(text=NO_OUTPUT),)
-        if not content and own and not self.rules.bare_results:
-            return (Text(text=""),)
-        return content
-
-    def _is_empty(self, block: Block, format: str) -> bool:
-        if isinstance(block, Text):
-            return not self.rules.blank_text and is_blank(block.text)
-        if isinstance(block, Reasoning) and self.rules.signed_reasoning and format == self.rules.format:
-            return block.signature is None and block.data is None
-        return False
 
     # Writing out
 
@@ -522,8 +546,13 @@ class Mender:
 
     def _drop_empty_reply(self) -> None:
         """Drop an empty assistant message at the very end: a model could not go on from it."""
-        least = 1 + self.first
-        if len(self.drafts) >= least and self.drafts[-1].role == "assistant" and not self.drafts[-1].blocks:
+        reply = self.drafts[-1] if self.drafts else None
+        if (
+            reply is not None
+            and reply.role == "assistant"
+            and not reply.blocks
+            and (self.drafts[:-1] or not self.first)
+        ):
             self.drafts.pop()
 
     def _push(self, piece: Piece, *, results: bool = False) -> None:
@@ -571,14 +600,20 @@ class Mender:
             self._start(Piece(None, "user", [Text(text=NOTHING_NEW)]))
 
     def _fill(self, draft: Draft) -> None:
-        if draft.role != "system" and not draft.blocks:
+        if draft.role == "system":
+            return
+        if not draft.blocks:
             draft.add_text(EMPTY)
-        elif draft.role == "assistant" and isinstance(draft.blocks[-1], Reasoning):
-            if self.rules.in_items and self._is_own_reasoning(draft):
-                return
-            if not self.rules.reasoning_last or all(isinstance(block, Reasoning) for block in draft.blocks):
-                self._report("empty_filled", draft.last_source or 0, "a message that ended in reasoning got a text")
-                draft.add_text(SILENT)
+        elif self.rules.in_items and self._is_own_reasoning(draft):
+            return
+        elif draft.role == "assistant" and self._is_silent(draft.blocks):
+            self._report("empty_filled", draft.last_source or 0, "a message that ended in reasoning got a text")
+            draft.add_text(SILENT)
+
+    def _is_silent(self, blocks: Sequence[Block]) -> bool:
+        if not isinstance(blocks[-1], Reasoning):
+            return False
+        return not self.rules.reasoning_last or all(isinstance(block, Reasoning) for block in blocks)
 
     def finish(self) -> Repaired:
         """Return the whole conversation, as it can be sent."""
@@ -606,6 +641,92 @@ def _as_words(result: ToolResult) -> list[Block]:
     return [Text(text="\n".join(lines)), *media]
 
 
+def ids_if_sound(
+    messages: Sequence[Message],
+    rules: Rules,
+    *,
+    sent: Collection[int],
+    used: AbstractSet[str],
+    first: bool,
+) -> set[str] | None:
+    """Return the ids of its calls when mending would change nothing; `None` when that is not certain.
+
+    Certain are plain turns in the provider's own format: words, calls of functions, and right after them their results,
+    in order.
+    """
+    ids: set[str] = set()
+    waiting: list[str] = []
+    before = "assistant"
+    for index, message in enumerate(messages):
+        if message.format != rules.format or message.edited or not message.blocks:
+            return None
+        if message.role == "assistant":
+            if waiting or (before == "assistant" and (index or (first and rules.user_first))):
+                return None
+            found = _calls(message, rules, ids, used)
+            if found is None:
+                return None
+            waiting = found
+        elif message.role == "user":
+            if waiting:
+                if index in sent or not _answers(message, waiting, rules):
+                    return None
+            elif (before == "user" and rules.alternate) or not _is_plain(message, rules):
+                return None
+        else:
+            return None
+        before = message.role
+    return None if waiting else ids
+
+
+def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]) -> list[str] | None:
+    calls: list[str] = []
+    for block in message.blocks:
+        if isinstance(block, ToolUse):
+            id = block.id
+            if (
+                block.type
+                or id in calls
+                or (rules.unique_ids and (id in used or id in ids))
+                or not _is_spelled(id, rules)
+            ):
+                return None
+            calls.append(id)
+        elif not (isinstance(block, Text) and (rules.blank_text or not is_blank(block.text))) and not (
+            isinstance(block, Reasoning) and (block.signature or block.data or not rules.signed_reasoning)
+        ):
+            return None
+    if isinstance(message.blocks[-1], Reasoning):
+        return None
+    ids.update(calls)
+    return calls
+
+
+def _is_spelled(id: str, rules: Rules) -> bool:
+    return rules.id_pattern is None or re.fullmatch(rules.id_pattern, id) is not None
+
+
+def _answers(message: Message, waiting: list[str], rules: Rules) -> bool:
+    """Tell whether a message is nothing but results for the calls that wait, in order; takes them off the list."""
+    if rules.alternate and len(message.blocks) != len(waiting):
+        return False
+    for block in message.blocks:
+        if not waiting or not isinstance(block, ToolResult) or block.tool_use_id != waiting[0] or not block.content:
+            return False
+        if block.type:
+            return False
+        if not all(
+            isinstance(inner, Text) and (rules.blank_text or not is_blank(inner.text)) for inner in block.content
+        ):
+            return False
+        waiting.pop(0)
+    return True
+
+
+def _is_plain(message: Message, rules: Rules) -> bool:
+    return all(isinstance(block, Text) and (rules.blank_text or not is_blank(block.text)) for block in message.blocks)
+
+
 def repair(
     messages: Sequence[Message],
     rules: Rules,
@@ -621,6 +742,21 @@ def repair(
     has a result, and pass for the later part `first=False` and the `ids` of all earlier ones as `used`. A result for
     an id in `used` counts as late.
     """
+    ids = ids_if_sound(messages, rules, sent=sent, used=used, first=first)
+    if ids is not None:
+        return Repaired(tuple(messages), (), tuple((index,) for index in range(len(messages))), frozenset(ids))
+    return mend(messages, rules, sent=sent, used=used, first=first)
+
+
+def mend(
+    messages: Sequence[Message],
+    rules: Rules,
+    *,
+    sent: Collection[int],
+    used: AbstractSet[str],
+    first: bool,
+) -> Repaired:
+    """Mend a conversation that may need it; see `repair`."""
     mender = Mender(messages, rules, used, first=first)
     cuts = frozenset(sent)
     before = "assistant"

@@ -15,6 +15,8 @@ from windowsill.providers.lookup import get, sdk_format
 from windowsill.providers.openai_chat import DIALECTS
 from windowsill.providers.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
 
+_SPEAKERS = ("user", "assistant")
+
 
 class Added(msgspec.Struct, frozen=True):
     """Messages to add, with what the provider said it used."""
@@ -54,7 +56,26 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
             # One package serves all dialects: which of them it is, the model tells.
             default = AMBIGUOUS
         source = _object(source)
-    return _from_bytes(encode(dict(source)), format, default)
+    body = encode(dict(source))
+    if _is_ambiguous(source):
+        return Added([get(format or default).read_message(body, "")])
+    value = source if _is_plain(source) else decode(any_decoder, body)
+    return _read(value, body, get(format or detect(value, default)))
+
+
+def _is_ambiguous(source: Any) -> bool:
+    """Tell whether a message is roles and words, which is the same in every format: no need to look further."""
+    return source.keys() == {"role", "content"} and source["role"] in _SPEAKERS and type(source["content"]) is str
+
+
+def _is_plain(source: Any) -> bool:
+    """Tell whether a message holds no objects of an SDK, so that it can be looked at as it is."""
+    content = source.get("content")
+    return (
+        type(source) is dict
+        and "tool_calls" not in source
+        and (isinstance(content, str) or (type(content) is list and all(type(each) is dict for each in content)))
+    )
 
 
 def _from_bytes(body: bytes, format: str | None, default: str) -> Added:
