@@ -115,6 +115,7 @@ class Builder:
         }
         self._singles: dict[str, Rendered] = {}
         self._gathered: _Gathered | None = None
+        self._nothing_new: tuple[_Gathered, dict[str, str]] | None = None
         self._layer_tokens: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -140,8 +141,15 @@ class Builder:
         """
         with self._lock:
             gathered = self._gather(state, now, layers)
+            last = self._nothing_new
+            if last is not None and last[0] is gathered and last[1] == told:
+                return None
             changed, gone = _compare(told, gathered.items, self._selections, state, layers)
-            return _write_update(changed, gone, tokens, self._formatter) if changed or gone else None
+            if changed or gone:
+                return _write_update(changed, gone, tokens, self._formatter)
+            # A state that did not change costs a turn one comparison.
+            self._nothing_new = gathered, dict(told)
+            return None
 
     def _gather(self, state: State, now: float, layers: Collection[str]) -> _Gathered:
         last = self._gathered
