@@ -40,6 +40,7 @@ URGENT = 5
 
 LITTLE_LEFT = 0.1
 """A task with less than this share of its time left is urgent, whatever its priority."""
+
 MOST_KEPT = 64
 """The most results kept: a session goes back and forth between a few states."""
 
@@ -331,9 +332,9 @@ class Projection:
         runtime = state.runtime
         urgent = _is_urgent(state)
         key = (runtime.phase, runtime.environment, tuple(runtime.permissions), urgent)
-        if len(self._kept) >= MOST_KEPT:
-            self._kept.clear()
         if key not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
             self._kept[key] = self._decide(
                 known_phase(runtime.phase, "the state"),
                 known_environment(runtime.environment, "the state"),
