@@ -161,7 +161,10 @@ def _cut_value(value: Any, share: float) -> Any:
     """Cut an argument to a share of its length: strings wherever they stand, anything else as JSON text."""
     if isinstance(value, str):
         return _cut_string(value, share)
-    text = msgspec.json.encode(value).decode()
+    try:
+        text = msgspec.json.encode(value).decode()
+    except RecursionError:
+        return "[omitted: nested too deeply]"
     limit = max(SMALLEST_STRING, int(len(text) * share))
     if len(text) <= limit:
         return value
