@@ -13,6 +13,7 @@ import pytest
 from support.sessions import fill, kept, opened, shown, talk
 from support.slow_writers import Condensing, Slow, made
 from windowsill import WindowsillError
+from windowsill.compose import summaries
 from windowsill.history.folds import Brief
 from windowsill.messages import Usage
 from windowsill.strategies import Plan, fold_units, foldable_units
@@ -184,6 +185,27 @@ def test_a_turn_that_is_given_up_does_not_wait_for_its_summary():
     assert kept(session) == before
     assert session.verify() == []
     never.set()
+
+
+def test_a_summary_that_is_given_up_as_it_begins_holds_up_nobody(monkeypatch):
+    """A turn may be cancelled in the very moment in which the writer is asked."""
+    writer = Slow()
+    session = made(writer, wait=3_600.0)
+
+    class GivenUp(threading.Thread):
+        def start(self):
+            super().start()
+            assert writer.begun.wait(60)
+            session.composer.summaries.close()
+
+    monkeypatch.setattr(summaries, "Thread", GivenUp)
+    fill(session, 3_300)
+    with ThreadPoolExecutor(1) as pool:
+        composed = pool.submit(session.compose_sync)
+        try:
+            assert composed.result(timeout=60).tokens <= 3_000
+        finally:
+            writer.go.set()
 
 
 def test_closing_does_not_wait_for_a_summary_that_another_thread_waits_for():

@@ -72,6 +72,9 @@ class SummaryJob:
         self._writer = writer
         self._lock = RLock()
         self._stop: Callable[[], object] | None = None
+
+    def start(self) -> None:
+        """Begin to write. Whoever may cancel it has to know it before: the writer can be waited for at once."""
         try:
             Thread(target=telemetry.under_current_span(self._run), name="windowsill-writer", daemon=True).start()
         except RuntimeError as error:
@@ -209,7 +212,8 @@ class SummaryQueue:
             self.notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")
             self._useless += 1
             return
-        self.job = SummaryJob(sound, _materials(view, sound, spec.shared(view)), self.writer)
+        self.job = job = SummaryJob(sound, _materials(view, sound, spec.shared(view)), self.writer)
+        job.start()
 
     def take(self, wait: float = 0.0) -> Finished | None:
         """Return the outcome of the job, once; `None` while there is none. A job that was waited for in vain ends."""
