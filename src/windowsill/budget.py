@@ -1,4 +1,4 @@
-"""How much of a window may be filled, and when and how far it is reduced."""
+"""The budget of a request: how full a window may get, and when and how far it is reduced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Size: TypeAlias = int | float | str | tuple[int | float | str, ...]
 """Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
 
 WARN: Size = 0.6
-"""Where a window begins to be full: it is said, and summaries that a model writes are begun."""
+"""The share at which a window begins to be full: it is reported, and summaries that a model writes are begun."""
 
 HIGH: Size = 0.8
 LOW: Size = 0.5
@@ -36,7 +36,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|k|m)?\s*", re.IGNORECASE)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider accepts besides tokens; `None` where it has no limit."""
+    """The limits of a provider besides tokens; `None` where it has no limit."""
 
     bytes: int | None = None
     media: int | None = None
@@ -64,9 +64,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     fixed_bytes: int = 0
     """Bytes of the parts that are never cut."""
     size: SizeClass = "balanced"
-    """How large the model is in its family."""
+    """The size of the model in its family."""
     phase: str = ""
-    """Where the work stands, for strategies under which requests tell the state."""
+    """The phase of the work, for strategies under which requests tell the state."""
 
     @property
     def room_bytes(self) -> int | None:
@@ -83,7 +83,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def to_hide(self, total: int) -> int:
-        """How many tokens must go when the request has `total`; 0 while it is below the high mark."""
+        """Count the tokens that must go when the request has `total`; 0 while it is below the high mark."""
         if total <= self.high:
             return 0
         if self.step:

@@ -23,7 +23,7 @@ ORIGIN = "windowsill"
 
 
 class Origin(StrEnum):
-    """What put a message into the conversation that neither the client nor the model sent."""
+    """The part of Windowsill that put a message into the conversation."""
 
     MARKER = "marker"
     """Says what was hidden, written by code."""
@@ -83,7 +83,7 @@ class ToolUse(_Block, frozen=True, kw_only=True, tag="tool_use"):
 
 
 class OutputRef(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the whole of a tool output is kept."""
+    """The place where the whole of a tool output is kept."""
 
     id: str
     bytes: int = 0
@@ -91,7 +91,7 @@ class OutputRef(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolResult(_Block, frozen=True, kw_only=True, tag="tool_result"):
-    """What a tool answered to the call with the same id."""
+    """The answer of a tool to the call with the same id."""
 
     tool_use_id: str
     content: tuple[Block, ...] = ()
@@ -227,12 +227,12 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     message: Message
     more: tuple[Message, ...] = ()
-    """What follows it, where one answer is several messages."""
+    """The messages that follow it, where one answer is several."""
     usage: Usage | None = None
     model: str | None = None
     stop_reason: str | None = None
     cleared: Cleared | None = None
-    """What the provider did to the request, where it says so."""
+    """The edits the provider made to the request, where it says so."""
 
 
 def text_message(role: Role, text: str, **fields: Any) -> Message:
@@ -253,7 +253,7 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def text_length(blocks: tuple[Block, ...]) -> int:
-    """How many characters of text these blocks hold, results, calls and reasoning included."""
+    """Count the characters of text in these blocks, results, calls and reasoning included."""
     length = 0
     for block in blocks:
         match block:

@@ -14,7 +14,7 @@ class PatternError(ValueError):
 
 
 class Match(Protocol):
-    """Where a pattern was found, in bytes."""
+    """The place where a pattern was found, in bytes."""
 
     def start(self) -> int:
         """Return the first byte."""

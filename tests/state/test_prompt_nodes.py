@@ -28,12 +28,24 @@ def test_a_text_is_made_clean(dirty, shown):
         (5, "5"),
         ({"b": 1, "a": ["日", None]}, '{"a": ["日", null], "b": 1}'),
         ({"\x00": "\ud800"}, '{"\\u0000": "\ufffd"}'),
+        ({1: "x", "y": 2}, "{1: 'x', 'y': 2}"),
         (Step(description="d").status, "pending"),
     ],
 )
 def test_a_value_as_text(value, text):
     """Texts as they are, anything else as JSON with its keys in order."""
     assert value_text(value) == text
+
+
+def test_a_value_without_end_is_shown_all_the_same():
+    """What holds itself, or goes down too deep, does not stop a build."""
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    ring: list[object] = []
+    ring.append(ring)
+    assert value_text(deep) == "a value too deep to be shown"
+    assert value_text(ring) == "[[...]]"
 
 
 def test_a_text_and_a_number_do_not_look_the_same():

@@ -363,7 +363,7 @@ class Mender:
         self.slots: list[list[_Entry]] = []
         self.rest: list[Piece] = []
         self.heard = False
-        """Whether anything that is not from the assistant came in this turn."""
+        """True once something that is not from the assistant came in this turn."""
 
     def _report(self, kind: RepairKind, where: int, what: str, id: str = "") -> None:
         self.repairs.append(Repair(kind, where, id, what))

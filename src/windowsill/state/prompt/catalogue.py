@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -114,7 +115,20 @@ def value_text(value: Any) -> str:
     """Write a value as text: a string as it is, anything else as JSON with its keys in order."""
     if isinstance(value, str):
         return clean(value)
-    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True, default=msgspec.to_builtins))
+    try:
+        return clean(
+            json.dumps(value, ensure_ascii=False, sort_keys=True, default=partial(msgspec.to_builtins, enc_hook=str))
+        )
+    except (TypeError, ValueError, RecursionError):
+        # Keys of several kinds cannot be sorted, and a value may contain itself: it is shown all the same.
+        return clean(_blunt_text(value))
+
+
+def _blunt_text(value: Any) -> str:
+    try:
+        return str(value)
+    except (RecursionError, ValueError) as error:
+        return f"a {'value too deep' if isinstance(error, RecursionError) else 'number too long'} to be shown"
 
 
 def attribute_text(name: str, value: Any) -> str:
