@@ -59,8 +59,8 @@ def test_the_newest_are_listed(place):
 
 
 def test_no_checkpoint_yet(place):
-    """Said to a person, an empty list to a program, nothing in a pipe."""
-    assert sessions("checkpoints", "s", place=place, terminal=True).out == "no checkpoints yet\n"
+    """Standard error says so, standard output stays empty; a program gets an empty list."""
+    assert sessions("checkpoints", "s", place=place) == (0, "", "no checkpoints yet\n")
     assert sessions("checkpoints", "s", place=place).out == ""
     assert sessions("checkpoints", "s", "--json", place=place).json == []
 

@@ -24,6 +24,7 @@ from windowsill.cli.options import (
     tokenizer_option,
 )
 from windowsill.cli.output import on_terminal, pretty_json, print_bytes
+from windowsill.cli.session_ids import complete_models
 from windowsill.errors import InputError
 from windowsill.messages import Request
 from windowsill.replay.recordings import name_in_errors
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file")
 @format_option
-@click.option("--model", metavar="M", help="The model whose window it has to fit; the one FILE names if left out.")
+@click.option(
+    "--model",
+    metavar="M",
+    shell_complete=complete_models,
+    help="The model whose window it has to fit; the one FILE names if left out.",
+)
 @tokenizer_option
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="The model's context window in tokens.")
 @click.option("--budget", metavar="N", help="The most input tokens: 32000, 32k, or 80% of the window.")

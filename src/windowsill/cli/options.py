@@ -11,6 +11,7 @@ import click
 
 from windowsill import providers
 from windowsill.budget import Size, tokens_of
+from windowsill.cli.session_ids import complete_strategies
 from windowsill.errors import FormatError, SettingError
 from windowsill.replay.recordings import name_in_errors, read_source
 from windowsill.text import printable_line
@@ -30,6 +31,7 @@ tokenizer_option = click.option(
 strategy_option = click.option(
     "--strategy",
     metavar="S",
+    shell_complete=complete_strategies,
     help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
 )
 low_option = click.option("--low", metavar="N", help="Reduce down to this size, such as 50%.")

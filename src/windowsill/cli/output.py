@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
@@ -38,6 +39,38 @@ def pretty_json(value: Any) -> bytes:
 def print_json(value: Any) -> None:
     """Print a value as JSON for people and machines alike."""
     print_bytes(pretty_json(value))
+
+
+def print_line(text: str, *, colour: str | None = None) -> None:
+    """Print a line without control characters, in a colour on a terminal."""
+    click.secho("".join([each if each.isprintable() else " " for each in text]), fg=colour)
+
+
+def print_result(value: object, text: str, *, as_json: bool) -> None:
+    """Print a value as JSON, or in words."""
+    if as_json:
+        print_json(value)
+        return
+    for line in text.split("\n"):
+        print_line(line)
+
+
+def moment(at: float) -> str:
+    """Return a time for people, in UTC."""
+    try:
+        return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return str(at)
+
+
+def print_rows(rows: Sequence[Mapping[str, object]], *, empty: str = "", apart: bool = False) -> None:
+    """Print a table, if it has rows, else say on standard error that it is empty; `apart` puts a line before it."""
+    if rows:
+        if apart:
+            click.echo()
+        print_table(rows)
+    elif empty:
+        click.echo(printable_line(empty), err=True)
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -> None:

@@ -24,6 +24,7 @@ from windowsill.cli.options import (
     tokenizer_option,
 )
 from windowsill.cli.output import on_terminal, pretty_json, print_json, print_table
+from windowsill.cli.session_ids import complete_models
 from windowsill.config import Loaded, Settings
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.recordings import BrokenLine, read_recordings, total_size
@@ -36,7 +37,12 @@ from windowsill.text import printable_line, shorten
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @format_option
-@click.option("--model", metavar="M", help="The model to assume; the one each recording names if left out.")
+@click.option(
+    "--model",
+    metavar="M",
+    shell_complete=complete_models,
+    help="The model to assume; the one each recording names if left out.",
+)
 @tokenizer_option
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="The most input tokens a request may have.")
 @click.option(

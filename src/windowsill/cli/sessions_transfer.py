@@ -11,8 +11,15 @@ import msgspec
 
 from windowsill import providers
 from windowsill.cli.options import read_input
-from windowsill.cli.output import print_bytes, print_json
-from windowsill.cli.sessions import json_option, open_session, open_store_at, require_session, store_option
+from windowsill.cli.output import print_bytes, print_json, print_line
+from windowsill.cli.session_ids import (
+    find_session,
+    json_option,
+    open_session,
+    open_store_at,
+    session_argument,
+    store_option,
+)
 from windowsill.errors import InputError
 from windowsill.replay.recordings import (
     STANDARD_INPUT,
@@ -36,7 +43,7 @@ MOST_BROKEN = 5
 
 
 @click.command()
-@click.argument("id")
+@session_argument
 @click.option(
     "--format", type=click.Choice(providers.names()), help="Only the messages of the current branch, in this format."
 )
@@ -54,8 +61,7 @@ def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> 
     """
     if format is None:
         with open_store_at(place) as store:
-            require_session(store, id)
-            for line in export_session(store, id, secrets=secrets):
+            for line in export_session(store, find_session(store, id).id, secrets=secrets):
                 print_bytes(line)
         return
     target = providers.get(format)
@@ -105,7 +111,7 @@ def import_file(
         print_json(imported)
         return
     for each in imported:
-        click.echo(f"imported {each['session']}: {each['entries']:,} entries")
+        print_line(f"imported {each['session']}: {each['entries']:,} entries")
 
 
 def _conversations(found: Iterable[Found], file: str, name: str | None, *, folder: bool) -> list[Recording]:

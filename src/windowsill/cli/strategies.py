@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from windowsill.cli.output import print_json
+from windowsill.cli.session_ids import complete_strategies
 from windowsill.strategies import registry
 from windowsill.text import printable_line, shorten
 
@@ -34,7 +35,7 @@ class StrategyListing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_strategies)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
     """List strategies, all or the named ones, with their settings and defaults.

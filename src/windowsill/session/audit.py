@@ -63,6 +63,8 @@ class FoldRecord(msgspec.Struct, frozen=True):
     active: bool
     """Some of it still applies on the current branch."""
     spans: tuple[SpanRecord, ...] = ()
+    inside: str = ""
+    """The later fold that hides what this one shows; empty while the model sees it."""
 
     @property
     def saved(self) -> int:
@@ -138,7 +140,20 @@ def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int
         after=fold.after,
         active=any(span.active for span in spans),
         spans=spans,
+        inside=_outer_fold(journal, entry, fold, gone),
     )
+
+
+def _outer_fold(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> str:
+    """Return the fold in whose place the current view shows all that is left of another; else nothing."""
+    outer = ""
+    for number, span in enumerate(fold.spans):
+        cover = journal.view.cover(ends(span)[0]) if number not in gone else None
+        if cover is not None and cover.fold in (0, entry.seq):
+            return ""
+        if cover is not None:
+            outer = cover.id.partition(":")[0]
+    return outer
 
 
 def calls(journal: JournalWriter) -> list[CallRecord]:

@@ -73,7 +73,7 @@ class Session:
     - checkpoints: `checkpoint`, `checkpoints`, `restore`, `clean_up_checkpoints`, `checkpoint_if_due`
     - export: `write_snapshot`, `from_snapshot`
     - what belongs to it: `state`, `tools`, `outputs`, `collect_outputs`, `archive`
-    - settings: `id`, `settings`, `model`, `format`
+    - settings and end: `id`, `settings`, `model`, `format`, `close`, `delete`
 
     Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`, and what follows
     the list of a client in `client_history`.
@@ -173,6 +173,19 @@ class Session:
             self.composer.summaries.close()
             self.journal.flush()
             self.composer.context.save()
+            if self._owned:
+                self.journal.store.close()
+
+    def delete(self) -> None:
+        """Remove the session with everything that belongs to it, its snapshot files too, and close it.
+
+        There is no way back. `windowsill sessions export ID --secrets` writes an exact backup.
+        """
+        from windowsill.session.snapshots import delete_session
+
+        self.composer.summaries.close()
+        with self.journal.lock:
+            delete_session(self.journal.store, self.id)
             if self._owned:
                 self.journal.store.close()
 

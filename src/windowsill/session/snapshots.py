@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -386,6 +387,13 @@ def snapshot_folder(store: Store, session: str, folder: Path | str | None = None
             raise InputError(f"session {session!r} is kept in no folder", remedy="give the folder for snapshots")
         folder = database.parent / SNAPSHOTS
     return Path(folder) / folder_name(session)
+
+
+def delete_session(store: Store, session: str) -> bool:
+    """Remove a session with everything that belongs to it, its snapshot files too; false when there was none."""
+    if isinstance(getattr(store, "path", None), Path) and (folder := snapshot_folder(store, session)).is_dir():
+        shutil.rmtree(folder)
+    return store.delete(session)
 
 
 def folder_name(session: str) -> str:

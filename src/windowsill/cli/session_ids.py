@@ -1,0 +1,148 @@
+"""Sessions and entries by the ids that are typed: a unique beginning is enough, and the shell completes them."""
+
+# ruff: noqa: PLC0415 - a session loads most of the library, which `windowsill sessions --help` does not need
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from windowsill.errors import NotFoundError, StoreError, WindowsillError
+
+if TYPE_CHECKING:
+    from windowsill.history.entries import Kind
+    from windowsill.session import Session
+    from windowsill.store import SessionInfo, Store
+
+MOST_NAMED = 5
+"""Ids that an error names when several begin alike."""
+
+MOST_COMPLETED = 200
+"""Ids that the shell is given: more cannot be read."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+@contextmanager
+def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]:
+    """Open the store at a place. Only a command that writes creates one: a mistyped place is an error."""
+    from windowsill.store import database_file, open_store
+    from windowsill.store.memory import MemoryStore
+
+    path = database_file(place, os.environ, Path.cwd())
+    if path is not None and not create and not path.exists():
+        if place is not None:
+            raise StoreError(f"there are no sessions at {place}", remedy="check --store", path=path)
+        yield MemoryStore()
+        return
+    store = open_store(place)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_session(place: str | None, id: str) -> Iterator[Session]:
+    """Open a session that exists, by its id or a unique beginning of it."""
+    from windowsill.session import Session
+
+    with open_store_at(place) as store, Session.open(find_session(store, id).id, store=store, config=False) as session:
+        yield session
+
+
+def find_session(store: Store, typed: str) -> SessionInfo:
+    """Return what the store knows of a session; raise `NotFoundError` if there is none, or several begin alike."""
+    info = store.info(typed)
+    if info is not None:
+        return info
+    found = {info.id: info for info in store.sessions() if info.id.startswith(typed)}
+    if not found:
+        remedy = "`windowsill sessions list` shows those there are"
+        raise NotFoundError(f"there is no session {typed!r}", remedy=remedy, session=typed)
+    return found[_only(found, f"sessions begin with {typed!r}")]
+
+
+def find_entry(session: Session, typed: str, *kinds: Kind) -> str:
+    """Return the id of an entry of these kinds (of any kind if none is named), by its id or a unique beginning of it.
+
+    One that does not exist is returned as it is: the command then says what is missing.
+    """
+    store = session.journal.store
+    if store.find(session.id, typed) is not None:
+        return typed
+    found = [id for id in entry_ids(session, kinds) if id.startswith(typed)]
+    return _only(found, f"{kinds[0] if len(kinds) == 1 else 'entrie'}s begin with {typed!r}") if found else typed
+
+
+def entry_ids(session: Session, kinds: tuple[Kind, ...]) -> list[str]:
+    """List the ids of the entries of these kinds, on every branch, oldest first."""
+    journal = session.journal
+    return [entry.id for entry in journal.walk([(1, journal.version)], kinds=kinds or None)]
+
+
+def _only(ids: Iterable[str], what: str) -> str:
+    first, *others = ids
+    if not others:
+        return first
+    named = ", ".join([first, *others][:MOST_NAMED])
+    more = f" and {len(others) + 1 - MOST_NAMED:,} more" if len(others) >= MOST_NAMED else ""
+    raise NotFoundError(f"{len(others) + 1:,} {what}: {named}{more}", remedy="give more of the id")
+
+
+# Completion by the shell
+
+
+def _completion(ids: Callable[[click.Context], Iterable[str]]) -> Completion:
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [id for id in ids(ctx) if id.startswith(incomplete)][-MOST_COMPLETED:]
+        except (WindowsillError, OSError):
+            return []  # The shell has no place for an error; the command itself reports it.
+
+    return complete
+
+
+def _session_ids(ctx: click.Context) -> list[str]:
+    with open_store_at(ctx.params.get("place")) as store:
+        return [info.id for info in store.sessions()]
+
+
+def _entries(*kinds: Kind) -> Callable[[click.Context], list[str]]:
+    def ids(ctx: click.Context) -> list[str]:
+        with open_session(ctx.params.get("place"), ctx.params["id"]) as session:
+            return entry_ids(session, kinds)
+
+    return ids
+
+
+def _strategy_names(_: click.Context) -> Iterable[str]:
+    from windowsill.strategies import registry
+
+    return registry.names()
+
+
+def _model_names(_: click.Context) -> Iterable[str]:
+    from windowsill import models
+
+    return models.names()
+
+
+complete_sessions = _completion(_session_ids)
+complete_strategies = _completion(_strategy_names)
+complete_models = _completion(_model_names)
+
+session_argument = click.argument("id", shell_complete=complete_sessions)
+store_option = click.option("--store", "place", metavar="PLACE", help="The folder or database file of the sessions.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def entry_argument(name: str, *kinds: Kind, **options: Any) -> Callable[[F], F]:
+    """Return an argument that is the id of an entry of these kinds, completed by the shell."""
+    return click.argument(name, shell_complete=_completion(_entries(*kinds)), **options)

@@ -1,0 +1,326 @@
+"""`windowsill sessions`: the history of a session, as version control shows and moves it.
+
+Look: log, diff, branches, explain, request, search. Change: unfold, rewind, switch, pin.
+"""
+
+# ruff: noqa: PLC0415 - a session loads most of the library, which the help of a command does not need
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windowsill.cli.output import moment, print_bytes, print_json, print_line, print_result, print_rows
+from windowsill.cli.session_ids import (
+    complete_sessions,
+    entry_argument,
+    find_entry,
+    find_session,
+    json_option,
+    open_session,
+    open_store_at,
+    session_argument,
+    store_option,
+)
+from windowsill.errors import NotFoundError
+from windowsill.text import shorten
+
+if TYPE_CHECKING:
+    from windowsill.history.entries import Entry
+    from windowsill.history.view import View
+    from windowsill.messages import Message
+    from windowsill.session import Session
+
+PREVIEW = 60
+"""Characters of a message that a list shows."""
+
+BY_HAND = "on the command line"
+
+limit_option = click.option("--limit", type=click.IntRange(min=1), metavar="N", default=30, show_default=True)
+
+
+def preview(message: Message) -> str:
+    """Return the beginning of what a message says: its text, else its calls and results."""
+    from windowsill.messages import Text
+
+    calls = [f"{call.name}({call.arguments})" for call in message.calls]
+    results = [block.text for result in message.results for block in result.content if isinstance(block, Text)]
+    return shorten(message.text if message.text.strip() else " ".join(calls + results) or "(no text)", PREVIEW)
+
+
+# Look
+
+
+@click.command()
+@session_argument
+@click.option("--all", "every", is_flag=True, help="Every branch, not only the current one.")
+@click.option("--calls", is_flag=True, help="The requests that were composed, too.")
+@limit_option
+@store_option
+@json_option
+def log(id: str, place: str | None, limit: int, *, every: bool, calls: bool, as_json: bool) -> None:
+    """Show what happened to session ID, the newest first: messages, folds, marks, rewinds, checkpoints."""
+    from windowsill.history.entries import on_path
+
+    with open_session(place, id) as session:
+        journal = session.journal
+        path = journal.path(journal.version)
+        kinds = ("message", "fold", "unfold", "mark", "rewind", "state", "label", *(("call",) if calls else ()))
+        entries = list(journal.walk([(1, journal.version)] if every else path, kinds=kinds))[::-1]
+        changes = {event.id: event.what for event in session.audit}
+        rows = [
+            {"entry": entry.id, "at": moment(entry.at), "kind": entry.kind, "what": _what(session, entry, changes)}
+            | ({"branch": "current" if on_path(path, entry.seq) else "left"} if every else {})
+            for entry in entries[:limit]
+        ]
+    if as_json:
+        print_json(rows)
+        return
+    print_rows(rows, empty="nothing has happened in this session yet")
+    if len(entries) > limit:
+        print_line(f"and {len(entries) - limit:,} older; --limit {len(entries)} shows all")
+
+
+def _what(session: Session, entry: Entry, changes: dict[str, str]) -> str:
+    from windowsill.history.head import call_meta
+
+    if entry.kind == "message":
+        message = session.message(entry.id)
+        return f"{message.role}: {preview(message)}"
+    if entry.kind == "call":
+        call = call_meta(entry.meta)
+        return f"request of {call.tokens:,} tokens" + (f" to {call.model}" if call.model else "")
+    return changes.get(entry.id, "")
+
+
+@click.command()
+@session_argument
+@entry_argument("first", metavar="A")
+@entry_argument("second", metavar="[B]", required=False)
+@store_option
+@json_option
+def diff(id: str, first: str, second: str | None, place: str | None, *, as_json: bool) -> None:
+    """Compare what the model saw at A with what it saw at B, or with what it sees now.
+
+    A and B are ids of messages, calls (`log --calls`), folds, branches or checkpoints of session ID, or checkpoints'
+    names.
+    """
+    with open_session(place, id) as session:
+        views = [_view_at(session, first), _view_at(session, second) if second else ("now", session.view)]
+        lines = [_lines(view) for _, view in views]
+        titles = [f"{name}: {view.tokens():,} tokens, {len(view.items):,} items" for name, view in views]
+        tokens = [view.tokens() for _, view in views]
+    changes = list(difflib.unified_diff(lines[0], lines[1], titles[0], titles[1], n=1, lineterm=""))
+    if as_json:
+        removed, added = ([line[1:] for line in changes[2:] if line[0] == sign] for sign in "-+")
+        print_json(
+            {"from": views[0][0], "to": views[1][0], "tokens": tokens, "removed": removed, "added": added},
+        )
+        return
+    for line in changes or [f"no difference: {titles[0]}"]:
+        print_line(line, colour={"+": "green", "-": "red"}.get(line[0]))
+
+
+def _view_at(session: Session, typed: str) -> tuple[str, View]:
+    """Return the id of a moment and what the model saw then; a call saw what was there before it."""
+    from windowsill.history.head import call_meta
+
+    names = {each.name: each.id for each in session.checkpoints(None) if each.name}
+    id = find_entry(session, names.get(typed, typed))
+    journal = session.journal
+    entry = journal.entry(journal.seq_of(id))
+    return id, journal.at(call_meta(entry.meta).at if entry.kind == "call" else entry.seq).view
+
+
+def _lines(view: View) -> list[str]:
+    return [
+        f"{item.id} {item.role}{' (cut)' if item.cuts else ''}{f' hides {item.hides:,}' if item.fold else ''}, "
+        f"{view.tokens_of(item.weight):,} tokens: {preview(view.read(item))}"
+        for item in view.items
+    ]
+
+
+@click.command()
+@session_argument
+@store_option
+@json_option
+def branches(id: str, place: str | None, *, as_json: bool) -> None:
+    """List the branches of session ID: the current one, and those that were left by a rewind."""
+    with open_session(place, id) as session:
+        found = session.branches
+    if as_json:
+        print_json(found)
+        return
+    print_rows(branch_rows(found), empty="no branch yet: the session is empty")
+
+
+def branch_rows(found: Sequence[Any]) -> list[dict[str, object]]:
+    """Return the rows of a table of branches."""
+    return [
+        {
+            "branch": each.id,
+            "messages": each.messages,
+            "last entry": moment(each.at),
+            "": "current" if each.current else "",
+        }
+        for each in found
+    ]
+
+
+@click.command()
+@session_argument
+@entry_argument("message", "message")
+@click.option("--call", metavar="CALL", help="In the window of this request (`log --calls`), not in that of now.")
+@store_option
+@json_option
+def explain(id: str, message: str, call: str | None, place: str | None, *, as_json: bool) -> None:
+    """Explain why MESSAGE of session ID is in the window, or is not."""
+    with open_session(place, id) as session:
+        past = None if call is None else find_entry(session, call, "call")
+        found = session.explain(find_entry(session, message, "message"), call=past)
+    shown = "in the window" if found.visible else "not in the window"
+    lines = [f"{found.message} is {shown}{f' of {past}' if past else ''}: {found.why}"]
+    lines += [
+        f"  {fold.id} {fold.kind} by {fold.strategy}: {fold.reason}, saved {fold.saved:,}" for fold in found.folds
+    ]
+    print_result(found, "\n".join(lines), as_json=as_json)
+
+
+@click.command()
+@session_argument
+@entry_argument("call", "call", required=False)
+@store_option
+def request(id: str, call: str | None, place: str | None) -> None:
+    """Print the exact body of a past request of session ID: of CALL (`log --calls`), or of the last one."""
+    with open_session(place, id) as session:
+        calls = session.calls
+        if call is None and not calls:
+            raise NotFoundError(f"session {session.id!r} has composed no request yet", remedy="compose one first")
+        print_bytes(session.request(calls[-1].id if call is None else find_entry(session, call, "call")))
+
+
+@click.command()
+@click.argument("query")
+@click.option("--session", "id", metavar="ID", shell_complete=complete_sessions, help="Only in this session.")
+@click.option("-k", "most", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="At most N.")
+@store_option
+@json_option
+def search(query: str, id: str | None, most: int, place: str | None, *, as_json: bool) -> None:
+    """Search everything that was ever said in the stored sessions, hidden or not, the best match first."""
+    from windowsill.search import Archive
+
+    with open_store_at(place) as store:
+        within = None if id is None else [find_session(store, id).id]
+        archive = Archive(store, within[0] if within else "", scope="session" if within else "all")
+        found = archive.retrieve(query, most)
+    if as_json:
+        print_json(found)
+        return
+    print_rows(
+        [
+            {"session": each.session, "message": each.message_id, "role": each.role, "text": shorten(each.text, 80)}
+            for each in found
+        ],
+        empty="nothing found",
+    )
+
+
+# Change
+
+
+@click.command()
+@session_argument
+@entry_argument("messages", "message", nargs=-1, required=True, metavar="MESSAGE...")
+@click.option("--off", is_flag=True, help="Let them be hidden again.")
+@store_option
+def pin(id: str, messages: tuple[str, ...], place: str | None, *, off: bool) -> None:
+    """Never hide these messages of session ID."""
+    with open_session(place, id) as session:
+        for typed in messages:
+            message = find_entry(session, typed, "message")
+            (session.unpin if off else session.pin)(message)
+            print_line(f"{'unpinned' if off else 'pinned'} {message}")
+
+
+@click.command()
+@session_argument
+@entry_argument("branch")
+@store_option
+@json_option
+def switch(id: str, branch: str, place: str | None, *, as_json: bool) -> None:
+    """Return session ID to BRANCH, which a rewind left, or to any other entry. The branch that is left stays."""
+    with open_session(place, id) as session:
+        to = find_entry(session, branch)
+        left = current_branch(session)
+        entry = session.switch(to, reason=BY_HAND)
+        messages = sum(1 for _ in session.messages())
+        value = {"session": session.id, "entry": entry, "to": to, "messages": messages, "left": left}
+    text = f"switched {value['session']} to {to}: {messages:,} messages; the branch that was left ends at {left}"
+    print_result(value, text, as_json=as_json)
+
+
+def current_branch(session: Session) -> str | None:
+    """Return the id of the end of the current branch; `None` while there is nothing."""
+    return next((branch.id for branch in session.branches if branch.current), None)
+
+
+@click.command()
+@session_argument
+@entry_argument("fold", "fold")
+@click.option("--span", type=click.IntRange(min=0), metavar="N", help="Only this span of the fold, counted from 0.")
+@click.option("--fit", is_flag=True, help="Only as much as the budget allows, the newest first.")
+@store_option
+@json_option
+def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool, as_json: bool) -> None:
+    """Bring back what FOLD of session ID hid."""
+    if fit and span is not None:
+        raise click.UsageError("--span and --fit exclude each other", click.get_current_context())
+    with open_session(place, id) as session:
+        fold = find_entry(session, fold, "fold")
+        before = session.tokens
+        entry = session.unfold(fold, span=span, fit=fit, reason=BY_HAND)
+        after = session.tokens
+        value = {"session": session.id, "entry": entry, "fold": fold, "tokens_before": before, "tokens": after}
+    print_result(value, f"unfolded {fold}: {before:,} tokens became {after:,}", as_json=as_json)
+
+
+@click.command()
+@session_argument
+@entry_argument("message", "message", required=False)
+@click.option("--before", is_flag=True, help="Leave MESSAGE out too.")
+@click.option(
+    "--at", "when", metavar="TIME", help="Go back to a time: ISO 8601 (UTC without a zone), or epoch seconds."
+)
+@store_option
+@json_option
+def rewind(id: str, message: str | None, when: str | None, place: str | None, *, before: bool, as_json: bool) -> None:
+    """Go back to MESSAGE of session ID, which becomes the last one, or to a time. The branch that is left stays."""
+    ctx = click.get_current_context()
+    if (message is None) == (when is None):
+        raise click.UsageError("give either MESSAGE or --at TIME", ctx)
+    if before and message is None:
+        raise click.UsageError("--before needs MESSAGE", ctx)
+    with open_session(place, id) as session:
+        left = current_branch(session)
+        to = None if message is None else find_entry(session, message, "message")
+        entry = session.rewind(to, at=None if when is None else _time(when, ctx), before=before, reason=BY_HAND)
+        messages = sum(1 for _ in session.messages())
+        value = {"session": session.id, "entry": entry, "messages": messages, "left": left}
+    text = f"rewound {value['session']} to {messages:,} messages; the branch that was left ends at {left}"
+    print_result(value, text, as_json=as_json)
+
+
+def _time(text: str, ctx: click.Context) -> float:
+    from windowsill.transcripts.base import timestamp
+
+    try:
+        at: float | None = float(text)
+    except ValueError:
+        at = timestamp(text)
+    if at is None or not math.isfinite(at):
+        raise click.UsageError(f"{text!r} is not a time; give 2026-01-31T12:00:00Z or epoch seconds", ctx)
+    return at
