@@ -6,7 +6,10 @@ not changed is sent again exactly as it arrived.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +23,43 @@ NEUTRAL = "windowsill"
 
 ORIGIN = "windowsill"
 """The field of a message's metadata that says what put it there; messages of others do not have it."""
+
+MAX_DIGITS = 4_300
+"""The digits of an integer that Python reads and writes as text unless a program raises its limit."""
+
+_value = msgspec.json.Decoder()
+
+
+def json_value(data: bytes | msgspec.Raw | str) -> Any:
+    """Decode JSON with numbers of any size, as a model may write them.
+
+    A number that no double holds becomes the integer of the same value, or its text where it is too long for one.
+    """
+    try:
+        return _value.decode(data)
+    except msgspec.ValidationError:
+        # Only the range of a number is ever checked here.
+        text = data if isinstance(data, str) else str(data, "utf-8")
+    try:
+        return json.loads(text, parse_float=_number, parse_int=_number, parse_constant=_no_constant)
+    except ValueError as error:
+        raise msgspec.DecodeError(f"JSON is malformed: {error}") from None
+
+
+def _number(text: str) -> int | float | str:
+    mantissa, _, exponent = text.lower().partition("e")
+    if not exponent and "." not in mantissa:
+        return int(text) if len(text) <= MAX_DIGITS else text
+    if math.isfinite(value := float(text)):
+        return value
+    # A longer exponent would make a longer integer.
+    exact = Decimal(text) if len(exponent) <= len("+0000") else Decimal("NaN")
+    fits = exact.is_finite() and exact.adjusted() < MAX_DIGITS - 1 and exact == exact.to_integral_value()
+    return int(exact) if fits else text
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 class Origin(StrEnum):
@@ -76,8 +116,8 @@ class ToolUse(_Block, frozen=True, kw_only=True, tag="tool_use"):
     def input(self) -> dict[str, Any]:
         """The arguments as an object; text that is not a JSON object is kept under `_text`."""
         try:
-            value = msgspec.json.decode(self.arguments.encode())
-        except (msgspec.DecodeError, RecursionError):
+            value = json_value(self.arguments)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             value = None
         return value if isinstance(value, dict) else {"_text": self.arguments}
 

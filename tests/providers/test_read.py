@@ -91,7 +91,7 @@ def test_list_is_added_in_order():
     assert added.usage.output == 2
 
 
-@pytest.mark.parametrize("source", [7, None, {"a": 1}, [7], object(), "\ud800"])
+@pytest.mark.parametrize("source", [7, None, {"a": 1}, [7], object()])
 def test_anything_else_is_refused(source):
     """What is no message is an error with a remedy."""
     with pytest.raises(FormatError) as raised:

@@ -18,7 +18,7 @@ from windowsill.agent.limits import EngineSettings, UsageMeter
 from windowsill.agent.result import Event, EventLog
 from windowsill.agent.tools import EngineTool, Outcome, refuse, run
 from windowsill.agent.toolset import is_own
-from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, ToolUse
+from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, ToolUse, json_value
 from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 from windowsill.session.session import Session
@@ -245,7 +245,7 @@ def _read_arguments(call: ToolUse, *, broken: bool) -> tuple[dict[str, Any], str
         # Its arguments never came: an empty call could do something else than was meant.
         return {}, BROKEN_CALL
     try:
-        value = msgspec.json.decode(text or "{}")
+        value = json_value(text or "{}")
     except (msgspec.DecodeError, RecursionError) as error:
         return {}, BROKEN_CALL if broken else f"Error: the arguments are not JSON ({error}). Make the call again."
     if not isinstance(value, dict):

@@ -16,7 +16,7 @@ from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.history.head import prompt_hash
 from windowsill.history.repair_rules import Repair
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Tool, text_length
+from windowsill.messages import Message, Tool, json_value, text_length
 from windowsill.models import Demands, Model
 from windowsill.models.prices import prices
 from windowsill.strategies import Strategy
@@ -330,7 +330,7 @@ class Payload:
 
     def to(self, format: str | None = None, *, cache: bool = True) -> dict[str, Any]:
         """Return the request as keyword arguments for the provider's SDK; the dictionary is yours to change."""
-        value: dict[str, Any] = msgspec.json.decode(self.body(format, cache=cache))
+        value: dict[str, Any] = json_value(self.body(format, cache=cache))
         return value
 
     @cached_property

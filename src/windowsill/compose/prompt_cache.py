@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 MARK = {"type": "ephemeral"}
 _MARKED = b'"cache_control":'
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class _Kind(msgspec.Struct):
+    type: str | None = None
+
 
 MOST = 4
 """More breakpoints than these are refused."""
@@ -50,7 +57,7 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
             chunks[self.head - 1] = mark_message(chunks[self.head - 1], self.head_blocks)
         if (
             self.head < self.previous < len(chunks)
-            and sum(len(_blocks(msgspec.json.decode(chunk))) for chunk in chunks[self.previous :]) > LOOK_BACK
+            and sum(len(_blocks(_fields(chunk))) for chunk in chunks[self.previous :]) > LOOK_BACK
         ):
             chunks[self.previous - 1] = mark_message(chunks[self.previous - 1])
         if self.system + sum(tokens) >= self.minimum:
@@ -66,37 +73,40 @@ def _latest_marks(chunks: list[bytes], most: int) -> list[bytes]:
         if marks := chunks[index].count(_MARKED):
             most -= marks
             if most < 0:
-                kept[index] = msgspec.json.encode(_unmarked(msgspec.json.decode(chunks[index])))
+                kept[index] = _unmarked(chunks[index])
     return kept
 
 
-def _unmarked(value: Any) -> Any:
+def _unmarked(value: bytes) -> bytes:
     """Take marks off a message or a part of it, but not off what a tool was called with."""
-    if isinstance(value, list):
-        return [_unmarked(each) for each in value]
-    if not isinstance(value, dict):
+    if value[:1] == b"[":
+        return b"[" + b",".join(_unmarked(bytes(each)) for each in _items.decode(value)) + b"]"
+    if value[:1] != b"{":
         return value
-    return {key: _unmarked(each) if key == "content" else each for key, each in value.items() if key != "cache_control"}
+    fields = {key: each for key, each in _fields(value).items() if key != "cache_control"}
+    if "content" in fields:
+        fields["content"] = msgspec.Raw(_unmarked(bytes(fields["content"])))
+    return msgspec.json.encode(fields)
 
 
 def _mark_system(system: bytes) -> bytes:
-    value: Any = msgspec.json.decode(system)
-    if isinstance(value, str):
-        value = [{"type": "text", "text": value}]
-    if not value:
-        return system
-    return msgspec.json.encode([*value[:-1], {**value[-1], "cache_control": MARK}])
+    blocks = _blocks({"content": msgspec.Raw(system)})
+    return msgspec.json.encode([*blocks[:-1], _marked(blocks[-1])]) if blocks else system
 
 
 def mark_message(chunk: bytes, blocks: int = 0) -> bytes:
     """Put a breakpoint on the last block of a message, or on block number `blocks`, if it can carry one."""
-    message: dict[str, Any] = msgspec.json.decode(chunk)
+    message = _fields(chunk)
     content = _blocks(message)
     place = min(blocks or len(content), len(content)) - 1
-    if place < 0 or content[place].get("type") in {"thinking", "redacted_thinking"}:
+    if place < 0 or msgspec.json.decode(content[place], type=_Kind).type in {"thinking", "redacted_thinking"}:
         return chunk
-    content[place] = {**content[place], "cache_control": MARK}
+    content[place] = _marked(content[place])
     return msgspec.json.encode({**message, "content": content})
+
+
+def _marked(block: msgspec.Raw) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode({**_fields(block), "cache_control": MARK}))
 
 
 def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) -> int:
@@ -107,18 +117,19 @@ def same_start(before: Sequence[bytes], now: Sequence[bytes], known: int = 0) ->
 
 def same_blocks(old: bytes, new: bytes) -> float:
     """Return the share of a message that is the same blocks at its start: caches see blocks, not messages."""
-    before, now = msgspec.json.decode(old), msgspec.json.decode(new)
+    before, now = _fields(old), _fields(new)
     if before.get("role") != now.get("role"):
         return 0.0
-    blocks = _blocks(now)
-    pairs = zip(_blocks(before), blocks, strict=False)
+    blocks = [bytes(each) for each in _blocks(now)]
+    pairs = zip((bytes(each) for each in _blocks(before)), blocks, strict=False)
     count = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-    same = len(msgspec.json.encode(blocks[:count])) if count else 0
-    return same / len(msgspec.json.encode(blocks)) if blocks else 0.0
+    return sum(map(len, blocks[:count])) / sum(map(len, blocks)) if blocks else 0.0
 
 
-def _blocks(message: dict[str, Any]) -> list[Any]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return content if isinstance(content, list) else []
+def _blocks(message: Mapping[str, msgspec.Raw]) -> list[msgspec.Raw]:
+    """Return the blocks of a message as they came: what is marked or compared is never written anew."""
+    content = message.get("content", msgspec.Raw(b"null"))
+    start = bytes(content)[:1]
+    if start == b'"':
+        return [msgspec.Raw(b'{"type":"text","text":' + bytes(content) + b"}")]
+    return _items.decode(content) if start == b"[" else []

@@ -82,6 +82,7 @@ def seal(
 ) -> Entry:
     """Make an entry that is bound to its parent."""
     body_hash = hashlib.sha256(body).digest()
+    at = float(at)  # as stores give it back, since its spelling is hashed
     return Entry(
         seq=seq,
         parent=parent,
@@ -144,7 +145,7 @@ START = b""
 
 def extend_exactly(before: bytes, message: Message) -> bytes:
     """Return the fingerprint of everything up to and including `message`, ids and reasoning included."""
-    content = msgspec.msgpack.encode([message.role, [_content(block) for block in message.blocks]])
+    content = _pack([message.role, [_content(block) for block in message.blocks]])
     return hashlib.blake2b(before + content, digest_size=16).digest()
 
 
@@ -182,9 +183,15 @@ def pieces(message: Message) -> tuple[bytes, ...]:
                 found.append(["result", _given(block.tool_use_id), block.is_error, content])
             case _:
                 found.append(_content(block))
-    return tuple(
-        hashlib.blake2b(msgspec.msgpack.encode([message.role, each]), digest_size=16).digest() for each in found
-    )
+    return tuple(hashlib.blake2b(_pack([message.role, each]), digest_size=16).digest() for each in found)
+
+
+def _pack(value: Any) -> bytes:
+    """Encode a value to be hashed; integers above 64 bits, for which MessagePack has no room, as JSON."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except OverflowError:
+        return msgspec.json.encode(value)
 
 
 def _given(id: str) -> str:

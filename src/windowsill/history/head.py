@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from windowsill.errors import InputError
 from windowsill.history import entries
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
 from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
@@ -200,7 +201,13 @@ class Draft:
             refs=refs if any(refs) else (),
         )
         self._sent = False
-        entry = self._seal("message", _pack(meta), body, id=message.id, at=message.at)
+        try:
+            packed = _pack(meta)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            remedy = "pass text, numbers of 64 bits, lists and dictionaries; larger things as JSON text"
+            raise InputError(f"metadata that cannot be stored: {why}", remedy=remedy) from None
+        entry = self._seal("message", packed, body, id=message.id, at=message.at)
         self.metas[entry.seq] = meta
         return entry
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,7 +13,18 @@ from windowsill.providers.base import Format
 from windowsill.providers.detect import AMBIGUOUS, detect, detect_body, detect_tool, detect_usage
 from windowsill.providers.lookup import get, sdk_format
 from windowsill.providers.openai_chat import DIALECTS
-from windowsill.providers.wire import any_decoder, decode, encode, items_decoder, plain, to_bytes
+from windowsill.providers.wire import (
+    any_decoder,
+    decode,
+    encode,
+    escape_halves,
+    escape_lone,
+    items_decoder,
+    plain,
+    to_bytes,
+)
+
+T = TypeVar("T")
 
 _SPEAKERS = ("user", "assistant")
 
@@ -29,8 +40,17 @@ class Added(msgspec.Struct, frozen=True):
 
 def read_request(source: bytes | str | Mapping[str, Any] | Sequence[Any], *, format: str | None = None) -> Request:
     """Read a request body or a message list; without a format it is told from the content."""
-    body = to_bytes(source)
-    return get(format or detect_body(body)).read_body(body)
+    return _mended(to_bytes(source), lambda body: get(format or detect_body(body)).read_body(body))
+
+
+def _mended(body: bytes, read: Callable[[bytes], T]) -> T:
+    """Read JSON; where it holds halves of surrogate pairs, which a model may write, with these escaped once more."""
+    try:
+        return read(body)
+    except FormatError:
+        if (mended := escape_lone(body)) == body:
+            raise
+    return read(mended)
 
 
 def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUOUS) -> Added:
@@ -39,13 +59,11 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
     `default` is the format of what could be of any, such as a role with plain text.
     """
     if isinstance(source, Message):
-        return Added([source])
+        return Added([_writable(source)])
     if isinstance(source, str):
-        # Encoding once shows text that no provider could be sent.
-        encode(source)
-        return Added([text_message("user", source)])
+        return Added([text_message("user", escape_halves(source))])
     if isinstance(source, bytes | bytearray | memoryview):
-        return _from_bytes(to_bytes(source), format, default)
+        return _mended(to_bytes(source), lambda body: _from_bytes(body, format, default))
     if isinstance(source, list | tuple):
         return _together([read_added(each, format=format, default=default) for each in source])
     if not isinstance(source, Mapping):
@@ -61,6 +79,19 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
         return Added([get(format or default).read_message(body, "")])
     value = source if _is_plain(source) else decode(any_decoder, body)
     return _read(value, body, get(format or detect(value, default)))
+
+
+def _writable(message: Message) -> Message:
+    """Return a message of the program's own with nothing in it that cannot be stored, such as half characters."""
+    if message.raw is not None:
+        return message
+    try:
+        msgspec.json.encode(msgspec.structs.replace(message, metadata={}))
+    except (UnicodeEncodeError, TypeError):
+        kept = message.metadata
+        plain = msgspec.json.decode(encode(msgspec.structs.replace(message, metadata={})), type=Message)
+        return msgspec.structs.replace(plain, metadata=kept)
+    return message
 
 
 def _is_ambiguous(source: Any) -> bool:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from windowsill.errors import FormatError
+from windowsill.messages import json_value
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Decoder(Protocol[T_co]):
+    """Reads JSON as values of one type."""
+
+    def decode(self, buf: bytes | msgspec.Raw, /) -> T_co:
+        """Return the value."""
+
+
+class _AnyDecoder:
+    """Reads any JSON, with numbers of any size."""
+
+    decode = staticmethod(json_value)
+
 
 NULL = msgspec.Raw(b"null")
 
@@ -20,7 +38,7 @@ Fields = dict[str, msgspec.Raw]
 fields_decoder: msgspec.json.Decoder[Fields] = msgspec.json.Decoder(Fields)
 items_decoder: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 text_decoder: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
-any_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+any_decoder: Decoder[Any] = _AnyDecoder()
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of a decoder; `decode` says them in words."""
@@ -33,12 +51,13 @@ class _Type(msgspec.Struct, gc=False):
 _type = msgspec.json.Decoder(_Type)
 
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `\$(.*)`$")
 _NESTED = "flatten it, or keep the deep part as text"
 
 
-def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, where: str = "") -> T:
+def decode(decoder: Decoder[T], raw: bytes | msgspec.Raw, where: str = "") -> T:
     """Decode, or raise a `FormatError` that says where and why it is not what it should be."""
     try:
         return decoder.decode(raw)
@@ -53,15 +72,17 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, where: st
 
 
 def encode(value: Any, where: str = "") -> bytes:
-    """Encode a dictionary, a list or objects of an SDK, once; bytes are taken as JSON that is already there."""
+    """Encode a dictionary, a list or objects of an SDK, once.
+
+    Half a surrogate pair, which file names may hold and no JSON can, is written as the text of its escape.
+    """
     try:
-        return _encoder.encode(value)
-    except UnicodeEncodeError:
-        raise FormatError(
-            "text with half a surrogate pair",
-            where=_surrogate(value, where) or where,
-            remedy="clean it: text.encode('utf-8', 'replace').decode()",
-        ) from None
+        try:
+            data = _encoder.encode(value)
+        except UnicodeEncodeError:
+            return _encoder.encode(_writable(value))
+        # The encoder writes infinity as null, which is another value.
+        return _encoder.encode(_writable(value)) if b"null" in data and _has_infinity(value) else data
     except RecursionError:
         raise FormatError("nested too deeply, or it contains itself", where=where, remedy=_NESTED) from None
     except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
@@ -70,11 +91,22 @@ def encode(value: Any, where: str = "") -> bytes:
         ) from None
 
 
+def escape_halves(text: str) -> str:
+    """Return the text with each half of a surrogate pair as its escape, and whole pairs as their character."""
+    whole = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    return whole.encode(errors="backslashreplace").decode()
+
+
+def escape_lone(body: bytes) -> bytes:
+    """Return JSON with a backslash before each escape that is half a surrogate pair, as `escape_halves` writes it."""
+    cuts = [0, *_lone_surrogates(body), len(body)]
+    return b"\\".join(body[start:stop] for start, stop in itertools.pairwise(cuts))
+
+
 def to_bytes(source: Any) -> bytes:
     """Return the JSON of anything a caller may hand over: bytes, text, a dictionary, a list, SDK objects."""
     if isinstance(source, str):
-        encode(source)  # raises for text that no provider could be sent
-        source = source.encode()
+        source = source.encode(errors="backslashreplace")
     if isinstance(source, bytes | bytearray | memoryview):
         body = bytes(source).removeprefix(BOM)
         try:
@@ -135,6 +167,10 @@ def plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, msgspec.Struct):
         return msgspec.to_builtins(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)
     if hasattr(value, "__iter__"):
         return list(value)
     raise NotImplementedError(f"an object of type {type(value).__name__}")
@@ -161,7 +197,7 @@ def _wrong(error: str, where: str) -> FormatError:
 
 
 def _malformed(error: str, raw: bytes, where: str) -> FormatError:
-    if (place := _lone_surrogate(raw)) is not None:
+    if (place := next(_lone_surrogates(raw), None)) is not None:
         return FormatError(
             f"half a surrogate pair (an escape from \\ud800 to \\udfff without its other half) at byte {place}",
             where=where,
@@ -177,29 +213,42 @@ def _malformed(error: str, raw: bytes, where: str) -> FormatError:
     )
 
 
-def _lone_surrogate(raw: bytes) -> int | None:
+def _lone_surrogates(raw: bytes) -> Iterator[int]:
     high: int | None = None
     end = -1
     for found in _ESCAPE.finditer(raw):
         code = int(found.group(1), 16) if found.group(1) else 0
-        follows = high is not None and found.start() == end
-        if high is not None and not (follows and 0xDC00 <= code <= 0xDFFF):  # noqa: PLR2004 the bounds of UTF-16
-            return high
-        if high is None and 0xDC00 <= code <= 0xDFFF:  # noqa: PLR2004 the bounds of UTF-16
-            return found.start()
+        is_low = 0xDC00 <= code <= 0xDFFF  # noqa: PLR2004 the bounds of UTF-16
+        pairs = high is not None and is_low and found.start() == end
+        if high is not None and not pairs:
+            yield high
+        if is_low and not pairs:
+            yield found.start()
         high = found.start() if 0xD800 <= code <= 0xDBFF else None  # noqa: PLR2004 the bounds of UTF-16
         end = found.end()
-    return high
+    if high is not None:
+        yield high
 
 
-def _surrogate(value: Any, where: str) -> str | None:
-    """Find the text in a value that cannot be encoded."""
-    value = plain(value) if hasattr(value, "model_dump") else value
+def _has_infinity(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_infinity(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_infinity(each) for each in value)
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _writable(value: Any) -> Any:
+    """Return a value in which everything can be written: halves of surrogate pairs escaped, infinity as a number."""
     if isinstance(value, str):
-        return where if any("\ud800" <= character <= "\udfff" for character in value) else None
-    items: Any = ()
+        return escape_halves(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        if math.isnan(value):
+            raise ValueError("NaN is no number")
+        # Every reader of JSON takes it for infinity again.
+        return msgspec.Raw(b"1e999" if value > 0 else b"-1e999")
+    if hasattr(value, "model_dump") or isinstance(value, msgspec.Struct):
+        value = plain(value)
     if isinstance(value, Mapping):
-        items = ((f"{where}.{key}".removeprefix("."), each) for key, each in value.items())
-    elif isinstance(value, list | tuple):
-        items = ((f"{where}[{index}]", each) for index, each in enumerate(value))
-    return next((found for place, each in items if (found := _surrogate(each, place)) is not None), None)
+        return {_writable(key): _writable(each) for key, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list | tuple) else value

@@ -12,7 +12,7 @@ from windowsill import providers
 from windowsill.budget import Size
 from windowsill.compose.payload import Report
 from windowsill.errors import InputError
-from windowsill.messages import Message
+from windowsill.messages import Message, json_value
 from windowsill.models import Model
 from windowsill.providers import Problem
 from windowsill.replay.recordings import Recording
@@ -192,5 +192,5 @@ class Walk:
             everything=fixed + view.tokens_of(before),
             at=times[index - 1] if index <= len(times) else None,
             seconds=seconds,
-            problems=tuple(self._format.validate(msgspec.json.decode(body))),
+            problems=tuple(self._format.validate(json_value(body))),
         )

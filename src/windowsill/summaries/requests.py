@@ -16,7 +16,7 @@ from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.history.folds import Brief
 from windowsill.history.repair import repair, without_open_calls
-from windowsill.messages import Message, Request, text_message
+from windowsill.messages import Message, Request, json_value, text_message
 from windowsill.models.catalog import key as model_key
 from windowsill.providers.base import THOUGHTS
 from windowsill.providers.convert import message_text
@@ -85,7 +85,7 @@ def extend_request(shared: Shared, brief: Brief, material: Material, *, endpoint
         rest = {key: msgspec.Raw(providers.encode(value)) for key, value in _fields(request, endpoint, limit).items()}
         body = providers.render_request(msgspec.structs.replace(request, messages=messages, rest=rest))
         # The model stands in the address of some providers.
-        named = {"model": endpoint.model or "unnamed", **msgspec.json.decode(body)}
+        named = {"model": endpoint.model or "unnamed", **json_value(body)}
         problems = providers.validate(named, target.name)
     except UnusableError:
         raise
@@ -188,7 +188,7 @@ def _instruction(brief: Brief, material: Material) -> str:
 
 def _fields(request: Request, endpoint: Endpoint, limit: int) -> Fields:
     """Return the other fields of the request, changed so that one whole text comes back."""
-    given: Fields = {key: msgspec.json.decode(value) for key, value in request.rest.items()}
+    given: Fields = {key: json_value(value) for key, value in request.rest.items()}
     if given.get("conversation") is not None:
         raise UnusableError("prefix", "the provider keeps this conversation and would add the question to it")
     format, tools = providers.get(request.format), bool(request.tools)

@@ -15,7 +15,7 @@ import msgspec
 
 from windowsill import providers
 from windowsill.errors import WindowsillError
-from windowsill.messages import Message, Request, Unknown, Usage
+from windowsill.messages import Message, Request, Unknown, Usage, json_value
 from windowsill.providers import Problem
 from windowsill.testing.protocols import all_protocols
 from windowsill.testing.protocols.base import BAD_REQUEST, Answer, Outcome, Protocol, RefusedError, Route
@@ -216,7 +216,7 @@ class Server:
         with self._lock:
             failure = self._failures.pop(0) if self._failures else None
         try:
-            body: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+            body = msgspec.convert(json_value(raw), dict[str, Any])
             model = route.model or str(body.get("model", "unknown"))
             format = protocol.format(model)
             notes.update(body=body, model=model, format=format)

@@ -16,7 +16,7 @@ from windowsill.messages import Block, Image, Message, Role, ToolResult, Usage
 from windowsill.providers.convert import is_web, split_data_url
 from windowsill.providers.openai_chat import NAME as CHAT
 from windowsill.providers.openai_chat.messages import render_chat
-from windowsill.providers.wire import BOM, any_decoder, decode, encode, join_body
+from windowsill.providers.wire import BOM, Decoder, any_decoder, decode, encode, join_body
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ def decode_objects(lines: Iterable[Line], notes: Notes) -> Iterator[tuple[Line, 
             notes.trouble(line.number, "not a JSON object")
 
 
-def decode_line(line: Line, decoder: msgspec.json.Decoder[T], notes: Notes) -> T | None:
+def decode_line(line: Line, decoder: Decoder[T], notes: Notes) -> T | None:
     """Decode a line; if it cannot be read, note that and return `None`."""
     try:
         return decode(decoder, line.raw)
