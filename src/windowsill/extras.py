@@ -25,6 +25,9 @@ def require(name: str, feature: str, package: str) -> None:
 
 
 def _missing(name: str, feature: str, package: str | None) -> InputError:
-    return InputError(
-        f"{feature} needs a package that is missing: {package}", remedy=f"pip install 'windowsill[{name}]'"
-    )
+    return InputError(f"{feature} needs a package that is missing: {package}", remedy=install_remedy(name))
+
+
+def install_remedy(name: str) -> str:
+    """Say how an extra is installed: Windowsill is on no package index, a clone of it is installed."""
+    return f"run in a clone of windowsill: pip install '.[{name}]'"

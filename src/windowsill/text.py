@@ -44,3 +44,9 @@ def shorten(text: str, length: int) -> str:
     """Return the beginning of a text as one printable line of at most `length` characters."""
     line = printable_line(text[: length * 4])
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def type_name(value: object) -> str:
+    """Name the type of a value with its article: `a list`, `an int`."""
+    name = type(value).__name__
+    return f"{'an' if name.lstrip('_')[:1].lower() in tuple('aeiou') else 'a'} {name}"

@@ -152,3 +152,10 @@ def test_terminal_of_few_characters_shows_escapes(tmp_path):
     done = subprocess.run([COMMAND, "validate", str(file)], capture_output=True, env=environment, check=False)
     assert done.returncode == 1
     assert b"role '\\u7a93'" in done.stdout
+
+
+def test_library_arguments_are_named_as_options(tmp_path):
+    """What the library calls `format=` is `--format` on the command line."""
+    done = call("validate", saved(tmp_path / "x.json", {"neither": "this", "nor": "that"}))
+    assert "format=" not in done.err
+    assert "pass --format, one of " in done.err

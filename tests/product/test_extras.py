@@ -26,7 +26,7 @@ def test_failed_import_names_the_extra(without):
     with pytest.raises(InputError) as caught, extra("http", "calling a model"):
         import httpx2  # noqa: F401, PLC0415 - it is made to fail
     assert str(caught.value) == (
-        "calling a model needs a package that is missing: httpx2; pip install 'windowsill[http]'"
+        "calling a model needs a package that is missing: httpx2; run in a clone of windowsill: pip install '.[http]'"
     )
 
 
@@ -66,7 +66,7 @@ def test_each_feature_names_its_extra_before_it_begins(without, monkeypatch, beg
     """Not in the middle of a run."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     without(package)
-    with pytest.raises(InputError, match=rf"pip install 'windowsill\[{name}\]'"):
+    with pytest.raises(InputError, match=rf"pip install '\.\[{name}\]'"):
         begin()
 
 

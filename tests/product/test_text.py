@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.text import cut_middle, keep_ends, one_line, printable_line, shorten
+from windowsill.text import cut_middle, keep_ends, one_line, printable_line, shorten, type_name
 
 pytestmark = pytest.mark.unit
 
@@ -48,3 +48,8 @@ def test_shorten_keeps_one_line():
     """Long text is cut with an ellipsis, line breaks become spaces."""
     assert shorten("one\ntwo three", 8) == "one two…"
     assert shorten("short", 8) == "short"
+
+
+def test_type_is_named_with_its_article():
+    """Errors read as English."""
+    assert [type_name(value) for value in (1, [], object(), "")] == ["an int", "a list", "an object", "a str"]

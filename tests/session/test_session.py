@@ -247,6 +247,19 @@ def test_an_unknown_mark_is_refused():
         session.mark("m1", add=("sparkling",))
 
 
+def test_a_name_is_text():
+    """What is no text, such as an id that was not set, is refused in words."""
+    with pytest.raises(InputError, match="the session's name is a NoneType; give 1 to 500 characters of text"):
+        Session.open(None, model="gpt-5", store=":memory:")
+
+
+def test_errors_in_code_name_what_code_can_look_at():
+    """A message that is not there is not answered with a command line."""
+    session = Session.open("s", model="gpt-5", store=":memory:")
+    with pytest.raises(NotFoundError, match=r"has no message 'm9'; `session.messages\(\)` lists what it has"):
+        session.message("m9")
+
+
 def test_a_name_has_a_length():
     """Nothing, or too much, is no name."""
     for name in ("", "x" * 501):
@@ -268,4 +281,4 @@ def test_every_public_name_stands_in_a_group():
     names = set(re.findall(r"`(\w+)`", Session.__doc__)) - {"Session"}
     session = opened()
     public = {name for name in dir(session) if not name.startswith("_")}
-    assert public - {"open", "close"} == names
+    assert public - {"open"} == names

@@ -136,7 +136,7 @@ def test_without_the_extra_the_remedy_is_said(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "windowsill: writing spans needs a package that is missing: opentelemetry.sdk.trace; "
-        "pip install 'windowsill[telemetry]'\n"
+        "run in a clone of windowsill: pip install '.[telemetry]'\n"
     )
     assert not (tmp_path / "t").exists()
 

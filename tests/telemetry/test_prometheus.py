@@ -85,7 +85,8 @@ except ValueError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], env=child_env(), text=True, capture_output=True, check=True)
     assert done.stdout == (
-        "serving metrics needs a package that is missing: prometheus_client; pip install 'windowsill[prometheus]'\n"
+        "serving metrics needs a package that is missing: prometheus_client; "
+        "run in a clone of windowsill: pip install '.[prometheus]'\n"
     )
 
 

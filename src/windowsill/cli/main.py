@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -23,6 +24,8 @@ INTERRUPTED = 130
 
 DEBUG = "WINDOWSILL_DEBUG"
 """When this variable is set, errors come with their traceback."""
+
+_ARGUMENT = re.compile(r"\b(format|model|budget|window)=(?=[\s,;]|$)")
 
 _REMEDIES = {
     errno.ENOENT: "check the path",
@@ -140,7 +143,7 @@ def explain(error: Exception) -> tuple[str, int]:
         case UnknownModelError():
             return f"{error.what}; state how large it is with --window N", WRONG_CALL
         case WindowsillError():
-            return str(error), WRONG_CALL if _is_wrong_call(error) else FAILED
+            return as_options(str(error)), WRONG_CALL if _is_wrong_call(error) else FAILED
         case OSError():
             what = (error.strerror or str(error) or type(error).__name__).lower()
             where = f"{error.filename}: " if error.filename is not None else ""
@@ -149,6 +152,11 @@ def explain(error: Exception) -> tuple[str, int]:
             return "the input is nested too deeply; flatten it, or keep the deep part as text", FAILED
         case _:
             return f"{type(error).__name__}: {error}; this is a fault of windowsill: {DEBUG}=1 shows where", FAILED
+
+
+def as_options(text: str) -> str:
+    """Name options (`--format`) where the library names arguments (`format=`)."""
+    return _ARGUMENT.sub(r"--\1", text)
 
 
 def _is_wrong_call(error: WindowsillError) -> bool:

@@ -13,6 +13,7 @@ import click
 
 from windowsill import tokens
 from windowsill.budget import tokens_of
+from windowsill.cli.main import as_options
 from windowsill.cli.options import (
     format_option,
     load_settings,
@@ -299,7 +300,7 @@ def _print_troubles(report: ReplayReport) -> None:
         for defect in each.defects
     ]
     for trouble in troubles[:MOST_TROUBLES]:
-        click.echo(printable_line(trouble))
+        click.echo(printable_line(as_options(trouble)))
     if len(troubles) > MOST_TROUBLES:
         click.echo(f"and {len(troubles) - MOST_TROUBLES:,} more; --report writes all of them")
     counts = {"broken lines": len(report.broken), "files without a recording": len(report.foreign)}

@@ -50,7 +50,7 @@ def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]
 
 @contextmanager
 def open_session(place: str | None, id: str) -> Iterator[Session]:
-    """Open a session that exists, by its id or a unique beginning of it."""
+    """Open a session that exists, by its id or a unique beginning."""
     from windowsill.session import Session
 
     with open_store_at(place) as store, Session.open(find_session(store, id).id, store=store, config=False) as session:
@@ -70,15 +70,16 @@ def find_session(store: Store, typed: str) -> SessionInfo:
 
 
 def find_entry(session: Session, typed: str, *kinds: Kind) -> str:
-    """Return the id of an entry of these kinds (of any kind if none is named), by its id or a unique beginning of it.
-
-    One that does not exist is returned as it is: the command then says what is missing.
-    """
-    store = session.journal.store
-    if store.find(session.id, typed) is not None:
+    """Return the id of an entry of these kinds (of any kind if none is named), by its id or a unique beginning."""
+    entry = session.journal.store.find(session.id, typed)
+    if entry is not None and (not kinds or entry.kind in kinds):
         return typed
     found = [id for id in entry_ids(session, kinds) if id.startswith(typed)]
-    return _only(found, f"{kinds[0] if len(kinds) == 1 else 'entrie'}s begin with {typed!r}") if found else typed
+    what = kinds[0] if kinds else "entry"
+    if not found:
+        listed = f"`windowsill sessions log {session.id}{' --calls' if what == 'call' else ' --all'}` lists them"
+        raise NotFoundError(f"session {session.id!r} has no {what} {typed!r}", remedy=listed, session=session.id)
+    return _only(found, f"{f'{what}s' if kinds else 'entries'} begin with {typed!r}")
 
 
 def entry_ids(session: Session, kinds: tuple[Kind, ...]) -> list[str]:

@@ -19,6 +19,7 @@ from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route, route
 from windowsill.errors import InputError, WindowsillError
 from windowsill.session import Session
+from windowsill.text import type_name
 
 LIBRARIES = ("httpx2", "httpx")
 
@@ -125,7 +126,7 @@ def _library(client: Any) -> Any:
         if name in LIBRARIES:
             return importlib.import_module(name)
     raise InputError(
-        f"a {type(client).__name__} sends its requests in a way that cannot be taken over",
+        f"{type_name(client)} sends its requests in a way that cannot be taken over",
         remedy="use `session.compose` and `session.add` around its calls",
     )
 

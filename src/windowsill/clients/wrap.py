@@ -10,6 +10,7 @@ from windowsill import providers
 from windowsill.clients.transport import WrappedClient, wrap_http
 from windowsill.errors import InputError
 from windowsill.session import Session
+from windowsill.text import type_name
 
 C = TypeVar("C")
 
@@ -36,7 +37,7 @@ def wrap(client: C, session: Session | str, *, resends: bool | None = None) -> C
     signs = any(word in kind.__name__ for kind in type(client).__mro__ for word in SIGNING)
     if package is None or signs or not hasattr(client, "copy"):
         raise InputError(
-            f"a {type(client).__name__} cannot be wrapped",
+            f"{type_name(client)} cannot be wrapped",
             remedy="wrap a client of anthropic, openai or google-genai, or use `session.compose` and `session.add`",
         )
     error = getattr(sys.modules[package], providers.get(package).spec.sdk_error)

@@ -26,6 +26,7 @@ from windowsill.history.units import units
 from windowsill.history.view import View, sum_weights
 from windowsill.messages import Block, Message, ToolResult, ToolUse
 from windowsill.secrets.documents import redact_for_reading, redact_value
+from windowsill.text import type_name
 from windowsill.tokens import Weight
 
 
@@ -91,7 +92,7 @@ def _span(view: View, span: Span, stand_in: StandIn) -> Span:
         return _run(view, span, stand_in)
     if isinstance(span, BlockSpan):
         return _part(view, span, stand_in)
-    raise FoldError(f"a {type(span).__name__} is not a span", remedy="use MessageSpan or BlockSpan")
+    raise FoldError(f"{type_name(span)} is not a span", remedy="use MessageSpan or BlockSpan")
 
 
 def _run(view: View, run: MessageSpan, stand_in: StandIn) -> MessageSpan:

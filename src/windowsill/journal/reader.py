@@ -116,6 +116,9 @@ def _spellings(text: str) -> Iterator[bytes]:
     yield json.dumps(text).encode()
 
 
+_LISTS: dict[Kind, str] = {"message": "session.messages()", "fold": "session.folds", "call": "session.calls"}
+"""What lists the entries of a kind, for errors."""
+
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
 
@@ -195,7 +198,7 @@ class JournalReader:
         if entry is None or entry.kind != kind:
             raise NotFoundError(
                 f"session {self.session!r} has no {kind} {id!r}",
-                remedy=f"`windowsill sessions show {self.session}` lists what it has",
+                remedy=f"`{_LISTS.get(kind, 'session.audit')}` lists what it has",
                 session=self.session,
                 id=id,
             )

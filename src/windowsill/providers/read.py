@@ -23,6 +23,7 @@ from windowsill.providers.wire import (
     plain,
     to_bytes,
 )
+from windowsill.text import type_name
 
 T = TypeVar("T")
 
@@ -145,7 +146,7 @@ def _object(source: Any) -> dict[str, Any]:
     value = plain(source) if hasattr(source, "model_dump") else None
     if not isinstance(value, dict):
         raise FormatError(
-            f"a {type(source).__name__} is not a message", remedy="pass a message, a reply, text, or a list of these"
+            f"{type_name(source)} is not a message", remedy="pass a message, a reply, text, or a list of these"
         )
     return value
 

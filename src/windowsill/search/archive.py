@@ -11,6 +11,7 @@ import msgspec
 
 from windowsill import providers, telemetry
 from windowsill.errors import InputError, NotFoundError, SettingError
+from windowsill.extras import extra
 from windowsill.history.entries import on_path, path_to
 from windowsill.messages import Message, Role
 from windowsill.search.embeddings import Embedder
@@ -66,7 +67,8 @@ class Archive:
         self._index = store.search_index()
         self._similar = None
         if embedder is not None:
-            from windowsill.search.similarity import Similarity  # noqa: PLC0415 - brings numpy, which is an extra
+            with extra("embeddings", "search by meaning"):
+                from windowsill.search.similarity import Similarity  # noqa: PLC0415 - brings numpy
 
             self._similar = Similarity(self._index, embedder)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from windowsill.errors import InputError, NotFoundError, StoreError
 from windowsill.history.entries import Entry
+from windowsill.text import type_name
 
 MAX_NAME = 500
 """Long enough for a path or a URL as a session's name, short enough for an index entry in every database."""
@@ -15,6 +16,8 @@ MAX_NAME = 500
 
 def check_name(what: str, name: str) -> None:
     """Refuse a name that some database could not keep as it is."""
+    if not isinstance(name, str):
+        raise InputError(f"the {what} is {type_name(name)}", remedy=f"give 1 to {MAX_NAME} characters of text")
     if not name:
         raise InputError(f"the {what} is empty", remedy=f"give 1 to {MAX_NAME} characters")
     if len(name) > MAX_NAME:

@@ -17,6 +17,7 @@ from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
 from windowsill.strategies.base import Plan, Strategy, tokens_freed
 from windowsill.strategies.registry import get
+from windowsill.text import type_name
 
 JOINT = "+"
 
@@ -84,7 +85,7 @@ def _planned(stage: Strategy, view: View, budget: Budget, notes: list[str]) -> P
         return Plan()
     if isinstance(plan, Plan):
         return plan
-    notes.append(f"stage {stage.name!r} gave a {type(plan).__name__} where a Plan belongs")
+    notes.append(f"stage {stage.name!r} gave {type_name(plan)} where a Plan belongs")
     return Plan()
 
 

@@ -31,6 +31,7 @@ from windowsill.summaries import Material, ModelWriter, Writer, Written, prompts
 from windowsill.summaries.answers import Parsed, judge, read_answer
 from windowsill.summaries.errors import FaultKind, UnusableError, note
 from windowsill.summaries.offline import storable, write_by_code
+from windowsill.text import type_name
 
 if TYPE_CHECKING:
     import httpx2
@@ -193,7 +194,7 @@ class FunctionWriter(_Asker):
         if scope.cancelled_caught:
             raise UnusableError("timeout", "the function did not answer in time", remedy="raise timeout=")
         if not isinstance(answer, str):
-            raise UnusableError("unreadable", f"the function gave a {type(answer).__name__}", remedy="return text")
+            raise UnusableError("unreadable", f"the function gave {type_name(answer)}", remedy="return text")
         return answer
 
 

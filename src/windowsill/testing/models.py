@@ -25,6 +25,7 @@ from windowsill.messages import Block, Message, Text, ToolUse, Usage, text_lengt
 from windowsill.providers.faults import ModelError, from_exception, hide_keys
 from windowsill.providers.wire import encode
 from windowsill.testing.protocols.base import Call
+from windowsill.text import type_name
 
 CHARACTERS = 4
 """Of a token, give or take: the usage of an answer that nobody counted."""
@@ -65,7 +66,7 @@ def _blocks(parts: Iterable[Any], prefix: str) -> Iterator[Block]:
                 yield ToolUse(id=id, name=name, arguments=arguments)
             case _:
                 raise InputError(
-                    f"a script cannot say a {type(part).__name__}",
+                    f"a script cannot say {type_name(part)}",
                     remedy="give text, a Call, (name, arguments), a list of these, an error or a function",
                 )
 

@@ -10,6 +10,7 @@ import msgspec
 
 from windowsill import schemas
 from windowsill.errors import InputError
+from windowsill.text import type_name
 
 LONGEST_VALUE = 80
 """Characters of a value that a refusal quotes: the model wrote it and knows it."""
@@ -47,7 +48,7 @@ def quote(value: Any, most: int = LONGEST_VALUE) -> str:
     try:
         text = json.dumps(value, ensure_ascii=True, default=repr)
     except (ValueError, RecursionError):
-        text = f"a {type(value).__name__}"
+        text = type_name(value)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
