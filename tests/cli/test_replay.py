@@ -127,7 +127,7 @@ def test_broken_transcripts_are_repaired_and_counted(tmp_path):
     turns[3:3] = [orphan]
     total = call("replay", saved(tmp_path / "x.json", turns), "--window", 9_000, "--json").json["total"]
     assert (total["invalid"], total["lost"]) == (0, 0)
-    assert total["repairs"]["orphan_removed"] == 1
+    assert total["repairs"]["orphan_told"] == 1
 
 
 def test_report_has_each_session_and_the_total(tmp_path):

@@ -66,18 +66,61 @@ def test_sound_conversation_comes_out_as_the_same_objects():
     assert mended.sources == ((0,), (1,), (2,), (3,))
 
 
-def test_orphan_result_is_removed():
-    """A result whose call is nowhere disappears, with the message that held nothing else."""
-    messages = [HELLO, {"role": "assistant", "content": "hi"}, tool("gone"), {"role": "user", "content": "go on"}]
-    assert mend(messages, "openai") == ([messages[0], messages[1], messages[3]], ["orphan_removed"])
+def test_orphan_result_is_told_as_words():
+    """A result whose call is nowhere keeps what it says, under the id of its call."""
+    messages = [HELLO, {"role": "assistant", "content": "hi"}, tool("gone", "42"), {"role": "user", "content": "go on"}]
+    words = {"role": "user", "content": "(result of tool call gone)\n42"}
+    assert mend(messages, "openai") == ([*messages[:2], words, messages[3]], ["orphan_told"])
 
 
-def test_orphan_between_two_assistant_messages_leaves_a_user_message():
-    """Where a user message vanished, a short one keeps the roles apart."""
+def test_orphan_between_two_assistant_messages_keeps_the_roles_apart():
+    """The words of the orphan stand where the user's message was."""
     first, second = assistant(text_block("a")), assistant(text_block("b"))
-    native, kinds = mend([HELLO, first, user(result("gone")), second])
-    assert native == [HELLO, first, user(text_block("(no new message)")), second]
-    assert kinds == ["orphan_removed", "role_order_mended"]
+    native, kinds = mend([HELLO, first, user(result("gone", "42")), second])
+    assert native == [HELLO, first, user(text_block("(result of tool call gone)\n42")), second]
+    assert kinds == ["orphan_told"]
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+def test_a_result_of_another_id_right_behind_the_only_open_call_answers_it(format):
+    """A tool or a client changed the id: the model reads the result, not that there was none."""
+    if format == "anthropic":
+        asked, given, mended = assistant(use("c0")), user(result("zzz", "42")), user(result("c0", "42"))
+    else:
+        asked = {"role": "assistant", "content": None, "tool_calls": [call("c0")]}
+        given, mended = tool("zzz", "42"), tool("c0", "42")
+    assert mend([HELLO, asked, given], format) == ([HELLO, asked, mended], ["result_assigned"])
+
+
+def test_of_parallel_calls_the_one_that_waits_is_answered_by_the_unknown_result():
+    """All others have theirs, wherever the unknown one stands among them."""
+    asked = {"role": "assistant", "content": None, "tool_calls": [call("a"), call("b")]}
+    native, kinds = mend([HELLO, asked, tool("zzz", "1"), tool("b", "2")], "openai")
+    assert native == [HELLO, asked, tool("a", "1"), tool("b", "2")]
+    assert kinds == ["result_assigned"]
+
+
+def test_an_unknown_result_is_not_given_to_one_of_two_calls():
+    """Which of them it answers cannot be known: it stays words."""
+    asked = {"role": "assistant", "content": None, "tool_calls": [call("a"), call("b")]}
+    native, kinds = mend([HELLO, asked, tool("zzz", "1")], "openai")
+    assert native[-1] == {"role": "user", "content": "(result of tool call zzz)\n1"}
+    assert kinds == ["orphan_told", "missing_supplied", "missing_supplied"]
+
+
+def test_an_unknown_result_is_not_given_to_a_call_that_has_its_own():
+    """The call is answered further down in the same turn."""
+    asked = {"role": "assistant", "content": None, "tool_calls": [call("a")]}
+    native, kinds = mend([HELLO, asked, tool("zzz", "1"), tool("a", "2")], "openai")
+    assert native == [HELLO, asked, tool("a", "2"), {"role": "user", "content": "(result of tool call zzz)\n1"}]
+    assert kinds == ["orphan_told"]
+
+
+def test_an_unknown_result_behind_other_words_is_not_given_to_the_call():
+    """It does not stand right behind its call."""
+    native, kinds = mend([HELLO, assistant(use("c0")), HELLO, user(result("zzz", "42"))])
+    assert native[2] == user(MISSING, text_block("hello"), text_block("(result of tool call zzz)\n42"))
+    assert kinds[:2] == ["orphan_told", "missing_supplied"]
 
 
 def test_missing_result_in_the_middle_is_supplied():
@@ -120,14 +163,14 @@ def test_result_after_the_next_reply_is_told_as_words():
     messages = [HELLO, assistant(use("c0")), HELLO, assistant(text_block("ok")), user(result("c0", "42"))]
     native, kinds = mend(messages)
     assert native[2]["content"][0] == MISSING
-    assert native[4] == user(text_block("(late result of tool call c0)\n42"))
+    assert native[4] == user(text_block("(result of tool call c0)\n42"))
     assert kinds == ["missing_supplied", "late_moved"]
 
 
 def test_result_after_a_request_that_the_messages_do_not_show():
     """The caller's word that a request was sent counts like a reply."""
     native, _ = mend([HELLO, assistant(use("c0")), user(result("c0", "42"))], sent=[2])
-    assert native[2] == user(MISSING, text_block("(late result of tool call c0)\n42"))
+    assert native[2] == user(MISSING, text_block("(result of tool call c0)\n42"))
 
 
 def test_split_reply_is_one_turn():
@@ -255,10 +298,11 @@ def test_result_in_the_last_assistant_message_is_sent_by_the_user():
     assert native == [HELLO, assistant(use("c0")), user(result("c0"))]
 
 
-def test_empty_reply_before_a_vanished_message_is_filled():
+def test_empty_reply_before_a_last_word_is_filled():
     """Only an empty reply at the very end is left out: after this one something was said."""
-    native, _ = mend([HELLO, assistant(), user(result("gone"))])
-    assert native[1:] == [assistant(text_block("(empty message)")), user(text_block("(no new message)"))]
+    native, _ = mend([HELLO, assistant(), user(result("gone", "42"))])
+    told = text_block("(result of tool call gone)\n42")
+    assert native[1:] == [assistant(text_block("(empty message)")), user(told)]
 
 
 def test_repair_says_where_and_which_call():
@@ -335,25 +379,11 @@ def test_longer_conversation_begins_with_the_shorter_one(messages, rules, sent):
         assert whole[len(shorter) - 1][1][: len(blocks)] == blocks
 
 
-def settled(messages):
-    """The places where a conversation may be mended in parts."""
-    waiting: list[str] = []
-    found = []
-    for index, message in enumerate(messages):
-        if index and message.role == "assistant" and messages[index - 1].role != "assistant" and not waiting:
-            found.append(index)
-        waiting += [each.id for each in message.calls]
-        for each in message.results:
-            if each.tool_use_id in waiting:
-                waiting.remove(each.tool_use_id)
-    return found
-
-
 @given(either, rules, st.sets(st.integers(0, 10), max_size=2))
 def test_mending_in_parts_is_mending_the_whole(messages, rules, sent):
-    """At a settled boundary the conversation can be cut, and both parts together are the whole."""
+    """Before a reply the conversation can be cut, and both parts together are the whole."""
     whole = repair(messages, rules, sent=sent)
-    for cut in settled(messages):
+    for cut in cuts(messages, ()):
         one = repair(messages[:cut], rules, sent=sent)
         later = [index - cut for index in sent if index >= cut]
         two = repair(messages[cut:], rules, sent=later, used=one.ids, first=False)

@@ -11,8 +11,19 @@ from windowsill.tokens import Weight
 pytestmark = pytest.mark.unit
 
 
-def item(role, *, calls=(), results=(), leads=False):
-    return Item(seq=1, first=1, last=1, id="m1", role=role, weight=Weight(), calls=calls, results=results, leads=leads)
+def item(role, *, calls=(), results=(), leads=False, sent=False):
+    return Item(
+        seq=1,
+        first=1,
+        last=1,
+        id="m1",
+        role=role,
+        weight=Weight(),
+        calls=calls,
+        results=results,
+        leads=leads,
+        sent=sent,
+    )
 
 
 def shape(items):
@@ -38,10 +49,28 @@ def test_reasoning_belongs_to_the_message_after_it():
     assert shape(items) == [(0, 1, False), (1, 5, False), (5, 6, False)]
 
 
-def test_a_late_result_binds_everything_in_between():
-    """What the user said while the tool ran cannot be hidden without the call."""
+def test_a_late_result_is_a_unit_of_its_own():
+    """Its call was sent without it: the two are told apart, and nothing in between is bound to them."""
     items = [item("assistant", calls=("a",)), item("user"), item("assistant"), item("user", results=("a",))]
-    assert shape(items) == [(0, 4, False)]
+    assert shape(items) == [(0, 1, False), (1, 2, False), (2, 3, False), (3, 4, False)]
+
+
+def test_a_result_after_a_request_that_no_message_shows_is_late():
+    """A request was composed while the call ran: the call is bound to nothing that came afterwards."""
+    items = [item("assistant", calls=("a",)), item("user", sent=True), item("user", results=("a",)), item("assistant")]
+    assert shape(items) == [(0, 1, False), (1, 2, False), (2, 3, False), (3, 4, False)]
+
+
+def test_a_result_of_the_same_turn_binds_what_stands_before_it():
+    """What the user said while the tool ran stays with the call as long as nothing was sent."""
+    items = [item("assistant", calls=("a",)), item("user"), item("user", results=("a",)), item("assistant")]
+    assert shape(items) == [(0, 3, False), (3, 4, False)]
+
+
+def test_a_result_of_another_id_right_behind_its_call_stays_with_it():
+    """The id was changed on the way: repair may give it to the call, so they are not parted."""
+    items = [item("assistant", calls=("a",)), item("user", results=("z",)), item("assistant")]
+    assert shape(items) == [(0, 2, False), (2, 3, False)]
 
 
 def test_a_running_call_at_the_end_is_an_open_unit():
@@ -77,19 +106,14 @@ def test_units_cover_the_view_without_gap_or_overlap(items):
 
 
 @given(conversations)
-def test_no_cut_between_units_parts_a_result_from_the_last_call_of_its_id(items):
-    """Wherever a view may be cut, every result after the cut has its call after the cut, or none at all."""
+def test_no_cut_between_units_parts_a_result_from_its_call(items):
+    """Wherever a view may be cut, no result after the cut answers a call of the same turn before it."""
+    turn, calls = 0, {}
+    bound = []
+    for index, each in enumerate(items):
+        if index and each.role == "assistant" and items[index - 1].role != "assistant":
+            turn += 1
+        bound += [(calls[id, turn], index) for id in each.results if (id, turn) in calls]
+        calls.update({(id, turn): index for id in each.calls})
     for cut in [unit.start for unit in units(items)]:
-        before = {id for each in items[:cut] for id in each.calls}
-        answered_later = set()
-        for index in range(cut, len(items)):
-            last_call = max(
-                (place for place in range(index) if set(items[place].calls) & set(items[index].results)), default=None
-            )
-            if last_call is not None and last_call < cut:
-                answered_later |= {
-                    id
-                    for id in items[index].results
-                    if max((place for place in range(index) if id in items[place].calls), default=cut) < cut
-                }
-        assert not (answered_later & before)
+        assert not any(call < cut <= result for call, result in bound)

@@ -1,12 +1,13 @@
 """Render a view as a provider's messages, and remember the part that cannot change any more.
 
-A settled part of the view (every call answered, the next message from the assistant) renders to the same bytes whatever
-comes later, so each turn renders only what is new.
+A settled part of the view (the next message is the assistant's) renders to the same bytes whatever comes later, so each
+turn renders only what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -116,17 +117,16 @@ class Renderer:
             self._start = self._done = leading
 
     def _boundaries(self, items: list[Item]) -> list[int]:
-        """Find where nothing before can change any more: every call is answered and the assistant speaks next."""
-        waiting: set[str] = set()
-        found: list[int] = []
-        for index in range(self._done, len(items)):
-            item = items[index]
-            before = items[index - 1] if index > self._done else None
-            if item.role == "assistant" and not waiting and before is not None and before.role != "assistant":
-                found.append(index)
-            waiting.difference_update(item.results)
-            waiting.update(item.calls)
-        return found
+        """Find where nothing before can change any more: the assistant speaks next.
+
+        Calls before it were sent, answered or not: what comes later for them is told at its own place.
+        """
+        roles = [item.role for item in items[self._done :]]
+        return [
+            self._done + index
+            for index, (before, role) in enumerate(pairwise(roles), 1)
+            if role == "assistant" != before
+        ]
 
     def _without_refused_reasoning(self, view: View, item: Item, message: Message) -> Message:
         """Leave out reasoning that the provider would refuse: all of it, or what had another past."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from operator import is_
@@ -31,7 +32,7 @@ from windowsill.history.repair_rules import (
     as_system,
     attached_heading,
     describe,
-    late_heading,
+    result_heading,
 )
 from windowsill.messages import (
     NEUTRAL,
@@ -202,7 +203,7 @@ class Sorter(msgspec.Struct, frozen=True):
         if isinstance(block, Text):
             return not self.rules.blank_text and is_blank(block.text)
         if isinstance(block, Reasoning) and self.rules.signed_reasoning and format == self.rules.format:
-            return block.signature is None and block.data is None
+            return not block.signature and not block.data
         return False
 
 
@@ -250,6 +251,14 @@ MAX_ID_CHARACTERS = 64
 _NUMBERED = re.compile(r"(.+)#\d+", re.DOTALL)
 
 
+class Answer(msgspec.Struct):
+    """A result at its place after a turn; without a source it is a stand-in."""
+
+    source: int | None
+    block: ToolResult
+    order: int
+
+
 class Call(msgspec.Struct):
     """A call that was not yet sent away, and the result it got so far."""
 
@@ -259,7 +268,7 @@ class Call(msgspec.Struct):
     turn: int
     type: str = ""
     name: str = ""
-    result: ToolResult | None = None
+    answer: Answer | None = None
 
 
 class Pairing:
@@ -272,44 +281,67 @@ class Pairing:
     def __init__(self, used: AbstractSet[str], *, unique: bool, pattern: re.Pattern[str] | None) -> None:
         self.used: set[str] = set()
         self._before = used
-        self.calls: list[Call] = []
         self._unique = unique
         self._pattern = pattern
-        self._by_id: dict[str, list[Call]] = {}
+        self.settle()
+
+    def settle(self) -> None:
+        """End the turn."""
+        self.calls: list[Call] = []
+        self._by_id: dict[str, Call] = {}
+        self._waiting: dict[tuple[str, str], deque[Call]] = {}
+        """The calls that may still be unanswered, oldest first, by id and by the name of their tool."""
 
     def call(self, block: ToolUse, *, source: int, turn: int, taken: Collection[str]) -> Call:
         """Open a call, under a new id where its own cannot be used; `taken` are the ids of the same message."""
         id = self._spell(block.id)
         if id in taken or (self._unique and self._is_used(id)):
-            count = 2
-            while self._is_used(renamed := f"{id}_{count}") or renamed in taken:
-                count += 1
-            id = renamed
+            id = self._number(id, taken)
         self.used.add(id)
         call = Call(id, len(self.calls), source, turn, block.type, block.name)
         self.calls.append(call)
-        self._by_id.setdefault(block.id, []).append(call)
+        self._by_id[block.id] = call
+        for key in (("id", block.id), ("name", block.name)):
+            self._waiting.setdefault(key, deque()).append(call)
         return call
+
+    def _number(self, id: str, taken: Collection[str]) -> str:
+        """Return the id with the next number that is free, in few steps however many are taken."""
+
+        def numbered(count: int) -> str:
+            end = f"_{count}"
+            return id[: MAX_ID_CHARACTERS - len(end)] + end
+
+        def is_free(count: int) -> bool:
+            return not self._is_used(numbered(count)) and numbered(count) not in taken
+
+        low, high = 1, 2
+        while not is_free(high):
+            low, high = high, high * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if is_free(middle) else (middle, high)
+        return numbered(high)
 
     def answer(self, result: ToolResult) -> tuple[Outcome, Call | None]:
         """Classify a result: the answer to a call, another answer, a late one, or an orphan."""
-        calls = self._by_id.get(result.tool_use_id, [])
         name = numbered_name(result.tool_use_id)
         # An id that was made here ties less than a name does: order decides between calls of the same tool.
-        for call in calls if name is None else [*calls, *(call for call in self.calls if call.name == name)]:
-            if call.result is None:
-                return "paired", call
-        if calls:
-            return "again", calls[-1]
+        call = self._first_waiting("id", result.tool_use_id) or (name and self._first_waiting("name", name))
+        if call:
+            return "paired", call
+        if result.tool_use_id in self._by_id:
+            return "again", self._by_id[result.tool_use_id]
         return ("late" if self._is_used(self._spell(result.tool_use_id)) else "orphan"), None
+
+    def _first_waiting(self, kind: str, value: str) -> Call | None:
+        calls = self._waiting.get((kind, value))
+        while calls and calls[0].answer is not None:
+            calls.popleft()
+        return calls[0] if calls else None
 
     def _is_used(self, id: str) -> bool:
         return id in self.used or id in self._before
-
-    def settle(self) -> None:
-        """End the turn."""
-        self.calls = []
-        self._by_id = {}
 
     def _spell(self, id: str) -> str:
         """Spell an id in the characters this provider allows."""
@@ -334,12 +366,15 @@ def safe_id(id: str) -> str:
     return f"{plain}_{digest}" if plain else f"call_{digest}"
 
 
-class _Entry(msgspec.Struct):
-    """A result at its place after a turn."""
+class Orphan(msgspec.Struct):
+    """A result of this turn whose id belongs to no call, and the piece that tells it as words."""
 
-    source: int | None
-    block: ToolResult
-    order: int
+    source: int
+    result: ToolResult
+    words: list[Block]
+    direct: bool
+    """True when nothing stood between it and the calls but other results."""
+    piece: Piece | None = None
 
 
 class Mender:
@@ -359,11 +394,14 @@ class Mender:
         self._clear()
 
     def _clear(self) -> None:
-        self.turns: list[tuple[Piece, list[_Entry]]] = []
-        self.slots: list[list[_Entry]] = []
+        self.turns: list[tuple[Piece, list[Answer]]] = []
+        self.slots: list[list[Answer]] = []
         self.rest: list[Piece] = []
+        self.orphans: list[Orphan] = []
         self.heard = False
         """True once something that is not from the assistant came in this turn."""
+        self.spoken = False
+        """True once it was something else than results."""
 
     def _report(self, kind: RepairKind, where: int, what: str, id: str = "") -> None:
         self.repairs.append(Repair(kind, where, id, what))
@@ -376,7 +414,7 @@ class Mender:
             self.leading = False
             self._take_assistant(index, message)
         elif message.role == "system":
-            self.heard = True
+            self.heard = self.spoken = True
             self._take_system(index, message)
         else:
             self.leading = False
@@ -405,7 +443,15 @@ class Mender:
         for _, result in found.results:
             words += self._result(index, result, "the result stood in an assistant message")
         if words:
-            self.rest.append(Piece(index, "user", words, fresh=True))
+            self._rest(Piece(index, "user", words, fresh=True))
+
+    def _rest(self, piece: Piece) -> None:
+        """Put a piece behind the calls and results of the turn."""
+        self.rest.append(piece)
+        for orphan in reversed(self.orphans):
+            if orphan.piece is not None:
+                break
+            orphan.piece = piece
 
     def _take_system(self, index: int, message: Message) -> None:
         inside = self.rules.system_inside or not self.rules.system_apart
@@ -426,13 +472,14 @@ class Mender:
         fresh = False
         added = 0
         for position, result in found.results:
-            after = "other words stood before the result" if position or self.rest else ""
+            after = "other words stood before the result" if position or self.spoken else ""
             words = self._result(index, result, after)
             blocks[position + added : position + added] = words
             added += len(words)
             fresh = fresh or bool(words)
+        self.spoken = self.spoken or len(blocks) > added or not found.results
         if blocks or not found.results:
-            self.rest.append(Piece(index, "user", blocks, fresh=fresh))
+            self._rest(Piece(index, "user", blocks, fresh=fresh))
 
     def _report_sorted(self, index: int, found: Sorted) -> None:
         if found.emptied:
@@ -445,11 +492,24 @@ class Mender:
         outcome, call = self.pairing.answer(result)
         id = result.tool_use_id
         if outcome == "orphan":
-            self._report("orphan_removed", index, "a result without a call was left out", id)
-            return []
+            self.orphans.append(Orphan(index, result, _as_words(result), direct=not after))
+            return self.orphans[-1].words
         if call is None:
             self._report("late_moved", index, "the call was already sent without this result: it is told as words", id)
             return _as_words(result)
+        own = self._fit(index, result, call)
+        if outcome == "again":
+            return self._again(index, call, own)
+        call.answer = Answer(index, own.result, call.order)
+        self.slots[call.turn].append(call.answer)
+        if not after and call.turn < len(self.slots) - 1:
+            after = "another assistant message stood before the result"
+        if after:
+            self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
+        return own.media
+
+    def _fit(self, index: int, result: ToolResult, call: Call) -> Fitted:
+        """Make a result one that may stand for its call."""
         tied, name = self._tie(result, call)
         own = self.sorter.fit(result, tied, self.messages[index].format, name)
         if own.emptied:
@@ -457,15 +517,7 @@ class Mender:
         if self.rules.in_items and own.result.type != call.type:
             own.result = msgspec.structs.replace(own.result, type=call.type, raw=None)
             self._report("role_order_mended", index, "a result was of another kind than its call", call.id)
-        if outcome == "again":
-            return self._again(index, call, own.result, own.media)
-        call.result = own.result
-        self.slots[call.turn].append(_Entry(index, own.result, call.order))
-        if not after and call.turn < len(self.slots) - 1:
-            after = "another assistant message stood before the result"
-        if after:
-            self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
-        return own.media
+        return own
 
     def _tie(self, result: ToolResult, call: Call) -> tuple[str, str | None]:
         """Return the id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
@@ -473,25 +525,22 @@ class Mender:
             return call.id, result.name
         return (result.tool_use_id if numbered_name(result.tool_use_id) is not None else call.id), call.name
 
-    def _again(self, index: int, call: Call, result: ToolResult, media: list[Block]) -> list[Block]:
-        earlier = call.result
+    def _again(self, index: int, call: Call, own: Fitted) -> list[Block]:
+        earlier = call.answer
         assert earlier is not None
-        if _say_the_same(earlier, result):
+        if _say_the_same(earlier.block, own.result):
             self._report("duplicate_merged", index, "the same result a second time was left out", call.id)
             return []
         self._report("duplicate_merged", index, "a second result for one call was added to the first", call.id)
-        entry = next(entry for entry in self.slots[call.turn] if entry.order == call.order)
-        one_format = entry.source is not None and self.messages[entry.source].format == self.messages[index].format
-        entry.block = call.result = _merge_results(earlier, result, one_format=one_format)
-        return media
+        one_format = earlier.source is not None and self.messages[earlier.source].format == self.messages[index].format
+        earlier.block = _merge_results(earlier.block, own.result, one_format=one_format)
+        return own.media
 
     # Writing out
 
     def settle(self, index: int, *, last: bool = False) -> None:
         """End the turn: a request with everything before `index` was sent, or is about to be."""
-        for call in self.pairing.calls:
-            if call.result is None:
-                self._supply(call)
+        self._answer_waiting([call for call in self.pairing.calls if call.answer is None])
         touched = max(len(self.drafts) - 1, 0)
         self._push_turn()
         for piece in self.rest:
@@ -519,16 +568,42 @@ class Mender:
                 self._push(piece)
                 self._push_results(slot)
 
-    def _supply(self, call: Call) -> None:
+    def _answer_waiting(self, waiting: Sequence[Call]) -> None:
+        """Give each call that waits the result whose id was changed on the way, or a stand-in, in the order of calls.
+
+        The only orphan right behind the calls answers the only one that waits; all others stay words.
+        """
+        if len(waiting) == len(self.orphans) == 1 and self.orphans[0].direct:
+            self._assign(self.orphans.pop(), waiting[0])
+        for orphan in self.orphans:
+            what = "a result without a call is told as words"
+            self._report("orphan_told", orphan.source, what, orphan.result.tool_use_id)
+        by_slot: dict[int, list[Answer]] = {}
+        for call in waiting:
+            answer = call.answer or self._stand_in(call)
+            by_slot.setdefault(call.turn, []).append(answer)
+        for turn, answers in by_slot.items():
+            self.slots[turn][:] = _merge_in_order(self.slots[turn], answers)
+
+    def _assign(self, orphan: Orphan, call: Call) -> None:
+        index, piece, id = orphan.source, orphan.piece, orphan.result.tool_use_id
+        self._report("result_assigned", index, f"the result of {id!r} answers the only call that waited", call.id)
+        own = self._fit(index, orphan.result, call)
+        call.answer = Answer(index, own.result, call.order)
+        assert piece is not None
+        place = next(place for place, block in enumerate(piece.blocks) if block is orphan.words[0])
+        piece.blocks[place : place + len(orphan.words)] = own.media
+        if not piece.blocks:
+            self.rest = [each for each in self.rest if each is not piece]
+
+    def _stand_in(self, call: Call) -> Answer:
         self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
         name = call.name if self.rules.named_results else None
         content = (Text(text=MISSING),)
         block = ToolResult(tool_use_id=call.id, content=content, is_error=True, name=name, type=call.type)
-        slot = self.slots[call.turn]
-        place = next((place for place, entry in enumerate(slot) if entry.order > call.order), len(slot))
-        slot.insert(place, _Entry(None, block, call.order))
+        return Answer(None, block, call.order)
 
-    def _push_results(self, slot: Sequence[_Entry]) -> None:
+    def _push_results(self, slot: Sequence[Answer]) -> None:
         for entry in slot:
             self._push(Piece(entry.source, "user", [entry.block]), results=True)
 
@@ -627,9 +702,20 @@ class Mender:
         )
 
 
+def _merge_in_order(there: Sequence[Answer], more: Sequence[Answer]) -> list[Answer]:
+    """Put each of `more` before the first result of a later call; both keep their order."""
+    found: list[Answer] = []
+    rest = deque(there)
+    for answer in more:
+        while rest and rest[0].order < answer.order:
+            found.append(rest.popleft())
+        found.append(answer)
+    return [*found, *rest]
+
+
 def _as_words(result: ToolResult) -> list[Block]:
-    """Turn a late result into words of the user: its heading and words, then its pictures and files."""
-    lines = [late_heading(result.tool_use_id, failed=result.is_error)]
+    """Turn a result into words of the user: its heading and words, then its pictures and files."""
+    lines = [result_heading(result)]
     media: list[Block] = []
     for block in result.content:
         if isinstance(block, Text):
@@ -738,9 +824,8 @@ def repair(
     """Mend a conversation; a message that needs nothing comes out as the same object.
 
     `sent` holds each index before which a request was sent although the messages alone do not show it. A conversation
-    may be mended in parts: cut it before an assistant message that follows another role and where every earlier call
-    has a result, and pass for the later part `first=False` and the `ids` of all earlier ones as `used`. A result for
-    an id in `used` counts as late.
+    may be mended in parts: cut it before an assistant message that follows another role, and pass for the later part
+    `first=False` and the `ids` of all earlier ones as `used`. A result for an id in `used` counts as late.
     """
     ids = ids_if_sound(messages, rules, sent=sent, used=used, first=first)
     if ids is not None:

@@ -9,13 +9,16 @@ import msgspec
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
 
 RepairKind: TypeAlias = Literal[
+    "orphan_told",
     "orphan_removed",
+    "result_assigned",
     "missing_supplied",
     "duplicate_merged",
     "late_moved",
     "empty_filled",
     "role_order_mended",
     "id_renamed",
+    "name_respelled",
 ]
 
 
@@ -38,6 +41,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """No two calls of the conversation share an id."""
     id_pattern: str | None = None
     """The expression that a call's whole id must match."""
+    name_pattern: str | None = None
+    """The expression that the whole name of a tool that is called must match."""
     blank_text: bool = True
     """Text may be empty or nothing but white space."""
     signed_reasoning: bool = False
@@ -83,9 +88,10 @@ OPENING = "(the conversation begins here)"
 NO_OUTPUT = "(no output)"
 
 
-def late_heading(id: str, *, failed: bool) -> str:
-    """Return the heading of a result that came after its call had already been sent as unanswered."""
-    return f"(late {'error' if failed else 'result'} of tool call {id})"
+def result_heading(result: ToolResult) -> str:
+    """Return the heading of a result told as words: its call was sent as unanswered, is hidden, or never came."""
+    kind = "error" if result.is_error else "result"
+    return f"({kind} of tool call {result.tool_use_id})" if result.tool_use_id else f"({kind} of a tool call)"
 
 
 def attached_heading(id: str) -> str:
@@ -106,7 +112,7 @@ def describe(block: Block) -> str:
         case ToolUse():
             return f"(tool call {block.name} {block.arguments})"
         case ToolResult():
-            return "\n".join([f"(result of tool call {block.tool_use_id})", *map(describe, block.content)])
+            return "\n".join([result_heading(block), *map(describe, block.content)])
         case Image():
             return f"(image {_of(block.media_type, block.url)})"
         case Document():

@@ -30,8 +30,9 @@ class Unit(msgspec.Struct, frozen=True):
 def units(items: Sequence[Item]) -> list[Unit]:
     """Divide a view into units, in order. Between two of them it may be cut, nowhere else.
 
-    A result that comes late makes everything between its call and itself one unit; a call that is never answered does
-    not: it ends with its own message unless it stands at the end, where it may still be running.
+    A result belongs to its call as long as no request was sent between them. One that comes later is a unit of its own,
+    because the request tells it as words at its own place (see `repair`). A call that is never answered ends with its
+    own message unless it stands at the end, where it may still be running.
     """
     starts = _starts(items)
     running = _running(items, starts)
@@ -43,17 +44,29 @@ def units(items: Sequence[Item]) -> list[Unit]:
     return found
 
 
+def begins_turn(items: Sequence[Item], index: int) -> bool:
+    """Tell whether a request was sent right before an item: what stands before it was sent, answered or not."""
+    item = items[index]
+    return item.sent or (item.role == "assistant" and index > 0 and items[index - 1].role != "assistant")
+
+
 def _starts(items: Sequence[Item]) -> list[int]:
     """Find where units begin."""
     starts: list[int] = []
     calls: dict[str, int] = {}
+    answering: int | None = None
     leads = False
     for index, item in enumerate(items):
+        if begins_turn(items, index):
+            calls.clear()
+            answering = None
         reach = index
         for id in item.results:
-            reach = min(reach, calls.get(id, index))
+            # Right behind calls a result of another id may answer one of them, see `repair`.
+            reach = min(reach, calls.get(id, index if answering is None else answering))
         for id in item.calls:
             calls[id] = index
+        answering = index if item.calls else answering if item.results else None
         if leads and reach == index:
             # Reasoning that is a message of its own belongs to the message after it.
             reach -= 1
