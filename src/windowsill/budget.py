@@ -65,6 +65,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the parts that are never cut."""
     size: SizeClass = "balanced"
     """The size of the model in its family."""
+    refs: bool = True
+    """The model is offered the tool that reads outputs by their refs: what is cut stays within its reach."""
     phase: str = ""
     """The phase of the work, for strategies under which requests tell the state."""
 

@@ -25,7 +25,7 @@ from windowsill.compose.payload import (
 )
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import reductions
-from windowsill.compose.render import Rendered, Renderer
+from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
@@ -56,6 +56,9 @@ MOST_ATTEMPTS = 3
 
 MOST_RECENT = 32
 """Requests that may wait for their answers at the same time, each to be compared with its own."""
+
+OUTPUTS = "outputs"
+"""The strategy that limits what is shown of tool outputs, in every session."""
 
 ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
@@ -316,7 +319,7 @@ class Composer:
         weight = self._fixed_weight(parts)
         self.fixed_tokens = self.context.scale.tokens(weight) + self.settings.overhead
         budget = self.budget(self.fixed_tokens, max_output=max_output, stateless=stateless)
-        budget = msgspec.structs.replace(budget, fixed_bytes=weight.bytes + ENVELOPE)
+        budget = msgspec.structs.replace(budget, fixed_bytes=weight.bytes + ENVELOPE, refs=shows_refs(parts.tools))
         if budget.fixed >= budget.limit:
             raise self._nothing_left(parts, budget)
         idle = self.strategy.delegates and self._provider_fields(format) is None
@@ -453,6 +456,8 @@ class Composer:
         if known == self._nothing_to_do and total <= budget.limit:
             # A session to which nothing was added is not planned for again.
             return
+        if self._limit_outputs(spec, result):
+            total = budget.fixed + extra + view.tokens()
         over = budget.is_exceeded(view.weight) and over_limits(view, budget)
         if total <= budget.high and not over and not strategy.due(view, budget):
             return
@@ -465,6 +470,30 @@ class Composer:
         for proposal in reductions(view, tighter, spec, self.summaries, result):
             result.folds.append(self._fold(proposal))
         self._nothing_to_do = known if len(result.folds) == folds else None
+
+    def _limit_outputs(self, spec: RequestSpec, result: FitResult) -> bool:
+        """Show less of outputs above the limits: decided when one is first shown, it leaves the cached prefix whole."""
+        view, limiter, folds = self.journal.view, self._limiter, len(result.folds)
+        if limiter is None:
+            return False
+        try:
+            self.journal.load(view)
+            # What is too large alone comes first, then what all together are.
+            while len(result.folds) < folds + 2 and limiter.due(view, spec.budget):
+                proposals = limiter.plan(view, spec.budget).proposals
+                result.folds += [self._fold(check_fold(view, proposal)) for proposal in proposals]
+                if not proposals:
+                    break
+        except FoldError as error:
+            result.note(f"outputs are not limited: {error}")
+        return len(result.folds) > folds
+
+    @cached_property
+    def _limiter(self) -> Strategy | None:
+        """The limits of outputs, unless the session has none or the strategy has its own."""
+        if not self._user_settings.outputs or OUTPUTS in self.strategy.name.split("+"):
+            return None
+        return strategies.get(OUTPUTS, {"at_high": False})
 
     def _fold_prepared(self, result: FitResult) -> None:
         """Fold what was written in the background."""
@@ -503,7 +532,7 @@ class Composer:
         marks = self.budget(floor, max_output=spec.max_output, stateless=spec.stateless)
         if spec.goal:
             marks = _lowered(marks, spec.goal)
-        return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes)
+        return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes, refs=budget.refs)
 
     def _fold(self, proposal: Proposal) -> FoldMade:
         entry = self.journal.fold(proposal)

@@ -111,6 +111,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """The reach of a search: this session alone, or also those of the same project or user."""
     embedder: Literal["wordllama"] | None = None
     """The model of vectors, so that a search finds by meaning too; words alone without it."""
+    outputs: bool = True
+    """Limit what requests show of tool outputs, as the strategy `outputs` does, whatever the strategy is."""
     recall: Size | None = None
     """The most tokens that a request recalls from hidden messages for the step at hand; none without it."""
     layers: Size | None = None
@@ -178,6 +180,7 @@ class StatedSettings(TypedDict, total=False):
     project: str | None
     scope: Scope | None
     embedder: Literal["wordllama"] | None
+    outputs: bool | None
     recall: Size | None
     layers: Size | None
     strategies: dict[str, dict[str, Any]] | None

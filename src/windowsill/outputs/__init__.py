@@ -6,6 +6,7 @@ from windowsill.outputs.outputs import Collected, Outputs
 from windowsill.outputs.parts import Output, Part, chunks, ref_at
 from windowsill.outputs.repeated_lines import SeenLines, expand
 from windowsill.outputs.show import Limits, Preview, head_and_tail, preview, trimmed_note
+from windowsill.outputs.structure import outline
 from windowsill.outputs.write import OutputWriter
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "chunks",
     "expand",
     "head_and_tail",
+    "outline",
     "preview",
     "ref_at",
     "trimmed_note",

@@ -32,21 +32,22 @@ def cut_line(left: int) -> str:
 def rest_note(ref: str | None, line: int, last: int) -> str:
     """Return the last line of a view that ends before its output does."""
     what = f"lines {line:,}-{last:,} are not shown" if line < last else f"line {line:,} is not shown"
-    return _note(what, ref, f"offset={line}", "reads on")
+    return note_for(what, ref, f"offset={line}", "reads on")
 
 
 def cut_note(ref: str | None, lines: int, line: int, column: int) -> str:
     """Return the last line of a view that shows every line, some of them cut."""
     what = f"{lines:,} lines are cut" if lines > 1 else "1 line is cut"
-    return _note(what, ref, f"offset={line}, column={column}", "reads on")
+    return note_for(what, ref, f"offset={line}, column={column}", "reads on")
 
 
-def omitted_note(ref: str | None, first: int, last: int) -> str:
+def omitted_note(ref: str | None, first: int, last: int, more: str = "") -> str:
     """Return the note between the head and the tail of a reduced output."""
-    return _note(f"reduced: {last - first + 1:,} lines omitted", ref, f"offset={first}", "reads them")
+    return note_for(f"reduced: {last - first + 1:,} lines omitted{more}", ref, f"offset={first}", "reads them")
 
 
-def _note(what: str, ref: str | None, place: str, verb: str) -> str:
+def note_for(what: str, ref: str | None, place: str, verb: str) -> str:
+    """Return a note that says what is not shown, and with a ref how it is read."""
     return f'[{what}; {READ_TOOL}(ref_id="{ref}", {place}) {verb}]' if ref else f"[{what}]"
 
 
@@ -116,7 +117,7 @@ _MOST_JOINED = 32
 
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
 _LOW_SURROGATES = range(0xDC00, 0xE000)
-_LEAST_OMITTED = 2
+LEAST_OMITTED = 2
 """One omitted line would be replaced by one note: nothing is gained, and the view of a view would lose a line."""
 
 
@@ -155,7 +156,7 @@ def head_and_tail(text: str, head: int = 50, tail: int = 50, *, ref: str | None 
         raise InputError(f"head is {head} and tail is {tail}", remedy="give 0 or more lines")
     rows = [row.text + row.end for row in rows_of(text)]
     left = len(rows) - head - tail
-    if left < _LEAST_OMITTED:
+    if left < LEAST_OMITTED:
         return None
     first, last = rows[:head], rows[len(rows) - tail :]
     end = "\r\n" if first and first[-1].endswith("\r\n") else "\n"
@@ -227,6 +228,11 @@ def _keep(row: Row, width: int) -> int:
     ):
         keep -= 1
     return keep
+
+
+def cut_row(row: Row, width: int) -> str:
+    """Return a line cut to a width, without its end."""
+    return _cut(row, _keep(row, width))
 
 
 def _cut(row: Row, keep: int) -> str:

@@ -1,7 +1,9 @@
 """Outputs: the tool output cache. What a tool gave is kept whole; what is shown of it stays within limits and a budget.
 
-An output above the limits is shown in part from the first time on, so that no cached prefix breaks. When all outputs
-together pass their budget, the oldest become a line with the ref under which they are read, a batch at a time.
+Where the model is offered the tools that read outputs, one above the limits is shown in part from the first time on, so
+that no cached prefix breaks; when all outputs together pass their budget, the oldest become a line with the ref under
+which they are read, a batch at a time. Without the tools nothing is cut while there is room: what is cut then is out of
+the model's reach.
 """
 
 from __future__ import annotations
@@ -17,17 +19,40 @@ from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
 from windowsill.history.folds import BlockSpan, Proposal, StandIn
 from windowsill.history.marker import replace_block
-from windowsill.history.view import Item, View
-from windowsill.messages import Block, Image, OutputRef, Text, ToolResult
+from windowsill.history.view import Item, View, sum_weights
+from windowsill.messages import (
+    GREP_TOOL,
+    MESSAGE_TOOL,
+    READ_TOOL,
+    SEARCH_TOOL,
+    STATUS_TOOL,
+    Block,
+    Image,
+    OutputRef,
+    Text,
+    ToolResult,
+)
 from windowsill.outputs.parts import ref_at
+from windowsill.outputs.read import count_of
 from windowsill.outputs.repeated_lines import SeenLines
-from windowsill.outputs.show import Limits, Preview, count_lines, head_and_tail, preview, result_text
+from windowsill.outputs.show import Limits, Preview, byte_size, count_lines, head_and_tail, preview, result_text
+from windowsill.outputs.structure import ENDS, outline
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.masks import EXEMPT, Masker, mask_outputs, results_of
+from windowsill.strategies.masks import EXEMPT, LARGEST_PLACEHOLDER, Masker, mask_outputs, results_of
 from windowsill.strategies.scores import key_of
+from windowsill.tokens import Weight
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000
 """The budget of all outputs together: a quarter of the window, in tokens not below and not above these."""
+
+BATCH = 0.1
+"""The least share of that budget that trimming frees: less is not worth the cached prefix."""
+
+BYTES_PER_TOKEN = 4
+"""Bytes of a token of text, roughly."""
+
+OWN = (READ_TOOL, GREP_TOOL, SEARCH_TOOL, MESSAGE_TOOL, STATUS_TOOL)
+"""Tools that answer within limits of their own: cut again, what the model reads on would never be seen."""
 
 SHORTEST_REPEAT = 200
 """Bytes of a message below which no pointer is worth its place."""
@@ -57,15 +82,16 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Characters of a line that are shown."""
     bytes: int = 50 * 1024
     """Bytes of an output that are shown."""
-    view: Literal["start", "ends"] = "start"
-    """The part of an output above the limits that is shown: its beginning, or its first and last lines."""
+    view: Literal["structure", "start", "ends"] = "structure"
+    """The part of an output above the limits that is shown: by its structure (keys and first rows of JSON, the ends and
+    the errors of a log or a table, both ends of a text), its beginning, or its first and last lines."""
     repeats: bool = False
     """True to replace lines that an earlier output in view shows by a pointer to them, where that is shorter;
     only worth it for agents that read the same files again and again, and are offered the tools."""
-    head: int = 50
-    """First lines that `ends` shows."""
-    tail: int = 50
-    """Last lines that `ends` shows."""
+    head: int = ENDS
+    """First lines that are shown of a log or a table, and first rows of a list; with `ends`, of any output."""
+    tail: int = ENDS
+    """Last lines that are shown of these."""
 
     name = "outputs"
 
@@ -81,42 +107,68 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether an output is above the limits, or all together are above their budget."""
-        return bool(self._cuts(view)) or self._used(view) > self._room(budget)
+        if not budget.refs and budget.fixed + view.tokens() <= budget.high:
+            return False
+        return bool(self._cuts(view, budget)) or (budget.refs and self._excess(view, budget) > 0)
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Show less of what is above the limits; then trim the oldest outputs."""
-        cuts = self._cuts(view)
-        if cuts:
+        total = budget.fixed + view.tokens()
+        if cuts := self._cuts(view, budget) if budget.refs or total > budget.high else []:
             parts, stand_ins = zip(*cuts, strict=True)
-            reason = (
-                f"{len(cuts)} output{'' if len(cuts) == 1 else 's'} above {self.bytes:,} bytes or {self.line:,} a line"
-            )
+            limits = self._limits(budget)
+            line = f" or {limits.line:,} characters a line" if budget.refs else ""
+            reason = f"{count_of(len(cuts), 'output')} above {limits.bytes:,} bytes{line}"
             cut = Proposal(kind="mask", reason=reason, strategy=self.name, spans=parts, stand_ins=stand_ins)
             return Plan(proposals=(cut,))
-        room, used = self._room(budget), self._used(view)
-        total = budget.fixed + view.tokens()
-        too_much = budget.to_hide(total) if self.at_high else 0
-        wanted = max(used - int(room * self.low) if used > room else 0, too_much)
+        excess = self._excess(view, budget) if budget.refs else 0
+        wanted = max(excess, budget.to_hide(total) if self.at_high else 0)
         if wanted <= 0:
             return Plan()
         reason = (
-            f"{used:,} tokens of outputs passed {room:,}" if used > room else f"{total:,} tokens passed {budget.high:,}"
+            f"{self._used(view):,} tokens of outputs passed {self._room(budget):,}"
+            if excess > 0
+            else f"{total:,} tokens passed {budget.high:,}"
         )
         masker = Masker(view, self.keep, self.exempt)
-        proposals = mask_outputs(masker.oldest(wanted), strategy=self.name, reason=reason)
-        return Plan(proposals=proposals, middle=masker.items)
+        chosen = masker.oldest(wanted)
+        if total <= budget.high and sum(output.saves for output in chosen) < self._batch(budget):
+            return Plan(middle=masker.items)
+        return Plan(proposals=mask_outputs(chosen, strategy=self.name, reason=reason), middle=masker.items)
 
     def _room(self, budget: Budget) -> int:
+        """Return the tokens that all outputs together may have."""
         if self.budget is None:
             return int(min(max(budget.window * SHARE, LEAST), MOST))
         return tokens_of(self.budget, budget.window, "budget")
 
-    def _used(self, view: View) -> int:
-        return sum(view.each([view.items[place] for place in self._memo(view).places]))
+    def _batch(self, budget: Budget) -> int:
+        return int(self._room(budget) * BATCH)
 
-    def _cuts(self, view: View) -> list[tuple[BlockSpan, StandIn]]:
+    def _used(self, view: View) -> int:
+        return view.tokens_of(self._memo(view).weight)
+
+    def _excess(self, view: View, budget: Budget) -> int:
+        """Return the tokens to trim; 0 while outputs are within their budget, or too few of them can be trimmed."""
+        memo, room = self._memo(view), self._room(budget)
+        used = view.tokens_of(memo.weight)
+        if used <= room:
+            return 0
+        latest = sum_weights(memo.heavy[-self.keep :] if self.keep else ())
+        can_go = view.tokens_of(memo.heavy_weight - latest)
+        return used - int(room * self.low) if can_go >= self._batch(budget) else 0
+
+    def _limits(self, budget: Budget) -> Limits:
+        """Return the limits of one output; without the tools, what all together may have."""
+        if budget.refs:
+            return Limits(line=self.line, bytes=self.bytes)
+        whole = max(self.bytes, self._room(budget) * BYTES_PER_TOKEN)
+        return Limits(line=whole, bytes=whole)
+
+    def _cuts(self, view: View, budget: Budget) -> list[tuple[BlockSpan, StandIn]]:
         """Return what is to be shown of outputs above the limits; one that is within them is looked at once."""
-        memo = self._memo(view)
+        limits = self._limits(budget)
+        memo = self._memo(view, limits)
         cuts: list[tuple[BlockSpan, StandIn]] = []
         above: list[int] = []
         seen = self._seen(view, memo) if self.repeats and memo.unread else None
@@ -124,9 +176,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             item = view.items[place]
             # What is pinned stays as it is, and a message as short as a line has no line above the limit. What was cut
             # points nowhere, but may be above the limits: a giant is cut before any strategy is asked.
-            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats and not item.cuts else self.line)
+            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats and not item.cuts else limits.line)
             earlier = None if item.cuts else seen
-            if not item.pinned and not is_short and (found := self._cut(view, item, memo.names, earlier)):
+            if not item.pinned and not is_short and (found := self._cut(view, item, memo.names, earlier, limits)):
                 cuts += found
                 above.append(place)
             else:
@@ -134,9 +186,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         memo.unread = above
         return cuts
 
-    def _memo(self, view: View) -> _Memo:
+    def _memo(self, view: View, limits: Limits | None = None) -> _Memo:
         memo = self._memos.setdefault(view, _Memo())
-        memo.update(view)
+        memo.update(view, limits)
         return memo
 
     @cached_property
@@ -154,24 +206,26 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return seen
 
     def _cut(
-        self, view: View, item: Item, names: dict[str, str], seen: SeenLines | None
+        self, view: View, item: Item, names: dict[str, str], seen: SeenLines | None, limits: Limits
     ) -> list[tuple[BlockSpan, StandIn]]:
         cuts: list[tuple[BlockSpan, StandIn]] = []
-        for place, block, original, ref in results_of(view, item, names, self.exempt):
-            less = self._less(block, original, ref, seen)
+        for place, block, original, ref in results_of(view, item, names, (*self.exempt, *OWN)):
+            less = self._less(block, original, ref, seen, limits)
             if less is not None:
                 cuts.append((replace_block(view, item, place, block, less), less))
             elif seen is not None:
                 seen.add(ref, result_text(block))
         return cuts
 
-    def _less(self, block: ToolResult, came: Block, ref: str, seen: SeenLines | None) -> ToolResult | None:
+    def _less(
+        self, block: ToolResult, came: Block, ref: str, seen: SeenLines | None, limits: Limits
+    ) -> ToolResult | None:
         """Return the result, of which `came` is the original, cut to the limits; `None` when it is within them."""
-        if came is not block and self._preview(_words(block), ref) is None:
+        if came is not block and byte_size(_words(block)) <= limits.bytes:
             return None
         whole = _words(came)
         pointing = seen.collapse(whole) if seen is not None else None
-        view = self._preview(pointing or whole, ref)
+        view = self._preview(pointing or whole, ref, limits)
         if view is None and pointing is None:
             return None
         text = view.text if view is not None else pointing or whole
@@ -180,8 +234,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         about = OutputRef(id=ref, bytes=len(whole.encode(errors="replace")), lines=count_lines(whole))
         return msgspec.structs.replace(block, raw=None, content=(Text(text=text), *rest), ref=about)
 
-    def _preview(self, text: str, ref: str) -> Preview | None:
-        limits = Limits(line=self.line, bytes=self.bytes)
+    def _preview(self, text: str, ref: str, limits: Limits) -> Preview | None:
+        if self.view == "structure":
+            return outline(text, limits, ref=ref, head=self.head, tail=self.tail, fill=limits.line >= limits.bytes)
         start = preview(text, limits, ref=ref)
         if start is None or self.view == "start":
             return start
@@ -201,20 +256,33 @@ class _Memo:
         self.within: set[Hashable] = set()
         """Keys of those within the limits."""
         self.names: dict[str, str] = {}
+        self.weight = self.heavy_weight = Weight()
+        """The weight of all of them, and of those that are no placeholders."""
+        self.heavy: list[Weight] = []
+        """The weight of each that is no placeholder."""
+        self._limits: Limits | None = None
         self._edits = -1
         self._count = 0
 
-    def update(self, view: View) -> None:
+    def update(self, view: View, limits: Limits | None = None) -> None:
         """Take in what was added; a view that was changed otherwise is gone through again."""
+        if limits is not None and limits != self._limits:
+            self._limits, self._edits = limits, -1
+            self.within.clear()
         if self._edits != view.edits:
             self._edits, self._count = view.edits, 0
-            self.places, self.unread, self.names = [], [], {}
+            self.places, self.unread, self.names, self.heavy = [], [], {}, []
+            self.weight = self.heavy_weight = Weight()
             self.within.intersection_update(map(key_of, view.items))
         for place in range(self._count, len(view.items)):
             item = view.items[place]
             self.names.update(zip(item.calls, item.tools, strict=False))
             if item.results and not item.fold:
                 self.places.append(place)
+                self.weight = self.weight + item.weight
+                if not item.pinned and view.tokens(item) > LARGEST_PLACEHOLDER * len(item.results):
+                    self.heavy.append(item.weight)
+                    self.heavy_weight = self.heavy_weight + item.weight
                 if key_of(item) not in self.within:
                     self.unread.append(place)
         self._count = len(view.items)
