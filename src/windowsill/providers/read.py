@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from windowsill.errors import FormatError
-from windowsill.messages import Cleared, Message, Request, Tool, Usage, text_message
+from windowsill.messages import NEUTRAL, Cleared, Message, Request, Tool, Usage, text_message
+from windowsill.providers import frameworks
 from windowsill.providers.base import Format
 from windowsill.providers.detect import AMBIGUOUS, detect, detect_body, detect_tool, detect_usage
 from windowsill.providers.lookup import get, sdk_format
@@ -29,6 +31,11 @@ T = TypeVar("T")
 
 _SPEAKERS = ("user", "assistant")
 
+_FIELDS = frozenset(
+    {"role", "type", "parts", "messages", "contents", "input", "message", "choices", "candidates", "output"}
+)
+"""Fields of which a message, a reply or a request has one."""
+
 
 class Added(msgspec.Struct, frozen=True):
     """Messages to add, with what the provider said it used."""
@@ -41,6 +48,10 @@ class Added(msgspec.Struct, frozen=True):
 
 def read_request(source: bytes | str | Mapping[str, Any] | Sequence[Any], *, format: str | None = None) -> Request:
     """Read a request body or a message list; without a format it is told from the content."""
+    if isinstance(source, list | tuple) and any(frameworks.is_framework(each) for each in source):
+        messages = read_added(source).messages
+        known = next((each.format for each in messages if each.format != NEUTRAL), AMBIGUOUS)
+        return Request(format=format or known, messages=tuple(messages), bare=True)
     return _mended(to_bytes(source), lambda body: get(format or detect_body(body)).read_body(body))
 
 
@@ -68,6 +79,9 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
     if isinstance(source, list | tuple):
         return _together([read_added(each, format=format, default=default) for each in source])
     if not isinstance(source, Mapping):
+        if (found := frameworks.convert(source)) is not None:
+            added = _together([read_added(each, default=default) for each in found.messages])
+            return msgspec.structs.replace(added, usage=found.usage, model=found.model)
         made_for = sdk_format(type(source))
         if made_for not in DIALECTS:
             format = format or made_for
@@ -143,11 +157,12 @@ def _is_reply(value: dict[str, Any], format: Format) -> bool:
 
 
 def _object(source: Any) -> dict[str, Any]:
-    value = plain(source) if hasattr(source, "model_dump") else None
-    if not isinstance(value, dict):
-        raise FormatError(
-            f"{type_name(source)} is not a message", remedy="pass a message, a reply, text, or a list of these"
-        )
+    """Return the fields of an object: of an SDK, a program's own model or data class."""
+    has_fields = isinstance(source, msgspec.Struct) or hasattr(source, "model_dump") or dataclasses.is_dataclass(source)
+    value = plain(source) if has_fields else None
+    if not isinstance(value, dict) or value.keys().isdisjoint(_FIELDS):
+        remedy = f"pass text, a dictionary with role and content, {frameworks.KNOWN}, or a list of these"
+        raise FormatError(f"{type_name(source)} is not a message", remedy=remedy)
     return value
 
 

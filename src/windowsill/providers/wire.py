@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -165,8 +166,8 @@ def plain(value: Any) -> Any:
         return _without_parsed(dump(mode="json", by_alias=True, exclude_unset=True, warnings=False))
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, msgspec.Struct):
-        return msgspec.to_builtins(value)
+    if isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value):
+        return msgspec.to_builtins(value, enc_hook=plain)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int | float):
