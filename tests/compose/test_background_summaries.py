@@ -1,6 +1,7 @@
 """Summaries that a model writes while the agent goes on."""
 
 import asyncio
+import json
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from support.conversations import result, text_block, use
 from support.sessions import fill, kept, opened, shown, talk
 from support.slow_writers import Condensing, Slow, made
 from windowsill import WindowsillError
@@ -498,3 +500,20 @@ writer.go.set()
     source = code.format(tests=str(Path(__file__).resolve().parents[1]))
     done = subprocess.run([sys.executable, "-c", source], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_who_writes_a_summary_is_not_told_that_running_calls_failed():
+    """The request it is asked behind ends with the words of the last answer and the calls that have a result."""
+    writer = Slow()
+    writer.go.set()
+    session = made(writer)
+    fill(session, 3_300)
+    session.add({"role": "assistant", "content": [text_block("both"), use("done"), use("runs")]})
+    session.add({"role": "user", "content": [result("done", "ready")]})
+    session.compose_sync()
+    messages = json.loads(writer.asked[0].shared.body)["messages"]
+    assert messages[-2:] == [
+        {"role": "assistant", "content": [text_block("both"), use("done")]},
+        {"role": "user", "content": [result("done", "ready")]},
+    ]
+    assert "no result was recorded" not in str(messages)

@@ -328,6 +328,14 @@ def test_message_of_open_calls_alone_is_left_out():
     assert without_open_calls(read([HELLO, assistant(use("c0"))])) == list(answered[:1])
 
 
+def test_of_parallel_calls_only_those_that_run_are_taken_out():
+    """A call with a result stays with it."""
+    messages = read([HELLO, assistant(use("a"), use("b")), user(result("a"))])
+    kept = without_open_calls(messages)
+    assert [call.id for call in kept[1].calls] == ["a"]
+    assert kept[2] is messages[2]
+
+
 either = st.one_of(
     broken_anthropic.map(lambda messages: read(messages, "anthropic")),
     broken_openai.map(lambda messages: read(messages, "openai")),

@@ -97,6 +97,23 @@ def test_exempt_outputs_are_not_counted_among_the_latest():
     assert masked(Mask().plan(view, tight(view, 0.01))) == ["t0", "t1"]
 
 
+def test_call_ids_that_repeat_in_every_turn_change_nothing():
+    """Many servers name the calls of each turn alike: which outputs go depends on their places, not on the ids."""
+
+    def planned(ids):
+        session = opened(budget=1_000_000)
+        session.add({"role": "user", "content": TASK})
+        for number, id in enumerate(ids):
+            session.add({"role": "assistant", "content": [use(id, "update_plan" if number % 4 == 3 else "read")]})
+            session.add({"role": "user", "content": [result(id, f"output {number} " + "word " * 100)]})
+        session.add({"role": "assistant", "content": "I have seen it all."})
+        session.add({"role": "user", "content": "Then go on."})
+        plan = Mask().plan(session.view, tight(session.view, 0.5))
+        return [span.message for proposal in plan.proposals for span in proposal.spans]
+
+    assert planned(["call_0"] * 12) == planned([f"call_{number:02}" for number in range(12)]) != []
+
+
 def test_pictures_and_documents_in_outputs_go_too():
     """And the placeholder says what they were."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}

@@ -58,6 +58,12 @@ def test_all_outputs_together_stay_within_their_budget():
     assert trimmed.count(False) == 3
 
 
+def test_outputs_of_calls_that_share_one_id_are_trimmed_as_well():
+    """A server that names the call of every turn alike changes nothing."""
+    texts = [f"output {number} " + "words of it\n" * 1_000 for number in range(10)]
+    assert sent(working(*texts, id="call_0")) == sent(working(*texts))
+
+
 def test_a_trimmed_output_is_a_placeholder_in_the_request():
     """Checkpoint 2 of the tool output cache: the rendered message says the ref, and that ref gives the whole."""
     session = working(*[f"output {number} " + "words of it\n" * 1_500 for number in range(6)])

@@ -7,13 +7,13 @@ LONG = "\n".join(f"line {number} of the listing" for number in range(1, 4_001))
 """Above what one output may show."""
 
 
-def working(*outputs, strategy="outputs", name="read", window=80_000, store=None):
+def working(*outputs, strategy="outputs", name="read", window=80_000, store=None, id="t{}"):
     """A session in which a tool gave these outputs."""
     session = opened(store, strategy=strategy, window=window, budget=window)
     session.add({"role": "user", "content": TASK})
     for number, output in enumerate(outputs):
-        session.add({"role": "assistant", "content": [use(f"t{number}", name)]})
-        session.add({"role": "user", "content": [result(f"t{number}", output)]})
+        session.add({"role": "assistant", "content": [use(id.format(number), name)]})
+        session.add({"role": "user", "content": [result(id.format(number), output)]})
     return session
 
 

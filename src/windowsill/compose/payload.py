@@ -14,7 +14,9 @@ from windowsill.budget import Budget
 from windowsill.compose.prompt_cache import Breakpoints
 from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.history.head import prompt_hash
+from windowsill.history.repair import drop_open_calls
 from windowsill.history.repair_rules import Repair
+from windowsill.history.units import units
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Tool, json_value, text_length
 from windowsill.models import Demands, Model
@@ -114,16 +116,35 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Renderer(providers.get(format or self.format, self.demands), self.demands, refs=self.shows_refs)
 
     def shared(self, view: View) -> Shared:
-        """Build the request as it would be sent now, whether it fits or not: a summary can be asked for at its end."""
+        """Build the request as it would be sent now, whether it fits or not: a summary can be asked for at its end.
+
+        Calls that are still running are left out: who reads it must not take them for calls that failed.
+        """
         body = build_body(
             providers.get(self.format),
-            self.renderer().render(view, self.prompt_hash),
+            self.renderer().render(_without_open_calls(view), self.prompt_hash),
             system=self.parts.system,
             tools=self.parts.tools,
             rest=self.parts.rest,
             model=self.model_name,
         )
         return Shared(format=self.format, body=body)
+
+
+def _without_open_calls(view: View) -> View:
+    """Return the view without the calls at its end that are still running."""
+    last = units(view.items)[-1:]
+    if not last or not last[0].open:
+        return view
+    tail = view.items[last[0].start :]
+    shown = {
+        item.seq: message
+        for item, message in zip(tail, drop_open_calls([view.read(item) for item in tail]), strict=True)
+    }
+    twin = view.copy()
+    twin.items = [item for item in view.items if shown.get(item.seq, item) is not None]
+    twin.read = lambda item: shown.get(item.seq) or view.read(item)
+    return twin
 
 
 def build_body(

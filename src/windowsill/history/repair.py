@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from operator import is_
@@ -855,14 +855,32 @@ def mend(
 
 def without_open_calls(messages: Sequence[Message]) -> list[Message]:
     """Leave out calls that are still running at the end: what is left of such a message are its words."""
-    start = len(messages)
+    return [message for message in drop_open_calls(messages) if message is not None]
+
+
+def drop_open_calls(messages: Sequence[Message]) -> list[Message | None]:
+    """Take the calls without a result out of the last answer; `None` stands for a message that says nothing then."""
+    stop = len(messages)
+    while stop and messages[stop - 1].role != "assistant":
+        stop -= 1
+    start = stop
     while start and messages[start - 1].role == "assistant":
         start -= 1
-    kept = list(messages[:start])
-    for message in messages[start:]:
-        if not message.calls:
-            kept.append(message)
-        elif message.text.strip():
-            blocks = tuple(block for block in message.blocks if not isinstance(block, ToolUse))
-            kept.append(msgspec.structs.replace(message, blocks=blocks, edited=True))
+    answered = Counter(result.tool_use_id for message in messages[start:] for result in message.results)
+    kept: list[Message | None] = list(messages)
+    for index in range(start, stop):
+        message = messages[index]
+        open_calls = [call for call in message.calls if not _take(answered, call.id)]
+        if open_calls:
+            blocks = tuple(block for block in message.blocks if not any(block is call for call in open_calls))
+            says = any(
+                isinstance(block, ToolUse) or (isinstance(block, Text) and block.text.strip()) for block in blocks
+            )
+            kept[index] = msgspec.structs.replace(message, blocks=blocks, edited=True) if says else None
     return kept
+
+
+def _take(counts: Counter[str], key: str) -> bool:
+    """Take one of a key, if there is one."""
+    counts[key] -= 1
+    return counts[key] >= 0

@@ -70,7 +70,8 @@ def _clear(journal: JournalWriter, cleared: Cleared, exclude: frozenset[str], *,
     spans: list[Span] = []
     blocks: list[StandIn] = []
     for item in view.items[: len(view.items) - before]:
-        names.update(zip(item.calls, item.tools, strict=True))
+        # A stand-in has calls without tools.
+        names.update(zip(item.calls, item.tools, strict=False))
         if not item.results or item.fold:
             continue
         for number, block in enumerate(view.read(item).blocks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
 
@@ -45,19 +46,19 @@ class Masker:
         self.view = view
         self._names = tool_names(view)
         self._exempt = exempt
-        self._latest = self._latest_calls(keep)
+        self._latest = self._latest_results(keep)
         self._weights: dict[tuple[int, int], Weight] = {}
         self.items = self._maskable()
         """The items whose outputs may be masked, as far as can be told without reading them."""
 
-    def _latest_calls(self, keep: int) -> set[str]:
-        """Return the calls whose outputs stay: the latest `keep`, and all that the model has not answered to yet."""
-        stay: set[str] = set()
+    def _latest_results(self, keep: int) -> set[ResultKey]:
+        """Return the results that stay: the latest `keep`, and all that the model has not answered to yet."""
+        stay: set[ResultKey] = set()
         answered = False
         for item in reversed(self.view.items):
-            for id in reversed(item.results):
-                if (not answered or len(stay) < keep) and not is_exempt(self._exempt, self._names.get(id, UNNAMED)):
-                    stay.add(id)
+            for key in reversed(result_keys(item)):
+                if (not answered or len(stay) < keep) and not is_exempt(self._exempt, self._names.get(key, UNNAMED)):
+                    stay.add(key)
             answered = answered or item.role == "assistant"
             if answered and len(stay) >= keep:
                 break
@@ -67,7 +68,7 @@ class Masker:
         found = []
         outputs = output_items(self.view)
         for item, tokens in zip(outputs, self.view.each(outputs), strict=True):
-            if tokens <= SMALLEST or item.pinned or self._latest.issuperset(item.results):
+            if tokens <= SMALLEST or item.pinned or self._latest.issuperset(result_keys(item)):
                 continue
             if len(item.cuts) < len(item.results) or tokens > LARGEST_PLACEHOLDER * len(item.results):
                 found.append(item)
@@ -80,7 +81,9 @@ class Masker:
         for item in self.items:
             if saved >= wanted:
                 break
-            outputs = [each for each in self._outputs(item) if each.placeholder.tool_use_id not in self._latest]
+            outputs = [
+                each for each in self._outputs(item) if (item.seq, each.placeholder.tool_use_id) not in self._latest
+            ]
             saved += sum(output.saves for output in outputs)
             found += outputs
         return found
@@ -111,9 +114,29 @@ class Masker:
         return self._weights[key]
 
 
-def tool_names(view: View) -> dict[str, str]:
-    """Return the tool of each visible call; a stand-in has calls without tools."""
-    return {id: name for item in view.items for id, name in zip(item.calls, item.tools, strict=False)}
+ResultKey: TypeAlias = tuple[int, str]
+"""The entry number of a message and the call id of a result in it: many servers use the same ids in every turn."""
+
+
+def result_keys(item: Item) -> list[ResultKey]:
+    """Return the keys of the results of an item."""
+    return [(item.seq, id) for id in item.results]
+
+
+def tool_names(view: View) -> dict[ResultKey, str]:
+    """Return the tool of each result whose call is visible."""
+    names: dict[ResultKey, str] = {}
+    calls: dict[str, str] = {}
+    for item in view.items:
+        note_tools(item, calls, names)
+    return names
+
+
+def note_tools(item: Item, calls: dict[str, str], names: dict[ResultKey, str]) -> None:
+    """Note the tools of an item's results, which are those of the latest calls of their ids, and its own calls."""
+    names.update((key, calls[key[1]]) for key in result_keys(item) if key[1] in calls)
+    # A stand-in has calls without tools.
+    calls.update(zip(item.calls, item.tools, strict=False))
 
 
 def output_items(view: View) -> list[Item]:
@@ -130,7 +153,7 @@ def mask_outputs(outputs: Sequence[Output], *, strategy: str, reason: str) -> tu
 
 
 def results_of(
-    view: View, item: Item, names: Mapping[str, str], exempt: tuple[str, ...]
+    view: View, item: Item, names: Mapping[ResultKey, str], exempt: tuple[str, ...]
 ) -> Iterator[tuple[int, ToolResult, Block, str]]:
     """Yield the results of an item that may be replaced: block number, as shown, as it came, and its ref.
 
@@ -142,7 +165,7 @@ def results_of(
     for place, block in enumerate(blocks):
         if isinstance(block, ToolResult):
             number += 1
-            name = names.get(block.tool_use_id) or block.name or UNNAMED
+            name = names.get((item.seq, block.tool_use_id)) or block.name or UNNAMED
             if (item.seq, place) not in view.restored and not is_exempt(exempt, name):
                 yield place, block, whole[place], ref_at(item.seq, number, of=len(item.results))
 

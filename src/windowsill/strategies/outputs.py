@@ -38,7 +38,15 @@ from windowsill.outputs.repeated_lines import SeenLines
 from windowsill.outputs.show import Limits, Preview, byte_size, count_lines, head_and_tail, preview, result_text
 from windowsill.outputs.structure import ENDS, outline
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
-from windowsill.strategies.masks import EXEMPT, LARGEST_PLACEHOLDER, Masker, mask_outputs, results_of
+from windowsill.strategies.masks import (
+    EXEMPT,
+    LARGEST_PLACEHOLDER,
+    Masker,
+    ResultKey,
+    mask_outputs,
+    note_tools,
+    results_of,
+)
 from windowsill.strategies.scores import key_of
 from windowsill.tokens import Weight
 
@@ -206,7 +214,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return seen
 
     def _cut(
-        self, view: View, item: Item, names: dict[str, str], seen: SeenLines | None, limits: Limits
+        self, view: View, item: Item, names: dict[ResultKey, str], seen: SeenLines | None, limits: Limits
     ) -> list[tuple[BlockSpan, StandIn]]:
         cuts: list[tuple[BlockSpan, StandIn]] = []
         for place, block, original, ref in results_of(view, item, names, (*self.exempt, *OWN)):
@@ -255,7 +263,8 @@ class _Memo:
         """Positions of those not known to be within the limits."""
         self.within: set[Hashable] = set()
         """Keys of those within the limits."""
-        self.names: dict[str, str] = {}
+        self.names: dict[ResultKey, str] = {}
+        self._calls: dict[str, str] = {}
         self.weight = self.heavy_weight = Weight()
         """The weight of all of them, and of those that are no placeholders."""
         self.heavy: list[Weight] = []
@@ -272,11 +281,12 @@ class _Memo:
         if self._edits != view.edits:
             self._edits, self._count = view.edits, 0
             self.places, self.unread, self.names, self.heavy = [], [], {}, []
+            self._calls = {}
             self.weight = self.heavy_weight = Weight()
             self.within.intersection_update(map(key_of, view.items))
         for place in range(self._count, len(view.items)):
             item = view.items[place]
-            self.names.update(zip(item.calls, item.tools, strict=False))
+            note_tools(item, self._calls, self.names)
             if item.results and not item.fold:
                 self.places.append(place)
                 self.weight = self.weight + item.weight

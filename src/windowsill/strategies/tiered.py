@@ -21,7 +21,7 @@ from windowsill.strategies.base import (
     oldest_units,
 )
 from windowsill.strategies.mask import Mask
-from windowsill.strategies.masks import UNNAMED, is_exempt, tool_names
+from windowsill.strategies.masks import UNNAMED, is_exempt, result_keys, tool_names
 
 LARGEST_TTL = 30 * 86_400
 """Seconds: an observation that is a month old is none."""
@@ -94,7 +94,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             if item.results and index < kept and now - view.read(item).at > self.ttl:
                 # What stands before is older, whatever a clock that was set back said then.
                 break
-            fresh += sum(not is_exempt(mask.exempt, names.get(id, UNNAMED)) for id in item.results)
+            fresh += sum(not is_exempt(mask.exempt, names.get(key, UNNAMED)) for key in result_keys(item))
         return msgspec.structs.replace(mask, keep=min(fresh, LARGEST_COUNT)).plan(view, budget)
 
 
