@@ -159,7 +159,7 @@ def test_a_mask_hides_the_output_and_keeps_the_call():
     session.mask("m3")
     shown_result = session.view.read(session.items()[2]).results[0]
     assert shown_result.tool_use_id == "t0_0"
-    assert shown_result.content[0].text == "[tool output trimmed; ref=o3]"
+    assert shown_result.content[0].text == "[tool output trimmed; ref=o3; 1 line; read a.py]"
     assert b"line 0 " in kept(session)[2]
     assert problems(session.compose_sync()) == []
 
@@ -212,7 +212,7 @@ def test_of_several_outputs_only_those_that_shrink_are_masked():
     session.mask("m3")
     results = session.view.read(session.items()[-1]).results
     assert results[0].content[0].text == "ok"
-    assert results[1].content[0].text == "[tool output trimmed; ref=o3.2]"
+    assert results[1].content[0].text.startswith("[tool output trimmed; ref=o3.2; 1 line; read a.py]")
 
 
 def test_a_masked_output_is_not_masked_twice():

@@ -110,7 +110,7 @@ def test_the_latest_outputs_and_those_of_exempt_tools_stay():
 def test_the_parts_that_are_never_cut_leave_less_for_evidence():
     """Its share is of what is left for the conversation."""
     view = mixed(200, 100).view
-    fixed = view.tokens() // 4
+    fixed = view.tokens() // 6
     more = masked(planned(view, limit=view.tokens() + fixed, high=view.tokens() + fixed - 1, fixed=fixed))
     assert len(more) > len(masked(planned(view)))
 

@@ -51,14 +51,32 @@ def test_the_placeholder_names_the_ref_and_the_size():
     session = steps(("read", "a line of words\n" * 131 + "the last"), *[("read", "short")] * 3)
     view = session.view
     plan = Mask().plan(view, tight(view))
-    assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 132 lines]"]
+    assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 132 lines; read a.py]\na line of words"]
+
+
+def test_the_placeholder_says_what_the_output_was():
+    """The call, how it ended, its first line and the line that tells the failure."""
+    session = opened(budget=1_000_000)
+    session.add({"role": "user", "content": TASK})
+    log = "collected 9 items\n" + "tests/test_a.py ok\n" * 300 + "ValueError: no such user\n1 failed\nExit code: 1"
+    call = {"type": "tool_use", "id": "t0", "name": "Bash", "input": {"command": "pytest -q", "timeout": 9}}
+    session.extend([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result("t0", log)]}])
+    session.extend([{"role": "assistant", "content": "It fails."}, {"role": "user", "content": "Mend it."}])
+    view = session.view
+    (line,) = lines(Mask(keep=0).plan(view, tight(view)))
+    assert line == (
+        "[tool output trimmed; ref=o3; 304 lines; Bash pytest -q; exit code 1]\n"
+        "collected 9 items ... ValueError: no such user"
+    )
+    session.mask("m3")
+    assert view.read(view.items[2]).results[0].content[0].text == line
 
 
 def test_the_oldest_go_first_until_the_low_mark_is_reached():
     """And no more than that."""
     view = steps(*[("read", f"output {number} " + "word " * 100) for number in range(10)]).view
     plan = Mask().plan(view, tight(view, 0.75))
-    assert masked(plan) == ["t0", "t1", "t2", "t3"]
+    assert masked(plan) == ["t0", "t1", "t2", "t3", "t4"]
     assert view.tokens_of(view.after(plan.proposals[0].spans)) <= view.tokens() * 0.75
 
 
@@ -119,7 +137,7 @@ def test_pictures_and_documents_in_outputs_go_too():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     view = steps(("shoot", [text_block("two\nlines"), image]), *[("read", "x")] * 3).view
     (line,) = lines(Mask().plan(view, tight(view, 0.01)))
-    assert line == f"[tool output trimmed; ref=o{view.items[2].seq}; 2 lines, 1 image]"
+    assert line == f"[tool output trimmed; ref=o{view.items[2].seq}; 2 lines, 1 image; shoot a.py]"
 
 
 def test_an_output_that_is_no_longer_than_its_placeholder_stays():
@@ -152,7 +170,7 @@ def test_a_batch_goes_on_beyond_the_low_mark_until_it_is_large_enough():
     view = steps(*[("read", "word " * 100)] * 10).view
     budget = tight(view, 0.99)
     assert masked(Mask(batch=1).plan(view, budget)) == ["t0"]
-    assert masked(Mask(batch=250).plan(view, budget)) == ["t0", "t1", "t2"]
+    assert masked(Mask(batch=190).plan(view, budget)) == ["t0", "t1", "t2"]
 
 
 def test_what_is_masked_stays_masked_and_the_next_batch_waits_for_the_high_mark():
@@ -204,7 +222,7 @@ def test_an_output_that_was_cut_before_is_named_by_its_whole_size():
     view = session.view
     session.mask(view.items[2].id, text="some of it " * 60)
     plan = Mask().plan(view, tight(view, 0.01))
-    assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 500 lines]"]
+    assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 500 lines; read a.py]\nline 0"]
     assert check_fold(view, plan.proposals[0]).spans[0].saves.overhead == plan.proposals[0].spans[0].saves.overhead
 
 

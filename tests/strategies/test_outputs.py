@@ -68,7 +68,7 @@ def test_a_trimmed_output_is_a_placeholder_in_the_request():
     """Checkpoint 2 of the tool output cache: the rendered message says the ref, and that ref gives the whole."""
     session = working(*[f"output {number} " + "words of it\n" * 1_500 for number in range(6)])
     first = sent(session)[0]
-    assert first == "[tool output trimmed; ref=o3; 1,501 lines]"
+    assert first == "[tool output trimmed; ref=o3; 1,501 lines; read a.py]\noutput 0 words of it"
     assert session.outputs.open("o3").blocks[0].text.startswith("output 0 ")
 
 

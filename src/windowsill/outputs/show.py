@@ -19,9 +19,9 @@ TRIMMED = "[tool output trimmed"
 """The beginning of a line in the place of an output."""
 
 
-def trimmed_note(ref: str | None = None, size: str = "") -> str:
+def trimmed_note(ref: str | None = None, *facts: str) -> str:
     """Return the line for an output that is no longer shown; it has a ref only where its tool is offered."""
-    return "; ".join(filter(None, (TRIMMED, f"ref={ref}" if ref else "", size))) + "]"
+    return "; ".join(filter(None, (TRIMMED, f"ref={ref}" if ref else "", *facts))) + "]"
 
 
 def cut_line(left: int) -> str:

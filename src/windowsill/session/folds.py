@@ -11,9 +11,9 @@ from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import ORIGIN, Origin, OutputRef, Text, ToolResult, text_message
+from windowsill.messages import ORIGIN, Origin, Text, ToolResult, text_message
 from windowsill.outputs.parts import ref_at
-from windowsill.outputs.show import trimmed_note
+from windowsill.strategies.masks import call_of, placeholder
 
 BY_HAND = "by hand"
 
@@ -43,13 +43,14 @@ def mask_results(journal: JournalWriter, message_ids: Sequence[str], text: str |
     for id in message_ids:
         item = view.items[_place(journal, id)]
         found = [(place, block) for place, block in enumerate(view.read(item).blocks) if isinstance(block, ToolResult)]
+        whole = view.whole(item).blocks
         if not found:
             raise FoldError(f"message {id!r} holds no tool output", remedy="name messages with tool results")
         for number, (place, block) in enumerate(found, 1):
-            ref = OutputRef(id=ref_at(item.seq, number, of=len(found)))
-            shorter = msgspec.structs.replace(
-                block, raw=None, content=(Text(text=text or trimmed_note(ref.id)),), ref=ref
-            )
+            ref = ref_at(item.seq, number, of=len(found))
+            shorter = placeholder(whole[place], block, ref, call_of(view, item, block.tool_use_id))
+            if text:
+                shorter = msgspec.structs.replace(shorter, content=(Text(text=text),))
             part = replace_block(view, item, place, block, shorter)
             if view.tokens_of(view.after([part])) < view.tokens():
                 spans.append(part)

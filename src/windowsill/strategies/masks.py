@@ -12,10 +12,12 @@ import msgspec
 from windowsill.history.folds import BlockSpan, Proposal
 from windowsill.history.marker import replace_block
 from windowsill.history.view import Item, View
-from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, text_length
+from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, ToolUse, text_length
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import TRIMMED, trimmed_note
+from windowsill.text import shorten
 from windowsill.tokens import Weight
+from windowsill.tool_arguments import Arguments
 
 EXEMPT = ("*plan*", "*todo*", "*skill*", "ask*", "*question*")
 """Tools whose outputs the model goes on working from: plans, skills, answers of the user."""
@@ -26,7 +28,19 @@ UNNAMED = "a tool"
 SMALLEST = 24
 """Tokens below which no placeholder is shorter than the output."""
 
-LARGEST_PLACEHOLDER = 64
+DESCRIBED = 20
+"""The part of an output's length that its placeholder may take to say what it was,"""
+
+LONGEST_PREVIEW = 240
+"""up to so many characters."""
+
+LONGEST_ABOUT = 80
+"""Characters for the tool and its main argument; half of them even where the output is short."""
+
+SHORTEST_WORDS = 30
+"""Characters below which a preview would say nothing."""
+
+LARGEST_PLACEHOLDER = 160
 """Tokens up to which an output that was replaced is taken for a placeholder without reading it."""
 
 
@@ -47,7 +61,6 @@ class Masker:
         self._names = tool_names(view)
         self._exempt = exempt
         self._latest = self._latest_results(keep)
-        self._weights: dict[tuple[int, int], Weight] = {}
         self.items = self._maskable()
         """The items whose outputs may be masked, as far as can be told without reading them."""
 
@@ -95,8 +108,8 @@ class Masker:
                 continue
             # A message that is nothing but this output was weighed before, and is not weighed again.
             size = item.weight if alone else view.weigh(Message(role="user", blocks=(block,)))
-            masked = placeholder(original, block, ref)
-            left = self._weigh(masked)
+            masked = placeholder(original, block, ref, call_of(view, item, block.tool_use_id))
+            left = view.weigh(Message(role="user", blocks=(masked,)))
             saves = view.tokens_of(size) - view.tokens_of(left)
             if saves <= 0 or (text_length(masked.content) >= text_length(block.content) and not _media(block.content)):
                 continue
@@ -105,13 +118,6 @@ class Masker:
                 yield Output(BlockSpan(message=item.seq, block=place, saves=taken + (size - left)), masked, saves)
             else:
                 yield Output(replace_block(view, item, place, block, masked), masked, saves)
-
-    def _weigh(self, masked: ToolResult) -> Weight:
-        """Weigh a placeholder; those of one length differ by a few digits, and are counted again when folded."""
-        key = (text_length(masked.content), len(masked.tool_use_id))
-        if key not in self._weights:
-            self._weights[key] = self.view.weigh(Message(role="user", blocks=(masked,)))
-        return self._weights[key]
 
 
 ResultKey: TypeAlias = tuple[int, str]
@@ -176,16 +182,48 @@ def is_exempt(patterns: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
-def placeholder(original: Block, shown: ToolResult, ref: str) -> ToolResult:
-    """Return the result that stands for an output: how much of what was there, and the ref under which it is read."""
+def call_of(view: View, item: Item, id: str) -> ToolUse | None:
+    """Return the call that a result of this item answers; `None` when it is hidden."""
+    place = view.position(item.seq)
+    for earlier in reversed(view.items[:place] if place is not None else ()):
+        if id in earlier.calls and not earlier.fold:
+            return next((call for call in view.read(earlier).calls if call.id == id), None)
+    return None
+
+
+def placeholder(original: Block, shown: ToolResult, ref: str, call: ToolUse | None = None) -> ToolResult:
+    """Return the result that stands for an output: its ref, its size, the call and how it ended, some of its words."""
     content = original.content if isinstance(original, ToolResult) else ()
-    lines = sum(block.text.count("\n") + 1 for block in content if isinstance(block, Text) and block.text)
+    texts = [block.text for block in content if isinstance(block, Text) and block.text]
+    lines = sum(text.count("\n") + 1 for text in texts)
     media = _media(content)
     images = sum(isinstance(block, Image) for block in media)
     sizes = {"line": lines, "image": images, "document": len(media) - images}
     size = ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in sizes.items() if count)
-    line = Text(text=trimmed_note(ref, size))
+    facts, preview = _describe("\n".join(texts), shown, call)
+    line = Text(text=trimmed_note(ref, size, *facts) + preview)
     return msgspec.structs.replace(shown, raw=None, content=(line,), ref=OutputRef(id=ref, lines=lines))
+
+
+def _describe(text: str, result: ToolResult, call: ToolUse | None) -> tuple[list[str], str]:
+    """Return facts about an output, and a preview of it, in a small share of its length."""
+    from windowsill.summaries.collect import read_outcome  # noqa: PLC0415 - word lists that most requests do not need
+
+    room = min(len(text) // DESCRIBED, LONGEST_PREVIEW)
+    arguments = Arguments(call.input) if call is not None else Arguments({})
+    command, path = arguments.text("command"), arguments.text("path")
+    about = command or path or arguments.text("pattern")
+    name = call.name if call is not None else result.name or ""
+    outcome = read_outcome(text, is_error=result.is_error, shows_files=bool(path) and not command)
+    facts = [shorten(f"{name} {about}".strip(), max(LONGEST_ABOUT // 2, min(room, LONGEST_ABOUT)))] if name else []
+    if outcome.exit is not None:
+        facts.append(f"exit code {outcome.exit}")
+    elif outcome.failed:
+        facts.append("failed")
+    first = text.strip().partition("\n")[0]
+    words = [first] if first.strip().startswith(outcome.said.strip()) else [first, outcome.said]
+    half = room // len(words)
+    return facts, "\n" + " ... ".join(shorten(each, half) for each in words) if half >= SHORTEST_WORDS else ""
 
 
 def _media(content: tuple[Block, ...]) -> list[Block]:
