@@ -13,8 +13,8 @@ import windowsill
 from support.gemini_contents import HI, model, text, user
 from support.sessions import opened
 from windowsill import providers
-from windowsill.messages import Message
 from windowsill.providers.gemini.messages import Gemini
+from windowsill.providers.gemini.read import TurnLinker
 
 pytestmark = pytest.mark.unit
 
@@ -113,23 +113,12 @@ def test_each_response_stays_with_its_call(contents):
     assert sorted(pairs_of_gemini(payload.messages)) == [(number, number) for number in numbers(contents)]
 
 
-@given(turns(), st.randoms(use_true_random=False))
-def test_contents_that_come_one_by_one_are_tied_like_the_whole(contents, chance):
-    """With the turn they belong to at hand, contents read alone get the ids they would get in the conversation."""
+@given(turns())
+def test_contents_that_come_one_by_one_are_tied_like_the_whole(contents):
+    """One after the other, contents read alone get the ids they would get in the conversation."""
     whole = providers.read_request(contents, format="gemini").messages
-    found: list[Message] = []
-    while len(found) < len(contents):
-        more = contents[len(found) : len(found) + chance.randint(1, 3)]
-        began = next(
-            (
-                place
-                for place in range(len(found) - 1, -1, -1)
-                if found[place].role == "assistant" and (not place or found[place - 1].role != "assistant")
-            ),
-            len(found),
-        )
-        alone = [Gemini().read_message(msgspec.json.encode(each), "") for each in more]
-        found += providers.link_messages(found[began:], alone)
+    linker = TurnLinker()
+    found = [linker.link(Gemini().read_message(msgspec.json.encode(each), "")) for each in contents]
     assert tuple(found) == whole
 
 

@@ -8,6 +8,7 @@ import pytest
 from support.conversations import result, text_block, use
 from windowsill import FoldError, InputError, NotFoundError, Session
 from windowsill.history.view import sum_weights
+from windowsill.session import branches
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -271,3 +272,18 @@ def test_what_comes_back_is_weighed_with_the_vocabulary_of_today(back):
     scale = again.composer.context.scale
     fresh = sum_weights(scale.weigh(again.view.read(item)) for item in again.items())
     assert again.view.weight == fresh
+
+
+def test_a_fold_whose_branch_was_left_meanwhile_is_not_unfolded():
+    """Somebody else went back behind it first: what the snapshot says stays what the entries say."""
+    store = MemoryStore()
+    one = opened(store)
+    for number in range(6):
+        one.add({"role": "user" if number % 2 == 0 else "assistant", "content": f"words {number} " * 20})
+    fold = one.fold("m2", "m3", text="Looked.")
+    two = opened(store)
+    two.rewind("m5")
+    before = two.journal.version
+    with pytest.raises(FoldError, match="belongs to a branch that was left"):
+        branches.unfold(one.journal, fold)
+    assert opened(store).journal.version == before

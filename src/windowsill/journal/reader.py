@@ -27,7 +27,7 @@ from windowsill.history.entries import (
 from windowsill.history.folds import unpack_stand_ins
 from windowsill.history.head import Draft, Head
 from windowsill.history.view import Item, View, build, message_meta
-from windowsill.messages import NEUTRAL, Block, Message, OutputRef, Text, ToolResult
+from windowsill.messages import NEUTRAL, Block, Message, OutputRef, Text, ToolResult, ToolUse
 from windowsill.store import Store
 from windowsill.tokens import Scale
 
@@ -46,14 +46,31 @@ def message_of(entry: Entry, store: Store, session: str) -> Message:
         message = msgspec.json.decode(body, type=Message)
     else:
         message = providers.get(meta.format).read_message(body, entry.id)
+    blocks = message.blocks
+    if meta.format in providers.LINKERS and (meta.calls or meta.results):
+        blocks = _with_ids(blocks, meta.calls, meta.results)
     return msgspec.structs.replace(
         message,
         id=entry.id,
         at=entry.at,
         marks=frozenset(meta.marks),
         metadata=meta.metadata,
-        blocks=with_refs(message.blocks, meta.refs) if meta.refs else message.blocks,
+        blocks=with_refs(blocks, meta.refs) if meta.refs else blocks,
     )
+
+
+def _with_ids(blocks: tuple[Block, ...], calls: Sequence[str], results: Sequence[str]) -> tuple[Block, ...]:
+    """Give calls and results the ids they were recorded with: the bytes alone do not say which belong together."""
+    call, result = iter(calls), iter(results)
+
+    def given(block: Block) -> Block:
+        if isinstance(block, ToolUse):
+            return msgspec.structs.replace(block, id=next(call, block.id))
+        if isinstance(block, ToolResult):
+            return msgspec.structs.replace(block, tool_use_id=next(result, block.tool_use_id))
+        return block
+
+    return tuple(map(given, blocks))
 
 
 def with_refs(blocks: tuple[Block, ...], refs: Sequence[OutputRef | None]) -> tuple[Block, ...]:

@@ -42,6 +42,9 @@ class JournalWriter(JournalReader):
         self._calls: list[Call] = []
         self._blobs: dict[str, bytes] = {}
         self._stored: set[str] = set()
+        self._linkers: list[providers.Linker] = []
+        self._linked_up_to: tuple[int, int] | None = None
+        """The edits and the length of the view that the linkers have seen."""
         self._reload()
 
     @property
@@ -166,8 +169,8 @@ class JournalWriter(JournalReader):
         if not messages:
             return []
         self._refuse_known_ids(messages)
-        if any(message.format in providers.LINKED for message in messages):
-            messages = providers.link_messages(self._open_turn(), messages)
+        count = len(self.view.items)
+        messages = self._link(messages)
         scale = self.scale
         weights = [scale.weigh(message) for message in messages]
 
@@ -185,6 +188,8 @@ class JournalWriter(JournalReader):
         entries = self.append(make, conversation=conversation)
         for entry, message in zip(entries, messages, strict=True):
             self._cache[entry.seq] = msgspec.structs.replace(message, id=entry.id, at=entry.at)
+        if len(self.view.items) == count + len(messages):
+            self._linked_up_to = (self.view.edits, len(self.view.items))
         return [entry.id for entry in entries]
 
     def _refuse_known_ids(self, messages: Sequence[Message]) -> None:
@@ -195,15 +200,24 @@ class JournalWriter(JournalReader):
                     f"session {self.session!r} has a message {id!r} already", remedy="give another id, or none"
                 )
 
-    def _open_turn(self) -> list[Message]:
-        """Return the messages since the model last began to speak: theirs are the calls that new results answer."""
+    def _link(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Put results that lack an id under those of their calls; what was linked before is not gone through again."""
+        if not self._linkers and not any(message.format in providers.LINKERS for message in messages):
+            return messages
         items = self.view.items
-        start = len(items)
-        while start and not (start < len(items) and items[start].role == "assistant" != items[start - 1].role):
-            if start < len(items) and items[start].role != "assistant" and not items[start].results:
-                return []
-            start -= 1
-        return [self.view.read(item) for item in items[start:]]
+        if self._linked_up_to != (self.view.edits, len(items)):
+            self._linkers = [linker() for linker in providers.LINKERS.values()]
+            start = len(items)
+            while start and not (start < len(items) and items[start].role == "assistant" != items[start - 1].role):
+                start -= 1
+            for item in items[start:]:
+                for linker in self._linkers:
+                    linker.link(self.view.read(item))
+        # The linkers have seen these messages from here on, whether or not they can be written.
+        self._linked_up_to = None
+        for linker in self._linkers:
+            messages = [linker.link(message) for message in messages]
+        return messages
 
     def fold(self, proposal: Proposal) -> Entry:
         """Write a fold that was checked, and apply it."""

@@ -10,17 +10,16 @@ import msgspec
 from windowsill.history import repair as mending
 from windowsill.history.repair_rules import Repair
 from windowsill.messages import Request, Tool
-from windowsill.providers.base import Api, Format, Problem, ProviderSpec, StopReasons
+from windowsill.providers.base import Api, Format, Linker, Problem, ProviderSpec, StopReasons
 from windowsill.providers.detect import detect, detect_body
 from windowsill.providers.lookup import (
     ALIASES,
-    LINKED,
+    LINKERS,
     StopKind,
     crosses,
     dialect,
     for_model,
     get,
-    link_messages,
     model_of,
     names,
     response_id,
@@ -36,10 +35,11 @@ from windowsill.providers.wire import any_decoder, decode, encode, to_bytes
 __all__ = [
     "ALIASES",
     "DIALECTS",
-    "LINKED",
+    "LINKERS",
     "Added",
     "Api",
     "Format",
+    "Linker",
     "Problem",
     "ProviderSpec",
     "RepairResult",
@@ -52,7 +52,6 @@ __all__ = [
     "encode",
     "for_model",
     "get",
-    "link_messages",
     "model_of",
     "names",
     "read_added",

@@ -186,6 +186,14 @@ _definition = msgspec.json.Decoder(_Definition)
 _schema = msgspec.json.Decoder(dict[str, Any] | None)
 
 
+class Linker:
+    """Puts results under the ids of the calls they answer, in a format whose results may lack them."""
+
+    def link(self, message: Message) -> Message:
+        """Return the next message of a conversation with the ids that it has there."""
+        raise NotImplementedError
+
+
 class Format:
     """A provider's way to write a conversation: a base with defaults, one subclass a provider.
 
@@ -196,6 +204,8 @@ class Format:
     spec: ClassVar[ProviderSpec]
     stream: ClassVar[type[Stream]]
     """Puts a streamed answer together."""
+    linker: ClassVar[type[Linker] | None] = None
+    """Finds the ids of results, where they may lack them."""
 
     @property
     def name(self) -> str:
@@ -299,11 +309,6 @@ class Format:
     def read_system_value(self, raw: bytes) -> Message:
         """Read the JSON of a system prompt."""
         raise NotImplementedError
-
-    def link_messages(self, turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Tie messages to the turn they continue, where results may lack the ids of their calls."""
-        del turn
-        return tuple(messages)
 
     def split_tool(self, tool: Tool, where: str) -> tuple[Tool, ...]:
         """Return the tools of one definition, where it may hold several."""

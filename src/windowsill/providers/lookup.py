@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from windowsill.errors import NotFoundError
-from windowsill.messages import Message, Tool
+from windowsill.messages import Tool
 from windowsill.models import Demands, Model
 from windowsill.providers.anthropic.messages import Anthropic
 from windowsill.providers.base import Format, ProviderSpec
@@ -22,8 +21,8 @@ _FORMATS: dict[str, Format] = {each.name: each for each in (Anthropic(), DeepSee
 
 ALIASES = {alias: name for name, each in _FORMATS.items() for alias in each.spec.aliases}
 
-LINKED = frozenset(name for name, each in _FORMATS.items() if each.rules.named_results)
-"""Formats whose results may lack the ids of their calls; `link_messages` finds them."""
+LINKERS = {name: each.linker for name, each in _FORMATS.items() if each.linker is not None}
+"""Formats whose results may lack the ids of their calls, each with what finds them."""
 
 StopKind: TypeAlias = Literal["length", "refused", "paused", "unfinished", "other"]
 """Why an answer ended: at a limit of tokens, by refusal, to be asked again, broken off, or as it should."""
@@ -61,13 +60,6 @@ def get(name: str, demands: Demands | None = None) -> Format:
 def crosses(tool: Tool, target: str) -> bool:
     """Tell whether a tool can be defined for the format `target`."""
     return tool.format == target or tool.format not in _FORMATS or _FORMATS[tool.format].is_portable(tool)
-
-
-def link_messages(turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Put results without ids under the ids of the calls that they answer, in the turn or the messages themselves."""
-    for name in LINKED:
-        messages = _FORMATS[name].link_messages(turn, messages)
-    return tuple(messages)
 
 
 def dialect(model: Model) -> str:

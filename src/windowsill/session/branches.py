@@ -59,20 +59,36 @@ def ends(span: Span) -> Range:
 
 def unfold(journal: JournalWriter, fold_id: str, span: int | None = None, reason: str = "") -> str:
     """Show again what a fold hid, or one span of it; return the id of the entry."""
-    entry, fold, numbers = _find_applying(journal, fold_id, span)
 
-    return journal.append(
-        lambda draft: draft.unfold(entry.seq, fold_id, numbers, reason),
-        reshape=lambda entries: _without_fold(journal, entry, fold, numbers, entries),
-    ).id
+    def make(draft: Draft) -> Entry:
+        # Found at each attempt: whoever wrote first may have removed it, or left its branch.
+        entry, _, numbers = _find_applying(journal, fold_id, span)
+        return draft.unfold(entry.seq, fold_id, numbers, reason)
+
+    return journal.append(make, reshape=lambda entries: _without_fold(journal, entries)).id
 
 
 def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reason: str = "") -> str:
     """Show again as much of a fold as the budget allows, the newest first; the rest stays behind a new marker."""
-    entry, fold, numbers = _find_applying(journal, fold_id, None)
-    undone = journal.head.copy().draft(journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
-    view = _without_fold(journal, entry, fold, numbers, [undone]).view
-    runs = [span for number, span in enumerate(fold.spans) if number in numbers and isinstance(span, MessageSpan)]
+
+    def make(draft: Draft) -> Entry:
+        entry, fold, numbers = _find_applying(journal, fold_id, None)
+        undone = journal.head.copy().draft(journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
+        view = _without_fold(journal, [undone]).view
+        runs = [span for number, span in enumerate(fold.spans) if number in numbers and isinstance(span, MessageSpan)]
+        rest = _fold_what_is_too_much(view, fold_id, runs, budget, reason)
+        written = draft.unfold(entry.seq, fold_id, numbers, reason)
+        if rest is not None:
+            draft.fold(rest, view.tokens(), view.tokens_of(view.after(rest.spans)))
+        return written
+
+    return journal.append(make, reshape=lambda entries: _without_fold(journal, entries)).id
+
+
+def _fold_what_is_too_much(
+    view: View, fold_id: str, runs: Sequence[MessageSpan], budget: Budget, reason: str
+) -> Proposal | None:
+    """Propose to hide the oldest units of these runs until the budget is kept; nothing when it is already."""
     inside = [
         unit for unit in units(view.items) if any(run.first <= view.items[unit.start].first <= run.last for run in runs)
     ]
@@ -88,15 +104,7 @@ def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reaso
         raise FoldError(
             f"nothing of fold {fold_id!r} fits the budget", remedy="raise the budget, or fold something else"
         )
-    rest = fold_units(view, hide, strategy="unfold", reason=reason or "as much as fits", quote=0)
-
-    def make(draft: Draft) -> Entry:
-        written = draft.unfold(entry.seq, fold_id, numbers, reason)
-        if rest is not None:
-            draft.fold(rest, view.tokens(), view.tokens_of(view.after(rest.spans)))
-        return written
-
-    return journal.append(make, reshape=lambda entries: _without_fold(journal, entry, fold, numbers, entries)).id
+    return fold_units(view, hide, strategy="unfold", reason=reason or "as much as fits", quote=0)
 
 
 def _find_applying(journal: JournalWriter, fold_id: str, span: int | None) -> tuple[Entry, Fold, list[int]]:
@@ -117,20 +125,21 @@ def _find_applying(journal: JournalWriter, fold_id: str, span: int | None) -> tu
     return entry, fold, numbers
 
 
-def _without_fold(
-    journal: JournalWriter, entry: Entry, fold: Fold, numbers: Sequence[int], entries: list[Entry]
-) -> Head:
-    """Return the head with spans of a fold removed and then the rest of a batch applied."""
+def _without_fold(journal: JournalWriter, entries: Sequence[Entry]) -> Head:
+    """Return the head with the spans of a fold removed that a batch names, and then the batch applied."""
     after = journal.head.copy()
     undone = next(written for written in entries if written.kind == "unfold")
+    removal = unfold_meta(undone.meta)
+    entry = journal.entry(removal.fold)
+    spans = [fold_meta(entry.meta).spans[number] for number in removal.spans]
     shapers = [*journal.branch("fold", "unfold"), undone]
     after.view.edits_of_past = edits_of_past(
         {each.seq: fold_meta(each.meta) for each in shapers if each.kind == "fold"},
         {each.seq: unfold_meta(each.meta) for each in shapers if each.kind == "unfold"},
     )
-    after.view.restored |= blocks_of(fold.spans[number] for number in numbers)
-    for number in numbers:
-        _show_again(journal, after.view, entry, fold.spans[number], undone)
+    after.view.restored |= blocks_of(spans)
+    for span in spans:
+        _show_again(journal, after.view, entry, span, undone)
     for written in entries:
         after.apply(written)
     return after
@@ -161,11 +170,10 @@ def move(journal: JournalWriter, to: int, reason: str = "", *, carry: bool = Fal
     """
     journal.flush()
     hash = journal.entry(to).hash if to != ROOT else ROOT_HASH
-    folds = _folds_since(journal, to) if carry else []
 
     def make(draft: Draft) -> Entry:
         rewound = draft.rewind(to, hash, journal.version, reason)
-        for fold, proposal in folds:
+        for fold, proposal in _folds_since(journal, to) if carry else ():
             draft.fold(proposal, fold.before, fold.after)
         return rewound
 

@@ -153,9 +153,7 @@ class Gemini(Format):
             cache_read=cached,
         )
 
-    def link_messages(self, turn: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Tie later messages to the turn they belong to, where ids are missing."""
-        return read.link((*turn, *messages))[len(turn) :]
+    linker = read.TurnLinker
 
     def is_portable(self, tool: Tool) -> bool:
         """Tell whether others can take a tool over: what only Google runs, such as its search, is for Gemini alone."""

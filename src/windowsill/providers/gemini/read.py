@@ -8,7 +8,9 @@ ids change; the bytes stay as they came.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from operator import is_
 
 import msgspec
 from msgspec import Raw
@@ -16,7 +18,7 @@ from msgspec import Raw
 from windowsill.errors import FormatError
 from windowsill.history.repair import is_blank, numbered_id, numbered_name
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers.base import unknown_role
+from windowsill.providers.base import Linker, unknown_role
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
     Fields,
@@ -202,54 +204,57 @@ def _signature(fields: Fields, where: str) -> str | None:
 
 def link(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Give the calls of each turn their numbers, and each response the id of its call."""
-    turn = _Turn()
-    before = ""
-    found: list[Message] = []
-    for message in messages:
-        if message.role == "assistant" != before:
-            turn = _Turn()
-        before = message.role
-        blocks: list[Block] | None = None
-        for place, block in enumerate(message.blocks):
-            known: Block
-            if isinstance(block, ToolUse):
-                known = turn.call(block)
-            elif isinstance(block, ToolResult):
-                known = turn.answer(block)
-            else:
-                continue
-            if known is not block:
-                blocks = list(message.blocks) if blocks is None else blocks
-                blocks[place] = known
-        found.append(message if blocks is None else msgspec.structs.replace(message, blocks=tuple(blocks)))
-    return tuple(found)
+    linker = TurnLinker()
+    return tuple(map(linker.link, messages))
 
 
-class _Turn:
-    """The calls since the model began to speak."""
+class TurnLinker(Linker):
+    """Ties the contents of a conversation as they come. A turn begins where the model begins to speak."""
 
     def __init__(self) -> None:
-        self._open: list[ToolUse] = []
+        self._before = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._open: dict[tuple[str, str], deque[int]] = {}
+        """The numbers of the calls that may wait, oldest first, by id and by the name of their tool."""
+        self._calls: list[ToolUse] = []
+        self._answered: set[int] = set()
         self._seen: Seen = {}
 
-    def call(self, block: ToolUse) -> ToolUse:
+    def link(self, message: Message) -> Message:
+        """Return the message with the ids that it has in its turn."""
+        if message.role == "assistant" != self._before:
+            self._begin()
+        self._before = message.role
+        blocks = tuple(map(self._tie, message.blocks))
+        same = all(map(is_, blocks, message.blocks))
+        return message if same else msgspec.structs.replace(message, blocks=blocks)
+
+    def _tie(self, block: Block) -> Block:
+        if isinstance(block, ToolUse):
+            return self._call(block)
+        return self._answer(block) if isinstance(block, ToolResult) else block
+
+    def _call(self, block: ToolUse) -> ToolUse:
         """Return the call under the number it has in its turn, unless it has an id of its own."""
         number = self._seen[block.name] = self._seen.get(block.name, -1) + 1
         id = numbered_id(block.name, number)
         if block.id != id and numbered_name(block.id) is not None:
             block = msgspec.structs.replace(block, id=id)
-        self._open.append(block)
+        for key in (("id", block.id), ("name", block.name)):
+            self._open.setdefault(key, deque()).append(len(self._calls))
+        self._calls.append(block)
         return block
 
-    def answer(self, block: ToolResult) -> ToolResult:
+    def _answer(self, block: ToolResult) -> ToolResult:
         """Return the result under the id of the first open call it can answer."""
-        calls = self._open
-        if calls and calls[0].id == block.tool_use_id:
-            del calls[0]
-            return block
         name = numbered_name(block.tool_use_id)
-        for place, call in enumerate(calls):
-            if call.id == block.tool_use_id if name is None else call.name == name:
-                del calls[place]
-                return block if call.id == block.tool_use_id else msgspec.structs.replace(block, tool_use_id=call.id)
+        waiting = self._open.get(("id", block.tool_use_id) if name is None else ("name", name), deque())
+        while waiting:
+            number = waiting.popleft()
+            if number not in self._answered:
+                self._answered.add(number)
+                id = self._calls[number].id
+                return block if id == block.tool_use_id else msgspec.structs.replace(block, tool_use_id=id)
         return block
