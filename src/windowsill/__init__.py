@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from windowsill.agent import Result as Result
     from windowsill.agent import tool as tool
     from windowsill.budget import Budget as Budget
+    from windowsill.clients.conversations import conversation as conversation
     from windowsill.clients.wrap import wrap as wrap
     from windowsill.compose import Payload as Payload
     from windowsill.compose import Report as Report
@@ -73,6 +74,7 @@ _HOMES = {
     "UnknownModelError": "errors",
     "Usage": "messages",
     "WindowsillError": "errors",
+    "conversation": "clients.conversations",
     "fit": "session.fit",
     "open_store": "store",
     "repair": "providers",

@@ -62,6 +62,10 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
+RESPONSE = "response"
+"""The key under which a message keeps the id of the response it came in, where requests may refer to it."""
+
+
 class Origin(StrEnum):
     """The part of Windowsill that put a message into the conversation."""
 

@@ -8,6 +8,7 @@ import pytest
 from support.conversations import call, result, text_block, thinking, tool, use
 from support.sessions import TASK, opened
 from windowsill import Session, StoreError, providers
+from windowsill.clients.conversations import Conversations
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route, route
 from windowsill.store.memory import MemoryStore
@@ -52,13 +53,13 @@ def small(store=None, **settings):
     return opened(store, **{"model": None, "budget": 100_000, **settings})
 
 
-def send(session, messages, answer=None, *, to=CHAT, resends=None, **fields):
+def send(session, messages, answer=None, *, to=CHAT, resends=True, **fields):
     """One call and its answer; what went out."""
     under = "input" if to.format == "responses" else "messages"
     body = {"model": MODELS[to.format], under: messages, **fields}
     if to.format == "anthropic":
         body["max_tokens"] = 99
-    exchange = Exchange(session, to, json.dumps(body).encode(), resends=resends)
+    exchange = Exchange(Conversations(session, resends=resends), to, json.dumps(body).encode())
     sent = json.loads(exchange.request())
     if isinstance(answer, bytes):
         listen(exchange, answer)
@@ -405,12 +406,12 @@ class Full(MemoryStore):
 
 
 def test_a_client_that_sends_everything_may_begin_another_conversation_on_a_full_disk():
-    """With `resends=True` every list stands alone."""
+    """Every list stands alone."""
     store = Full()
     session = small(store)
-    send(session, [user("one")], chat(), resends=True)
+    send(session, [user("one")], chat())
     store.full = True
-    assert words(send(session, [user("another")], resends=True)) == ["another"]
+    assert words(send(session, [user("another")])) == ["another"]
 
 
 def test_a_client_that_sends_only_what_is_new_is_told_that_the_disk_is_full():
@@ -442,9 +443,9 @@ def test_another_process_does_not_get_into_a_request():
     """Two programs have the same session open, each with its own conversation."""
     store = Racing()
     ours, theirs = small(store), small(store)
-    send(ours, [user("tea")], chat("about tea"), resends=True)
-    store.meanwhile = lambda: send(theirs, [user("rain")], resends=True)
-    sent = send(ours, [user("tea"), says("about tea"), user("more tea")], resends=True)
+    send(ours, [user("tea")], chat("about tea"))
+    store.meanwhile = lambda: send(theirs, [user("rain")])
+    sent = send(ours, [user("tea"), says("about tea"), user("more tea")])
     assert words(sent) == ["tea", "about tea", "more tea"]
 
 
@@ -453,9 +454,9 @@ def test_an_answer_stays_with_its_question_when_another_process_is_faster():
     store = Racing()
     ours, theirs = small(store), small(store)
     body = json.dumps({"model": "gpt-5", "messages": [user("tea")]}).encode()
-    exchange = Exchange(ours, CHAT, body, resends=True)
+    exchange = Exchange(ours, CHAT, body)
     exchange.request()
-    store.meanwhile = lambda: send(theirs, [user("rain")], resends=True)
+    store.meanwhile = lambda: send(theirs, [user("rain")])
     exchange.answer(200, json.dumps(chat("about tea")).encode())
     assert texts(ours) == ["tea", "about tea"]
 
@@ -472,19 +473,20 @@ def test_a_conversation_that_went_on_in_another_process_is_known():
     assert len(send(theirs, [user("six")], resends=False)["messages"]) == 6
 
 
-def test_calls_at_once_are_apart_when_the_client_says_that_it_sends_everything():
+def test_calls_at_once_are_apart():
     """Four tasks gathered: none of them sees another's question."""
     session = small()
     bodies = [json.dumps({"model": "gpt-5", "messages": [user(f"question {each}")]}).encode() for each in range(4)]
-    exchanges = [Exchange(session, CHAT, body, resends=True) for body in bodies]
+    exchanges = [Exchange(session, CHAT, body) for body in bodies]
     sent = [json.loads(exchange.request()) for exchange in exchanges]
     for number, exchange in reversed(list(enumerate(exchanges))):
         exchange.answer(200, json.dumps(chat(f"answer {number}")).encode())
     assert [words(each) for each in sent] == [[f"question {number}"] for number in range(4)]
     for number in range(4):
-        went = send(session, [user(f"question {number}"), says(f"answer {number}"), user("more")], resends=True)
+        went = send(session, [user(f"question {number}"), says(f"answer {number}"), user("more")])
         assert words(went)[:2] == [f"question {number}", f"answer {number}"]
-    assert written(session) == 12
+    store = session.journal.store
+    assert [written(Session.open(each.id, store=store)) for each in store.sessions()] == [3] * 4
 
 
 def test_calls_at_once_do_not_teach_a_wrong_count():
@@ -493,9 +495,7 @@ def test_calls_at_once_do_not_teach_a_wrong_count():
     long, short = [user("alpha " * 9_000)], [user("beta gamma " * 1_500)]
     first = counted(session, long)
     for _ in range(20):
-        going = [
-            (messages, session.client_history.resume(request(messages), resends=True)) for messages in (long, short)
-        ]
+        going = [(messages, session.client_history.resume(request(messages))) for messages in (long, short)]
         for messages, resumed in going:
             usage = {"input_tokens": 9_900 if messages is long else 3_300, "output_tokens": 1}
             session.add({**claude(text_block("ok")), "usage": usage}, after=resumed.last)
@@ -507,19 +507,19 @@ def request(messages):
 
 
 def counted(session, messages):
-    return session.client_history.resume(request(messages), resends=True).payload.tokens
+    return session.client_history.resume(request(messages)).payload.tokens
 
 
 def test_an_overflow_is_learned_for_the_model_that_said_it():
     """Two models share a session; the error of one comes while the other is asked."""
     session = small(model="gpt-5", budget=None)
     body = {"model": "gpt-5", "messages": [user("hi"), user("word " * 3_000)]}
-    exchange = Exchange(session, CHAT, json.dumps(body).encode(), resends=True)
+    exchange = Exchange(session, CHAT, json.dumps(body).encode())
     exchange.request()
-    send(session, [user("a title?")], to=CLAUDE, resends=True)
+    send(session, body["messages"], to=CLAUDE)
     window = session.model.window
     exchange.retry(400, TOO_LONG.encode())
-    send(session, [user("another?")], to=CLAUDE, resends=True)
+    send(session, body["messages"], to=CLAUDE)
     assert session.model.name == "claude-sonnet-4-5"
     assert session.model.window == window
 
@@ -565,8 +565,8 @@ def test_a_prefilled_answer_does_not_hide_the_past_from_a_client_that_sends_only
     """Nothing was answered in this list yet."""
     session = small()
     for question in ("one", "two"):
-        send(session, [user(question)], claude(text_block("ok")), to=CLAUDE)
-    assert len(send(session, [user("three"), says("{")], to=CLAUDE)["messages"]) == 6
+        send(session, [user(question)], claude(text_block("ok")), to=CLAUDE, resends=False)
+    assert len(send(session, [user("three"), says("{")], to=CLAUDE, resends=False)["messages"]) == 6
 
 
 def test_a_list_of_questions_that_begins_as_the_conversation_did_is_the_whole_of_it():
@@ -694,9 +694,9 @@ def test_a_side_question_does_not_make_a_trimmed_list_another_conversation():
     session = small()
     whole = [user(TASK)]
     for number in range(12):
-        sent = send(session, whole[-6:], chat(f"answer {number}"), resends=True)
+        sent = send(session, whole[-6:], chat(f"answer {number}"))
         whole += [says(f"answer {number}"), user(f"question {number}")]
-        send(session, [user(f"A title for {number}?")], chat("Login"), resends=True)
+        send(session, [user(f"A title for {number}?")], chat("Login"))
     assert len(sent["messages"]) == 23
 
 
@@ -735,8 +735,8 @@ def test_the_same_conversation_begun_again_is_a_branch_of_its_own():
     """A program that starts over with the same words."""
     session = small()
     for answer in ("one", "two"):
-        send(session, [user(TASK)], chat(answer), resends=True)
-    sent = send(session, [user(TASK), says("one"), user("go on")], resends=True)
+        send(session, [user(TASK)], chat(answer))
+    sent = send(session, [user(TASK), says("one"), user("go on")])
     assert words(sent) == [TASK, "one", "go on"]
     assert written(session) == 4
 

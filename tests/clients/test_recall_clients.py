@@ -77,7 +77,7 @@ def test_hidden_lines_come_back_once_behind_the_results(format, whole):
             reply = await speaker.ask(client, sent, stream=False)
 
     with Server(changing()) as server:
-        serve(speaker, session, server, run)
+        serve(speaker, session, server, run, resends=whole)
     assert server.refused == []
     first, failed, again, failed_later, last = [each.raw for each in server.seen]
     assert [raw.count(RECALLED) for raw in (first, failed, again, failed_later, last)] == [0, 1, 1, 1, 1]
@@ -168,7 +168,7 @@ def test_an_answer_that_broke_off_behind_what_was_recalled_is_asked_for_again(wh
         return speaker.text(await speaker.ask(client, sent, stream=True))
 
     with Server(changing(Answer(text="half an answer is not enough"), Answer(text="ok"))) as server:
-        assert serve(speaker, session, server, run) == "ok"
+        assert serve(speaker, session, server, run, resends=whole) == "ok"
     assert server.refused == []
     assert [each.raw.count(RECALLED) for each in server.seen] == [0, 1, 1]
     assert session.verify() == []

@@ -97,7 +97,7 @@ def test_a_long_tool_loop_in_a_small_window(name, whole, tmp_path):
     # A client's own work on a long list is most of such a test: only the quickest goes all the way with it.
     turns = TURNS if not whole or name == "anthropic" else 40
     with Server(working(), window=BUDGET, cache_minimum=500) as server:
-        client = windowsill.wrap(speaker.client(server.url, later=later), session)
+        client = windowsill.wrap(speaker.client(server.url, later=later), session, resends=whole)
         seen = asyncio.run(loop(speaker, client, turns, whole=whole))
     assert server.refused == []
     assert [each.status for each in server.seen] == [200] * (turns + 1)
@@ -129,7 +129,7 @@ def test_a_conversation_may_change_its_provider(tmp_path, google):
     speakers = [Anthropic(), Chat(), google, Responses(), DeepSeek()]
     session = small(speakers[0], tmp_path)
     with Server(working(), window=BUDGET) as server, ExitStack() as opened:
-        clients = [opened.enter_context(wrapped(each, server, session)) for each in speakers]
+        clients = [opened.enter_context(wrapped(each, server, session, resends=False)) for each in speakers]
 
         async def run():
             messages = [speakers[0].user("Read everything.")]
@@ -150,7 +150,7 @@ def test_a_conversation_may_change_its_provider(tmp_path, google):
 def test_an_overflow_teaches_the_window_and_is_tried_again_once(speaker, stream):
     """The caller sees an answer; the next request fits at once."""
     session = small(speaker, budget=None)
-    with serving(window=2_000) as server, wrapped(speaker, server, session) as client:
+    with serving(window=2_000) as server, wrapped(speaker, server, session, resends=False) as client:
         ask(speaker, client, *(f"question {number} " + "word " * 100 for number in range(30)), stream=stream)
         ask(speaker, client, "and now?", stream=stream)
     assert [each.status for each in server.seen] == [400, 200, 200]
@@ -381,7 +381,7 @@ def test_a_history_at_the_provider_is_left_to_it(caplog):
 
 
 def test_calls_at_the_same_time_each_get_their_own_answer():
-    """Threads share a wrapped client: four conversations become four branches, none mixed with another."""
+    """Threads share a wrapped client: four conversations become four sessions, none mixed with another."""
     session = small(Chat(), budget=None)
     speaker = Chat()
 
@@ -400,16 +400,16 @@ def test_calls_at_the_same_time_each_get_their_own_answer():
                     failures.append((topic, speaker.text(reply)))
                 messages += [*speaker.said(reply), speaker.user("more")]
 
-        # A list without an answer in it could be just the news: one conversation shows first how this client sends.
-        talk("the start")
-        threads = [threading.Thread(target=talk, args=(topic,)) for topic in ("tea", "rain", "trains")]
+        threads = [threading.Thread(target=talk, args=(topic,)) for topic in ("tea", "rain", "trains", "bread")]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert failures == []
-    assert session.verify() == []
-    assert sorted(branch.messages for branch in session.branches)[-4:] == [20, 20, 20, 20]
+    store = session.journal.store
+    found = [Session.open(each.id, store=store) for each in store.sessions()]
+    assert [len(list(each.messages())) for each in found] == [20, 20, 20, 20]
+    assert [each.verify() for each in found] == [[]] * 4
 
 
 def test_an_answer_that_cannot_be_recorded_is_not_lost_to_the_caller(monkeypatch, caplog):
@@ -429,7 +429,11 @@ def test_an_answer_that_cannot_be_recorded_is_not_lost_to_the_caller(monkeypatch
 def test_a_request_that_cannot_be_recorded_goes_through_if_it_is_whole(monkeypatch, caplog):
     """A failing disk costs the session a turn, not the user; one that needs the session's past fails clearly."""
     session = small(Chat())
-    with serving() as server, wrapped(Chat(), server, session) as client:
+    with (
+        serving() as server,
+        wrapped(Chat(), server, session) as client,
+        wrapped(Chat(), server, session, resends=False) as brief,
+    ):
 
         def full(*_, **__):
             raise StoreError("the disk is full", remedy="make room")
@@ -439,7 +443,7 @@ def test_a_request_that_cannot_be_recorded_goes_through_if_it_is_whole(monkeypat
         monkeypatch.setattr(session.client_history, "resume", full)
         client.chat.completions.create(model="gpt-5", messages=messages)
         with pytest.raises(StoreError, match="the disk is full"):
-            client.chat.completions.create(model="gpt-5", messages=[Chat().user("and?")])
+            brief.chat.completions.create(model="gpt-5", messages=[Chat().user("and?")])
     assert server.seen[1].body["messages"] == messages
     assert "was not recorded" in caplog.text
 

@@ -282,13 +282,13 @@ def test_googles_first_client_works_on_when_the_wrapped_one_is_forgotten():
 def test_a_session_that_was_closed_lets_a_whole_list_through(tmp_path, caplog):
     """The user has an answer; what needs the session's past is a clear error, once."""
     wire, session = Wire(), small(store=tmp_path)
-    client = windowsill.wrap(plain(wire, max_retries=2), session)
+    client, brief = (windowsill.wrap(plain(wire, max_retries=2), session, resends=each) for each in (True, False))
     ask(client, user("hi"))
     session.close()
     assert ask(client, user("hi"), says("ok"), user("go on")).choices[0].message.content == "ok"
     assert "was not recorded" in caplog.text
     with pytest.raises(StoreError, match="closed"):
-        ask(client, user("only this"))
+        ask(brief, user("only this"))
     assert len(wire.seen) == 2
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.stores import chain, everything, is_chain
 from windowsill.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
 from windowsill.history.entries import ROOT_HASH, seal
-from windowsill.store import Lock, SessionInfo, Store
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, Store
 from windowsill.store.lock import holder_name
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
@@ -363,3 +363,37 @@ def test_closing_twice_is_fine(store: Store):
     """A second `close` does nothing."""
     store.close()
     store.close()
+
+
+def test_a_place_is_found_by_the_first_key_that_is_known(empty: Store):
+    """In all sessions, newer ones first, or in one; the later entry of a session counts."""
+    for name in ("a", "b"):
+        empty.create(name, at=1.0)
+    empty.append("a", 0, chain(2), places=[(b"one", 1), (b"two", 2)])
+    empty.append("b", 0, chain(1), places=[(b"one", 1)])
+    empty.append("a", 2, chain(1, after=chain(2)[-1]), places=[(b"two", 3)])
+    assert empty.places([b"none", b"one", b"two"]) == [Place(b"one", "b", 1), Place(b"one", "a", 1)]
+    assert empty.places(iter([b"two"])) == [Place(b"two", "a", 3)]
+    assert empty.places([b"one"], session="a") == [Place(b"one", "a", 1)]
+    assert empty.places([b"two"], session="b") == empty.places([b"none"]) == empty.places([]) == []
+
+
+def test_no_more_places_than_a_few_are_returned(empty: Store):
+    """However many sessions begin alike."""
+    for number in range(MOST_PLACES + 3):
+        empty.create(f"s{number}", at=1.0)
+        empty.append(f"s{number}", 0, chain(1), places=[(b"hi", 1)])
+    found = empty.places([b"hi"])
+    assert [each.session for each in found] == [f"s{number}" for number in range(MOST_PLACES + 2, 2, -1)]
+
+
+def test_a_deleted_session_leaves_no_place(store: Store):
+    """Nor does an append that was refused."""
+    store.append("s", 0, chain(1), places=[(b"one", 1)])
+    with pytest.raises(ConflictError):
+        store.append("s", 0, chain(1), places=[(b"two", 1)])
+    assert store.places([b"two"]) == []
+    store.delete("s")
+    assert store.places([b"one"]) == []
+    store.create("s", at=1.0)
+    assert store.places([b"one"]) == []

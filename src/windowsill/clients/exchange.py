@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from windowsill import providers, telemetry
+from windowsill.clients.conversations import Conversations
 from windowsill.clients.routes import Route
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError, log
-from windowsill.messages import Request
+from windowsill.messages import RESPONSE, Request
 from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.providers import streams
 from windowsill.providers.streams import PARTIAL, Stream
 from windowsill.session import Session
-from windowsill.session.client_history import PREVIOUS, RESPONSE, THREAD, Resumed
+from windowsill.session.client_history import PREVIOUS, THREAD, Resumed
 from windowsill.telemetry import ModelCall, names
 from windowsill.telemetry.spans import harmless
+from windowsill.user_function import describe
 
 SETTINGS = {
     "max_tokens": names.REQUEST_MAX_TOKENS,
@@ -45,11 +50,14 @@ class Exchange:
     Nothing in an answer can disturb the caller: what cannot be read or recorded is logged.
     """
 
-    def __init__(self, session: Session, route: Route, body: bytes, *, resends: bool | None = None) -> None:
-        self._session = session
+    def __init__(self, conversations: Conversations | Session, route: Route, body: bytes) -> None:
+        self._conversations = (
+            conversations if isinstance(conversations, Conversations) else Conversations(conversations)
+        )
+        self._session: Session | None = None
+        """The session that the request belongs to, once it was taken in."""
         self._route = route
         self._body = body
-        self._resends = resends
         self._format = route.format
         self._read: Request | None = None
         self._resumed: Resumed | None = None
@@ -83,10 +91,10 @@ class Exchange:
             if PREVIOUS not in read.rest:
                 raise
             log.warning("a request was passed on as it came: its history is at the provider, not in the session")
-        except (WindowsillError, OSError) as error:
-            if self._needs_the_past(read):
+        except Exception as error:
+            if not self._conversations.resends:
                 raise
-            log.warning("a request was passed on as it came, and was not recorded: %s", error)
+            _log("a request was passed on as it came, and was not recorded", error)
         self._resumed = None
         return self._body
 
@@ -96,16 +104,12 @@ class Exchange:
         return self._resumed.payload.headers if self._resumed is not None else {}
 
     def _compose(self, read: Request) -> Resumed:
-        history = self._session.client_history
-        self._resumed = history.resume(read, model=self._route.model, resends=self._resends)
+        if self._session is None:
+            self._session, self._resumed = self._conversations.resume(read, self._body, self._route.model)
+        else:
+            history = self._session.client_history
+            self._resumed = history.resume(read, model=self._route.model, resends=self._conversations.resends)
         return self._resumed
-
-    def _needs_the_past(self, read: Request) -> bool:
-        """Tell whether a request means nothing to the model without what the session holds."""
-        if self._resends is not None:
-            return not self._resends
-        answers = any(message.role == "assistant" for message in read.messages)
-        return not answers and bool(self._session.items())
 
     @property
     def _asks_for_stream(self) -> bool:
@@ -117,23 +121,22 @@ class Exchange:
     def retry(self, status: int, body: bytes) -> bytes | None:
         """Return a smaller request, once, when the provider says that the last one did not fit; else `None`."""
         text = body.decode(errors="replace")
-        read, resumed = self._read, self._resumed
-        if status not in OVERFLOW_STATUSES or not is_overflow(text) or read is None or resumed is None:
+        read, session, resumed = self._read, self._session, self._resumed
+        if status not in OVERFLOW_STATUSES or read is None or session is None or resumed is None:
             return None
-        try:
-            self._session.overflowed(text, sent=resumed.sent)
-            if self._retried:
-                return None
-            self._retried = True
-            again = self._compose(read).payload
-            smaller = again.body()
-        except (WindowsillError, OSError) as error:
-            # The caller gets the provider's word for it, not ours.
-            log.warning("a request that was too long was not made smaller: %s", error)
-            return None
+        # Whatever fails, the caller gets the provider's word for it, not ours.
+        with _logged("a request that was too long was not made smaller"):
+            if is_overflow(text):
+                session.overflowed(text, sent=resumed.sent)
+                return None if self._retried else self._smaller(read, resumed)
+        return None
+
+    def _smaller(self, read: Request, resumed: Resumed) -> bytes | None:
+        self._retried = True
+        again = self._compose(read).payload
         if self._call is not None and again.compacted:
             self._call.set(compacted=True)
-        return smaller if again.tokens < resumed.payload.tokens else None
+        return again.body() if again.tokens < resumed.payload.tokens else None
 
     def answer(self, status: int, body: bytes) -> None:
         """Record the answer of a call that was not streamed."""
@@ -164,12 +167,11 @@ class Exchange:
             self._whole = [] if chunk.lstrip()[:1] == b"{" else None
         if self._whole is not None:
             self._whole.append(chunk)
-        elif self._stream is not None:
-            try:
-                self._stream.feed(chunk)
-            except WindowsillError as error:
-                log.warning("a streamed answer was not recorded: %s", error)
-                self._stream = None
+        elif (stream := self._stream) is not None:
+            self._stream = None
+            with _logged("a streamed answer was not recorded"):
+                stream.feed(chunk)
+                self._stream = stream
 
     def close(self) -> None:
         """Record the stream that has ended, or that nobody reads on, as far as it came. Closing twice is fine."""
@@ -179,42 +181,36 @@ class Exchange:
         if self._whole is not None:
             self.answer(SUCCESS.start, b"".join(self._whole))
             return
-        stream = self._stream
-        try:
-            if stream is not None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with _logged("a streamed answer was not recorded"):
                 stream.close()
-        except WindowsillError as error:
-            log.warning("a streamed answer was not recorded: %s", error)
-            stream = None
-        if stream is None:
+                self._stream = stream
+        if self._stream is None:
             self._end_call(None)
             return
-        failure = stream.failure.kind if stream.failure is not None else None
-        self._end_call(stream.body(), failure=failure, partial=stream.partial)
+        failure = self._stream.failure.kind if self._stream.failure is not None else None
+        self._end_call(self._stream.body(), failure=failure, partial=self._stream.partial)
         if self._resumed is not None:
-            self._record_stream(self._resumed, stream)
+            with _logged("a streamed answer was not recorded"):
+                self._record_stream(self._resumed, self._stream)
 
     def _record_stream(self, resumed: Resumed, stream: Stream) -> None:
-        try:
-            if stream.failure is not None and is_overflow(stream.failure.what):
-                self._session.overflowed(stream.failure.what, sent=resumed.sent)
-            reply = stream.reply()
-        except (WindowsillError, OSError) as error:
-            log.warning("a streamed answer was not recorded: %s", error)
-            return
+        if self._session is not None and stream.failure is not None and is_overflow(stream.failure.what):
+            self._session.overflowed(stream.failure.what, sent=resumed.sent)
+        reply = stream.reply()
         if not stream.partial or any(message.blocks for message in (reply.message, *reply.more)):
             self._record(resumed, stream.body(), {PARTIAL: True} if stream.partial else {})
 
     def _record(self, resumed: Resumed, body: bytes, metadata: dict[str, Any]) -> None:
         """Add an answer to the session. A failure is logged: it must not cost the caller the answer itself."""
         rest = self._read.rest if self._read is not None else {}
-        try:
+        with _logged("an answer was not recorded"):
             if providers.get(self._format).spec.history_fields or THREAD in rest:
                 # Requests may refer to a response by its id alone.
                 metadata = {**metadata, RESPONSE: providers.response_id(body)}
-            self._session.add(body, format=self._format, after=resumed.last, metadata=metadata, sent=resumed.sent)
-        except (WindowsillError, OSError) as error:
-            log.warning("an answer was not recorded: %s", error)
+            if self._session is not None:
+                self._session.add(body, format=self._format, after=resumed.last, metadata=metadata, sent=resumed.sent)
 
     # Telemetry
 
@@ -224,7 +220,7 @@ class Exchange:
         self._call = call = telemetry.model_call(
             self._model,
             provider=self._format,
-            session=self._session.id,
+            session=self._session.id if self._session is not None else "",
             operation=providers.get(self._format).spec.operation,
             compacted=resumed is not None and resumed.payload.compacted,
             stream=self._asks_for_stream,
@@ -267,6 +263,20 @@ class Exchange:
         if self._resumed is None:
             # What a session does not record is counted here.
             record_usage(reply.usage, self._model or "", self._format)
+
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """Log whatever fails: neither a full disk nor a mistake of ours may hold back what a provider answered."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - any mistake of ours counts
+        _log(what, error)
+
+
+def _log(what: str, error: Exception) -> None:
+    expected = isinstance(error, WindowsillError | OSError)
+    log.log(logging.WARNING if expected else logging.ERROR, "%s: %s", what, describe(error), exc_info=not expected)
 
 
 def _settings(read: Request | None) -> dict[str, Any]:

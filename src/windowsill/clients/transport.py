@@ -9,16 +9,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
-from threading import Lock
 from typing import Any, ClassVar
 
 from anyio import to_thread
 
-from windowsill import providers
+from windowsill.clients.conversations import Conversations
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route, route
 from windowsill.errors import InputError, WindowsillError
-from windowsill.session import Session
 from windowsill.text import type_name
 
 LIBRARIES = ("httpx2", "httpx")
@@ -36,25 +34,17 @@ SIGNATURE = "AWS4-HMAC"
 
 
 class WrappedClient:
-    """The session behind one wrapped client, and the form in which our errors reach its caller.
+    """The conversations behind one wrapped client, and the form in which our errors reach its caller.
 
     `owner` is kept alive: some clients close their connections when they are collected.
     """
 
     def __init__(
-        self,
-        session: Session | str,
-        *,
-        resends: bool | None = None,
-        error: type[Exception] | None = None,
-        owner: Any = None,
+        self, conversations: Conversations, *, error: type[Exception] | None = None, owner: Any = None
     ) -> None:
-        self._session = session
-        self._named = isinstance(session, str)
-        self._resends = resends
+        self._conversations = conversations
         self._error = error
         self._owner = owner
-        self._lock = Lock()
 
     def begin(self, request: Any, found: Route, body: bytes) -> tuple[Exchange, bytes]:
         """Begin a call: return it with the body to send."""
@@ -64,7 +54,7 @@ class WrappedClient:
                     "the request is signed, so its body cannot be another one",
                     remedy="use `session.compose` and `session.add` around the calls of this client",
                 )
-            exchange = Exchange(self._open_session(found, body), found, body, resends=self._resends)
+            exchange = Exchange(self._conversations, found, body)
             return exchange, exchange.request()
         except WindowsillError as error:
             if self._error is None:
@@ -73,17 +63,8 @@ class WrappedClient:
             raise _as_one_of(error, self._error) from error
 
     def close(self) -> None:
-        """Close the session, if it was opened here."""
-        with self._lock:
-            if self._named and isinstance(self._session, Session):
-                self._session.close()
-
-    def _open_session(self, found: Route, body: bytes) -> Session:
-        """Return the session; one that was only named is opened with the model of the first call."""
-        with self._lock:
-            if isinstance(self._session, str):
-                self._session = Session.open(self._session, model=found.model or providers.model_of(body) or None)
-            return self._session
+        """Close the sessions that were opened here."""
+        self._conversations.close()
 
 
 def _as_one_of(error: WindowsillError, theirs: type[Exception]) -> WindowsillError:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import copy
 import sys
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, Unpack
 
 from windowsill import providers
+from windowsill.clients.conversations import Chooser, Conversations
 from windowsill.clients.transport import WrappedClient, wrap_http
+from windowsill.compose.summaries import Source
+from windowsill.config import StatedSettings
 from windowsill.errors import InputError
 from windowsill.session import Session
+from windowsill.session.session import Config
+from windowsill.store import Store
+from windowsill.strategies import Strategy
 from windowsill.text import type_name
 
 C = TypeVar("C")
@@ -21,33 +28,81 @@ API, SYNC, ASYNC, OPTIONS = "_api_client", "_httpx_client", "_async_httpx_client
 """Attributes of Google's client."""
 
 
-def wrap(client: C, session: Session | str, *, resends: bool | None = None) -> C:
-    """Return the same client, with every model call composed from `session` and every answer recorded in it.
+def wrap(
+    client: C,
+    session: Session | Store | str | Chooser | None = None,
+    *,
+    resends: bool = True,
+    store: Store | str | Path | None = None,
+    strategy: str | Strategy | None = None,
+    writer: Source | None = None,
+    config: Config | None = None,
+    **settings: Unpack[StatedSettings],
+) -> C:
+    """Return the same client, with every model call composed from a session and every answer recorded in it.
 
     For the official clients `anthropic.Anthropic`, `openai.OpenAI` (chat and responses) and `google.genai.Client`, and
-    their asynchronous twins, streaming or not. The code around it stays as it is: it may send its whole list of
-    messages each time, or only the new ones; `resends` states which, where the lists alone do not tell. A session that
-    is only named is opened in the default place, for the model of the first call. `client` itself is left as it was,
+    their asynchronous twins, streaming or not. The code around it stays as it is. `client` itself is left as it was,
     and shares its connections with the copy.
+
+    Each list of messages continues the conversation that it extends, in whatever session that is, or begins a session
+    of its own. `session` is the store of these sessions, or names the one conversation of this client: a `Session`, its
+    id, or a function that gets the body of a request and returns an id. A list that does not continue it is recorded in
+    a session apart. `windowsill.conversation` names it for the calls of a thread or a task.
+
+    `resends=False` says that the client sends only what is new. `store`, `strategy`, `writer`, `config` and the
+    settings are those of `Session.open`, for sessions that are opened here.
     """
+    stated = {"strategy": strategy, "writer": writer, "config": config, **settings}
+    conversations = _conversations(session, store, {k: v for k, v in stated.items() if v is not None}, resends=resends)
     package = _package(client)
     if package == "google":
-        wrapped: C = _wrap_google(client, WrappedClient(session, resends=resends, owner=client))
+        wrapped: C = _wrap_google(client, WrappedClient(conversations, owner=client))
         return wrapped
-    signs = any(word in kind.__name__ for kind in type(client).__mro__ for word in SIGNING)
-    if package is None or signs or not hasattr(client, "copy"):
+    if package is None or not hasattr(client, "copy"):
         raise InputError(
             f"{type_name(client)} cannot be wrapped",
             remedy="wrap a client of anthropic, openai or google-genai, or use `session.compose` and `session.add`",
+        )
+    if any(word in kind.__name__ for kind in type(client).__mro__ for word in SIGNING):
+        raise InputError(
+            f"{type_name(client)} cannot be wrapped: it signs the body of a request before it is sent",
+            remedy="use `session.compose` and `session.add` around its calls",
         )
     error = getattr(sys.modules[package], providers.get(package).spec.sdk_error)
     sdk: Any = client
     http = wrap_http(
         sdk._client,  # noqa: SLF001 - the SDKs offer no other way to it
-        WrappedClient(session, resends=resends, error=error, owner=client),
+        WrappedClient(conversations, error=error, owner=client),
     )
     copied: C = sdk.copy(http_client=http)
     return copied
+
+
+def _conversations(
+    session: Session | Store | str | Chooser | None,
+    store: Store | str | Path | None,
+    options: dict[str, Any],
+    *,
+    resends: bool,
+) -> Conversations:
+    """Return the conversations behind a client."""
+    if isinstance(session, Session):
+        if store is not None or options:
+            raise InputError(
+                "the session has its store and its settings", remedy="state them where it is opened, or pass its id"
+            )
+        return Conversations(session, resends=resends)
+    if isinstance(session, Store):
+        if store is not None:
+            raise InputError("two stores are stated", remedy="state one")
+        session, store = None, session
+    if session is not None and not isinstance(session, str) and not callable(session):
+        raise InputError(
+            f"{type_name(session)} names no session",
+            remedy="give a Session, its id, a store, or a function of the request",
+        )
+    return Conversations(session, store=store, options=options, resends=resends)
 
 
 def _package(client: Any) -> str | None:

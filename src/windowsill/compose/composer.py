@@ -98,8 +98,8 @@ class Composer:
         self.last: SentRequest | None = None
         """The last request."""
         self._user_settings = settings
-        self._own_strategy = guarded(strategy) if strategy is not None else None
-        self._own_writer = writer
+        self.own_strategy = guarded(strategy) if strategy is not None else None
+        self.own_writer = writer
         self._contexts = {settings.model: context}
         self._strategies: dict[str, Strategy] = {}
         self._renderers: dict[tuple[str, bool], Renderer] = {}
@@ -126,8 +126,8 @@ class Composer:
     @property
     def strategy(self) -> Strategy:
         """The strategy that was given, or the one that the settings name."""
-        if self._own_strategy is not None:
-            return self._own_strategy
+        if self.own_strategy is not None:
+            return self.own_strategy
         line = self.settings.strategy
         if line not in self._strategies:
             self._strategies[line] = guarded(strategies.get(line))
@@ -196,7 +196,7 @@ class Composer:
             return
         self.context.save()
         self.context = context
-        writer = self._writer(self._own_writer)
+        writer = self._writer(self.own_writer)
         if self.summaries.source != writer:
             self.summaries.close()
             self.summaries = SummaryQueue(writer, wait=self.settings.wait)

@@ -5,6 +5,7 @@ The view holds light items, not messages: what it costs to add one does not depe
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -25,7 +26,7 @@ from windowsill.history.folds import (
     edits_of_past,
     without_nested,
 )
-from windowsill.messages import Mark, Message, OutputRef, Role
+from windowsill.messages import ORIGIN, RESPONSE, Mark, Message, OutputRef, Role
 from windowsill.tokens import Scale, Weight
 
 
@@ -57,6 +58,20 @@ class MessageMeta(msgspec.Struct, frozen=True, array_like=True):
     """The bytes that were left out of the stored body, in order."""
     refs: tuple[OutputRef | None, ...] = ()
     """For each result the output that is kept whole beside the journal; nothing when none is."""
+
+    @property
+    def places(self) -> tuple[bytes, ...]:
+        """The keys under which a client that goes on from this message finds it."""
+        if self.leads or not self.conversation_hash or ORIGIN in self.metadata:
+            # It says nothing a client must send again: the conversation stands at the message before it.
+            return ()
+        response = self.metadata.get(RESPONSE)
+        return (self.conversation_hash, response_key(str(response))) if response else (self.conversation_hash,)
+
+
+def response_key(id: str) -> bytes:
+    """Return the key of the message in which a provider's response with this id ends."""
+    return hashlib.blake2b(f"{RESPONSE}:{id}".encode(), digest_size=16).digest()
 
 
 class Marking(msgspec.Struct, frozen=True, array_like=True):

@@ -314,7 +314,7 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
         Renderer(format, call.demands, refs=shows_refs(tools)).render(journal.at(call.at).view, call.prompt_hash),
         system=system,
         tools=tools,
-        rest=_part(journal, call, "rest", dict[str, msgspec.Raw]) or {},
+        rest=rest_of(journal, call),
         model=call.model,
         breakpoints=Breakpoints(**call.breakpoints),
     )
@@ -323,6 +323,11 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
 def prompt_of(journal: JournalWriter, call: Call) -> tuple[Message | None, tuple[Tool, ...]]:
     """Return the system prompt and the tools that a request had."""
     return _part(journal, call, "system", Message | None), _part(journal, call, "tools", tuple[Tool, ...]) or ()
+
+
+def rest_of(journal: JournalWriter, call: Call) -> dict[str, msgspec.Raw]:
+    """Return the further fields that a request had."""
+    return _part(journal, call, "rest", dict[str, msgspec.Raw]) or {}
 
 
 def _part(journal: JournalWriter, call: Call, name: str, kind: Any) -> Any:

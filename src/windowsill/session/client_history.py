@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -12,16 +12,14 @@ from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
 from windowsill.history.entries import ROOT, START, extend, of_message, pieces
-from windowsill.history.head import call_meta
-from windowsill.history.view import message_meta
+from windowsill.history.head import Call, call_meta
+from windowsill.history.view import message_meta, response_key
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import ORIGIN, Message, Request, Tool
+from windowsill.messages import Message, Request, Tool
 from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
-from windowsill.session.audit import prompt_of
-
-RESPONSE = "response"
-"""The key under which a message keeps the id of the response it came in, where requests may refer to it."""
+from windowsill.session.audit import prompt_of, rest_of
+from windowsill.store import Place
 
 FEWEST_SHARED = 4
 """Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
@@ -36,40 +34,26 @@ PREVIOUS = "previous_response_id"
 FARTHEST_CALL = 64
 """Entries before an answer in which the record of its request stands: it is written in the same commit."""
 
+SCHEMAS = ("response_format", "text", "output_format", "output_config", "generationConfig")
+"""Fields that may hold the schema of the answer."""
+
+NEARBY = 16
+"""Entries before one in which a recorded answer is looked for."""
+
+STEP = 64
+"""Entries of a path that are read at a time."""
+
 THREAD = "thread"
 """Anthropic's field for the same; see `PREVIOUS`."""
 
 
 class ConversationIndex:
-    """The fingerprint of the conversation at every message of a session, on whatever branch it is.
-
-    The metadata of the journal is read once; from then on only what is new.
-    """
+    """Finds where a session holds what a client sends, on whatever branch it is. The store has the index."""
 
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
-        self._places: dict[bytes, int] = {}
-        self._fingerprints: dict[int, bytes] = {}
-        self._responses: dict[str, int] = {}
-        self._read = ROOT
         self._raws: list[bytes | None] = []
         self._pieces: list[tuple[bytes, ...]] = []
-
-    def refresh(self) -> None:
-        """Take in what was written since."""
-        version = self._journal.version
-        if self._read == version:
-            return
-        for entry in self._journal.walk([(self._read + 1, version)], kinds=("message",)):
-            meta = message_meta(entry.meta)
-            if meta.leads or ORIGIN in meta.metadata:
-                # It says nothing a client must send again: the conversation stands at the message before it.
-                continue
-            self._places[meta.conversation_hash] = entry.seq
-            self._fingerprints[entry.seq] = meta.fingerprint
-            if RESPONSE in meta.metadata:
-                self._responses[str(meta.metadata[RESPONSE])] = entry.seq
-        self._read = version
 
     def links(self, messages: Sequence[Message], before: bytes = START) -> list[bytes]:
         """Return the fingerprint of the conversation after each message of a list."""
@@ -81,11 +65,8 @@ class ConversationIndex:
 
     def find(self, links: Sequence[bytes], before: bytes = START, base: int = ROOT) -> tuple[int, int]:
         """Count the messages of a list that are known, and find the entry of the last; `(0, base)` when none is."""
-        for count in range(len(links), 0, -1):
-            earlier = links[count - 2] if count > 1 else before
-            if links[count - 1] != earlier and links[count - 1] in self._places:
-                return count, self._places[links[count - 1]]
-        return 0, base
+        place = self._place(longest_first(links, before))
+        return (links.index(place.key) + 1, place.seq) if place is not None else (0, base)
 
     def find_end(self, messages: Sequence[Message], version: int) -> tuple[int, int]:
         """Count the messages of a list that lead to the end at `version`, older ones dropped; find that end.
@@ -110,7 +91,22 @@ class ConversationIndex:
 
     def response(self, id: str) -> int | None:
         """Return the entry where a provider's response with this id ends."""
-        return self._responses.get(id)
+        place = self._place([response_key(id)])
+        return place.seq if place is not None else None
+
+    def _place(self, keys: Iterable[bytes]) -> Place | None:
+        """Return the place of the first key that this session knows."""
+        for place in self._journal.store.places(keys, session=self._journal.session):
+            if place.seq > self._journal.version:
+                self._journal.refresh()
+            # The index is derived: what it says counts only if the entry says the same.
+            if place.key in message_meta(self._journal.entry(place.seq).meta).places:
+                return place
+        return None
+
+    def conversation_at(self, seq: int) -> bytes:
+        """Return the fingerprint of the conversation at a message."""
+        return message_meta(self._journal.entry(seq).meta).conversation_hash
 
     def _pieces_of(self, messages: Sequence[Message]) -> list[tuple[bytes, ...]]:
         """Return the pieces of each message; those that came in the list before this one are not looked at again."""
@@ -125,11 +121,34 @@ class ConversationIndex:
 
     def _path(self, version: int, *, backwards: bool = False) -> Iterator[tuple[int, bytes]]:
         """Return the entry and fingerprint of each message on the path to an entry."""
-        ranges = [range(first, last + 1) for first, last in self._journal.path(version)]
-        for numbers in reversed(ranges) if backwards else ranges:
-            for seq in reversed(numbers) if backwards else numbers:
-                if found := self._fingerprints.get(seq):
-                    yield seq, found
+        ranges = self._journal.path(version)
+        for first, last in reversed(ranges) if backwards else ranges:
+            starts = range(first, last + 1, STEP)
+            for start in reversed(starts) if backwards else starts:
+                found = list(self._journal.walk([(start, min(last, start + STEP - 1))], kinds=("message",)))
+                for entry in reversed(found) if backwards else found:
+                    meta = message_meta(entry.meta)
+                    if meta.places and meta.fingerprint:
+                        yield entry.seq, meta.fingerprint
+
+
+def list_keys(request: Request) -> Iterator[bytes]:
+    """Return the keys of the places that a client's list may continue, the best first."""
+    if (after := response_before(request)) is not None:
+        yield response_key(after)
+        return
+    before, links = START, []
+    for message in without_system(request)[1]:
+        before = extend(before, message.role, pieces(message))
+        links.append(before)
+    yield from longest_first(links)
+
+
+def longest_first(links: Sequence[bytes], before: bytes = START) -> Iterator[bytes]:
+    """Return the fingerprints of a conversation after each message that says something, the last one first."""
+    for count in range(len(links), 0, -1):
+        if links[count - 1] != (links[count - 2] if count > 1 else before):
+            yield links[count - 1]
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -148,29 +167,26 @@ class ClientHistory:
         self._journal = journal
         self._composer = composer
         self._index = ConversationIndex(journal)
-        self._whole = False
-        """The client was seen to send everything again."""
         self._left: list[int] = []
         """Heads that it left, the last first."""
 
-    def resume(self, request: Request, *, model: str | None = None, resends: bool | None = None) -> Resumed:
+    def resume(self, request: Request, *, model: str | None = None, resends: bool = True) -> Resumed:
         """Take in a request, and compose the one to send in its place.
 
         The session goes to where the list continues it, on whatever branch that is, and adds what is new; an edited
-        list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new;
-        without it the list itself tells. `model` is named where the request does not name it.
+        list becomes a branch. `resends` says whether the client sends its whole list each time or only what is new.
+        `model` is named where the request does not name it.
         """
         composer = self._composer
         with self._journal.lock:
             composer.use_model(model or request.model)
             system, messages = without_system(request)
-            rest = dict(request.rest)
-            before, thread = rest.pop(PREVIOUS, None), _thread(rest.pop(THREAD, None))
-            self.take(messages, resends=resends, after=thread.previous_message_id or _response_id(before))
+            rest = {name: value for name, value in request.rest.items() if name not in (PREVIOUS, THREAD)}
+            self.take(messages, resends=resends, after=response_before(request))
             tools: Sequence[Tool] = request.tools
-            if thread.previous_message_id is not None:
+            if (thread := _thread(request)) is not None:
                 # The provider would take both from the request that began its thread, and refuses them in a later one.
-                system, tools = self._parts_behind(thread.previous_message_id)
+                system, tools = self._parts_behind(thread)
             longest = providers.answer_limit(request.rest)
             payload = composer.compose(
                 composer.parts(system, tools, rest, request.format),
@@ -192,25 +208,75 @@ class ClientHistory:
 
     def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
         """Return the system prompt and tools of the request that a response answered."""
-        end = self._index.response(response) or ROOT
-        calls = self._journal.store.read(
-            self._journal.session, max(1, end - FARTHEST_CALL), end, kinds=("call",), bodies=False
-        )
-        return prompt_of(self._journal, call_meta(calls[-1].meta)) if calls else (None, ())
+        call = self._call_before(self._index.response(response) or ROOT)
+        return prompt_of(self._journal, call) if call is not None else (None, ())
 
-    def take(self, messages: Sequence[Message], *, resends: bool | None = None, after: str | None = None) -> None:
+    def _call_before(self, end: int) -> Call | None:
+        """Return the last request that was recorded shortly before an entry."""
+        calls = list(self._journal.walk([(max(1, end - FARTHEST_CALL), end)], kinds=("call",)))
+        return call_meta(calls[-1].meta) if calls else None
+
+    def continued_by(self, request: Request) -> bool:
+        """Tell whether a client's whole list goes on with this session, or is a conversation of its own.
+
+        It goes on with it where the session is empty, and where the two have an answer in common. A list that shares
+        only questions asks them again, unless its system prompt, tools or answer schema are others.
+        """
+        with self._journal.lock:
+            self._journal.refresh()
+            if (after := response_before(request)) is not None:
+                return self._index.response(after) is not None
+            if self._journal.view.conversation_hash == START:
+                return True
+            _, messages = without_system(request)
+            count, place = self._index.find(self._index.links(messages))
+            here = self._journal.view.items[-1].last
+            return count > 0 and (place == here or self.has_answer(place) or self._asks_as_before(request))
+
+    def ends_with(self, request: Request) -> bool:
+        """Tell whether a client's list is the end of this session without its beginning, which it dropped."""
+        with self._journal.lock:
+            _, messages = without_system(request)
+            return any(self._index.find_end(messages, version)[0] for version in self._heads)
+
+    def ends_at(self, conversation: bytes) -> bool:
+        """Tell whether the session stands at this fingerprint of a conversation."""
+        with self._journal.lock:
+            self._journal.refresh()
+            return self._journal.view.conversation_hash == conversation
+
+    def has_answer(self, seq: int) -> bool:
+        """Tell whether an answer that was recorded here stands at an entry, or shortly before it."""
+        near = self._journal.walk([(max(1, seq - NEARBY), seq)], kinds=("message",))
+        return any(meta.sent and meta.role == "assistant" for meta in (message_meta(entry.meta) for entry in near))
+
+    def _asks_as_before(self, request: Request) -> bool:
+        """Tell whether a request has the system prompt, tools and answer schema of the last one, or nearly so."""
+        self._journal.flush()
+        call = self._call_before(self._journal.version)
+        if call is None:
+            return True
+        (system, tools), rest = prompt_of(self._journal, call), rest_of(self._journal, call)
+        return (
+            _alike(system, without_system(request)[0])
+            and {tool.name for tool in tools} == {tool.name for tool in request.tools}
+            and all(bytes(rest.get(name, b"")) == bytes(request.rest.get(name, b"")) for name in SCHEMAS)
+        )
+
+    @property
+    def _heads(self) -> tuple[int, ...]:
+        return (self._journal.version, *self._left)
+
+    def take(self, messages: Sequence[Message], *, resends: bool = True, after: str | None = None) -> None:
         """Go to where these messages continue, and add those that are new.
 
-        `resends` says whether a client sends its whole list each time or only what is new; without it the list itself
-        tells. `after` is the id of the provider's response that they follow.
+        `resends` says whether a client sends its whole list each time or only what is new. `after` is the id of the
+        provider's response that they follow.
         """
         self._journal.retry(lambda: self._take(messages, resends=resends, after=after))
 
-    def _take(self, messages: Sequence[Message], *, resends: bool | None, after: str | None) -> None:
+    def _take(self, messages: Sequence[Message], *, resends: bool, after: str | None) -> None:
         self._journal.refresh()
-        self._index.refresh()
-        # An answer at the end is the beginning of one: it says nothing about how the client sends.
-        answers = any(message.role == "assistant" for message in messages[:-1])
         if after is not None:
             base = self._index.response(after)
             if base is None:
@@ -218,28 +284,20 @@ class ClientHistory:
                     f"session {self._journal.session!r} holds no response {after!r}",
                     remedy="send the whole conversation once, without the id of a response",
                 )
-            self._follow(messages, self._conversation_at(base), base)
-        elif resends if resends is not None else answers or self._sends_all(messages):
-            count, _ = self._follow(messages, START, ROOT)
-            self._whole = self._whole or (answers and count > 0)
+            self._follow(messages, self._index.conversation_at(base), base)
+        elif resends:
+            self._follow(messages, START, ROOT)
         else:
             self._go_on(messages)
 
-    def _sends_all(self, messages: Sequence[Message]) -> bool:
-        """Tell whether a list without an answer is the conversation from its start: it could be only what is new."""
-        if self._whole or not self._journal.view.items:
-            return True
-        count, _ = self._index.find(self._index.links(messages))
-        return 0 < count < len(messages)
-
-    def _follow(self, messages: Sequence[Message], thread: bytes, base: int) -> tuple[int, int]:
+    def _follow(self, messages: Sequence[Message], thread: bytes, base: int) -> None:
         """Go as far as the messages are known behind `base`, and add the others there."""
         links = self._index.links(messages, thread)
         count, place = self._index.find(links, thread, base)
         here = links[count - 1] if count else thread
         if self._journal.view.conversation_hash != here:
             # A list without its beginning may lead to the head, or to one that a client left.
-            heads = (self._journal.version, *self._left) if base == ROOT else ()
+            heads = self._heads if base == ROOT else ()
             ends = (self._index.find_end(messages, version) for version in heads)
             held, end = next((found for found in ends if found[0]), (0, ROOT))
             if held > count:
@@ -253,7 +311,6 @@ class ClientHistory:
             # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
             count += 1
         self._add(messages[count:])
-        return count, place
 
     def _go_on(self, messages: Sequence[Message]) -> None:
         """Add messages at the end, unless they are there already because the same call is made again."""
@@ -276,10 +333,7 @@ class ClientHistory:
         if index == 0:
             return START, ROOT
         base = items[index - 1].last
-        return self._conversation_at(base), base
-
-    def _conversation_at(self, seq: int) -> bytes:
-        return message_meta(self._journal.entry(seq).meta).conversation_hash
+        return self._index.conversation_at(base), base
 
     def _add(self, messages: Sequence[Message]) -> None:
         # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.
@@ -302,15 +356,34 @@ def without_system(request: Request) -> tuple[Message | None, list[Message]]:
     return Message(role="system", blocks=blocks, format=systems[0].format), messages
 
 
+def _alike(one: Message | None, other: Message | None) -> bool:
+    """Tell whether two system prompts are the same but for a part in the middle, such as the time of day."""
+    first, second = (message.text if message is not None else "" for message in (one, other))
+    head = _same(first, second)
+    tail = _same(first[head:][::-1], second[head:][::-1])
+    return 2 * (head + tail) >= max(len(first), len(second))
+
+
+def _same(one: str, other: str) -> int:
+    """Count the characters at the start of two texts that are the same."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def response_before(request: Request) -> str | None:
+    """Return the id of the provider's response that a request says it follows."""
+    return _thread(request) or _response_id(request.rest.get(PREVIOUS))
+
+
 class _Thread(msgspec.Struct):
     previous_message_id: str | None = None
 
 
-def _thread(raw: msgspec.Raw | None) -> _Thread:
+def _thread(request: Request) -> str | None:
     try:
-        return msgspec.json.decode(raw or b"{}", type=_Thread | None) or _Thread()
+        thread = msgspec.json.decode(request.rest.get(THREAD, b"{}"), type=_Thread | None)
     except msgspec.ValidationError as error:
         raise NotFoundError(f"{THREAD} names no message: {error}", remedy="give the id of a response") from None
+    return thread.previous_message_id if thread is not None else None
 
 
 def _response_id(raw: msgspec.Raw | None) -> str | None:

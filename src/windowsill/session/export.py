@@ -244,7 +244,10 @@ class _Import:
             raise DamagedError(what, remedy=_REMEDY)
         self._end_output(last)
         self._create()
-        self._store.append(self.id, ROOT, entries, blobs=blobs.items())
+        places = [
+            (key, entry.seq) for entry in entries if entry.kind == "message" for key in message_meta(entry.meta).places
+        ]
+        self._store.append(self.id, ROOT, entries, blobs=blobs.items(), places=places)
 
     def _take(self, piece: Piece, line: int) -> None:
         """Keep a piece of an output at once: outputs are too large to wait until everything was checked."""

@@ -157,6 +157,13 @@ class Session:
             store.set_settings(id, msgspec.json.encode(after))
         return session
 
+    def beside(self, id: str) -> Session:
+        """Open another session in the same store, or begin it, with the settings of this one."""
+        check_name("session's name", id)
+        store, clock, composer = self.journal.store, self.journal.clock, self.composer
+        store.create(id, at=clock(), settings=msgspec.json.encode(self.settings))
+        return self._open(id, store, clock, {}, composer.own_strategy, composer.own_writer, owned=False)
+
     def __enter__(self) -> Session:
         return self
 

@@ -16,7 +16,7 @@ from windowsill.errors import StoreError
 from windowsill.history.entries import Entry, Kind
 from windowsill.store.search_index import SearchIndex
 
-__all__ = ["Lock", "SearchIndex", "SessionInfo", "Store", "open_store"]
+__all__ = ["MOST_PLACES", "Lock", "Place", "SearchIndex", "SessionInfo", "Store", "open_store"]
 
 
 def open_store(address: str | Path | None = None) -> Store:
@@ -42,6 +42,18 @@ class SessionInfo(msgspec.Struct, frozen=True):
     updated: float
     version: int
     settings: bytes = b"{}"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """An entry that is found by a key: a session's message at which a conversation stands."""
+
+    key: bytes
+    session: str
+    seq: int
+
+
+MOST_PLACES = 8
+"""Sessions that are returned for one key: whoever begins as thousands did is nobody's continuation."""
 
 
 class Lock(msgspec.Struct, frozen=True):
@@ -86,11 +98,13 @@ class Store(Protocol):
         *,
         snapshots: Iterable[tuple[int, bytes]] = (),
         blobs: Iterable[tuple[str, bytes]] = (),
+        places: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on.
+        """Add entries after `version`, with what belongs to them, all or nothing; `ConflictError` if it moved on.
 
         Entries are numbered from `version + 1` without gaps and have ids of their own, else it is a `StoreError`. A
-        snapshot replaces an earlier one of the same entry; a blob whose id is already there is left as it is.
+        snapshot replaces an earlier one of the same entry; a blob whose id is already there is left as it is. `places`
+        are keys under which `places` finds entries; of two of the same session the later one counts.
         """
 
     def read(
@@ -103,6 +117,12 @@ class Store(Protocol):
 
     def find(self, session: str, id: str) -> Entry | None:
         """Return the entry with this id."""
+
+    def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
+        """Return the places of the first of these keys that is known: one for each session, newer ones first.
+
+        At most `MOST_PLACES`, found without walking anything, in all sessions or in one.
+        """
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""

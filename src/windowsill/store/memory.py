@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from windowsill.errors import ConflictError, LockedError
 from windowsill.history.entries import Entry, Kind
-from windowsill.store import Lock, SessionInfo
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
 from windowsill.store.lock import in_force
 
@@ -26,6 +27,7 @@ class _Journal(msgspec.Struct):
     jumps: list[tuple[int, int]] = msgspec.field(default_factory=list)
     snapshots: dict[int, bytes] = msgspec.field(default_factory=dict)
     blobs: dict[str, bytes] = msgspec.field(default_factory=dict)
+    places: dict[bytes, int] = msgspec.field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -48,6 +50,8 @@ class MemoryStore:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._journals: dict[str, _Journal] = {}
+        self._holders: dict[bytes, dict[str, None]] = {}
+        """The sessions that have a place for each key, the newest last."""
         self._facts: dict[str, bytes] = {}
         self._leases: dict[str, Lock] = {}
         self._index: MemoryIndex | None = None
@@ -81,7 +85,10 @@ class MemoryStore:
             self._leases.pop(session, None)
             if self._index:
                 self._index.delete_session(session)
-            return self._journals.pop(session, None) is not None
+            journal = self._journals.pop(session, None)
+            for key in journal.places if journal else ():
+                del self._holders[key][session]
+            return journal is not None
 
     def set_settings(self, session: str, settings: bytes) -> None:
         """Replace the session's settings."""
@@ -96,8 +103,9 @@ class MemoryStore:
         *,
         snapshots: Iterable[tuple[int, bytes]] = (),
         blobs: Iterable[tuple[str, bytes]] = (),
+        places: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on."""
+        """Add entries after `version`, with what belongs to them, all or nothing; `ConflictError` if it moved on."""
         views, files = list(snapshots), list(blobs)
         check_batch(session, version, entries)
         check_extras(session, version + len(entries), views, files)
@@ -113,6 +121,9 @@ class MemoryStore:
             journal.snapshots.update(views)
             for id, data in files:
                 journal.blobs.setdefault(id, data)
+            for key, seq in places:
+                journal.places[key] = seq
+                self._holders.setdefault(key, {})[session] = None
 
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
@@ -133,6 +144,17 @@ class MemoryStore:
         """Return the entry with this id."""
         with self._lock:
             return self._journals.get(session, _NONE).by_id.get(id)
+
+    def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
+        """Return the places of the first of these keys that is known: one for each session, newer ones first."""
+        with self._lock:
+            for key in keys:
+                holders = self._holders.get(key, {})
+                names = reversed(holders) if session is None else [session] if session in holders else []
+                found = [Place(key, name, self._journals[name].places[key]) for name in islice(names, MOST_PLACES)]
+                if found:
+                    return found
+        return []
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""

@@ -11,7 +11,7 @@ import msgspec
 
 from windowsill.errors import ConflictError, DamagedError, LockedError
 from windowsill.history.entries import COMMON, Entry, Kind
-from windowsill.store import Lock, SessionInfo
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
 from windowsill.store.lock import in_force
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
@@ -105,8 +105,9 @@ class SQLiteStore:
         *,
         snapshots: Iterable[tuple[int, bytes]] = (),
         blobs: Iterable[tuple[str, bytes]] = (),
+        places: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """Add entries after `version`, with snapshots and blobs, all or nothing; `ConflictError` if it moved on."""
+        """Add entries after `version`, with what belongs to them, all or nothing; `ConflictError` if it moved on."""
         views, files = list(snapshots), list(blobs)
         check_batch(session, version, entries)
         check_extras(session, version + len(entries), views, files)
@@ -122,6 +123,7 @@ class SQLiteStore:
                 db.executemany(self._sql["put_snapshot"], [(key, seq, data) for seq, data in views])
             if files:
                 db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
+            db.executemany(self._sql["put_place"], [(place, key, seq) for place, seq in places])
 
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
@@ -141,6 +143,17 @@ class SQLiteStore:
         """Return the entry with this id."""
         row = self._one("find_entry", session, id)
         return to_entry(row, self.path) if row else None
+
+    def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
+        """Return the places of the first of these keys that is known: one for each session, newer ones first."""
+        everywhere, here = self._sql["places"], self._sql["places_in_session"]
+        with self._connections.reading() as db:
+            for key in keys:
+                asked = (everywhere, (key, MOST_PLACES)) if session is None else (here, (key, session))
+                rows = db.execute(*asked).fetchall()
+                if rows:
+                    return [Place(key, name, seq) for name, seq in rows]
+        return []
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""

@@ -16,6 +16,16 @@ ON CONFLICT (session, seq) DO UPDATE SET data = excluded.data;
 -- name: put_blob
 INSERT INTO blob (session, id, data) VALUES (?, ?, ?) ON CONFLICT (session, id) DO NOTHING;
 
+-- name: put_place
+INSERT INTO place (key, session, seq) VALUES (?, ?, ?) ON CONFLICT (key, session) DO UPDATE SET seq = excluded.seq;
+
+-- name: places
+SELECT s.id, p.seq FROM place AS p JOIN session AS s ON s.key = p.session
+WHERE p.key = ?1 ORDER BY p.session DESC LIMIT ?2;
+
+-- name: places_in_session
+SELECT s.id, p.seq FROM session AS s JOIN place AS p ON p.key = ?1 AND p.session = s.key WHERE s.id = ?2;
+
 -- name: taken_ids
 SELECT id FROM entry WHERE session = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY seq;
 

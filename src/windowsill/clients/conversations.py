@@ -1,0 +1,167 @@
+"""The sessions behind a wrapped client: which conversation a request belongs to.
+
+A call of a provider's SDK is complete in itself: its list of messages is the conversation. So the list decides, unless
+the program names the conversation.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeAlias
+
+import msgspec
+
+from windowsill.errors import InputError
+from windowsill.messages import Request
+from windowsill.session import Session
+from windowsill.session.client_history import Resumed, list_keys
+from windowsill.store import Store, open_store
+
+Chooser: TypeAlias = Callable[[dict[str, Any]], str | None]
+"""Names the session of a request, given its body; `None` leaves it to the list."""
+
+MOST_OPEN = 64
+"""Sessions that are kept open; the one that was not used for longest is closed first, and opened again when needed."""
+
+LONGEST_ID = 400
+"""Characters of a session's id that stand in those of the sessions beside it."""
+
+_current: ContextVar[str | None] = ContextVar("windowsill_conversation", default=None)
+
+
+@contextmanager
+def conversation(id: str) -> Iterator[None]:
+    """Name the session of the wrapped calls inside this block, for the thread or the task that runs it.
+
+    A call inside it whose list does not continue that session, such as one that asks for a title, is recorded apart.
+    """
+    token = _current.set(id)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class Conversations:
+    """Finds the session that a request continues, or begins one for it.
+
+    `main` is the one conversation of this client, by itself or by its id, or a function that names that of a request;
+    without it the list alone decides. Sessions that are not given are opened in `store`, with these `options`.
+    """
+
+    def __init__(
+        self,
+        main: Session | str | Chooser | None,
+        *,
+        store: Store | str | Path | None = None,
+        options: Mapping[str, Any] | None = None,
+        resends: bool = True,
+    ) -> None:
+        self.resends = resends
+        """The client sends its whole list each time, not only what is new."""
+        self._main = main
+        self._address = main.journal.store if isinstance(main, Session) else store
+        self._options = dict(options or {})
+        self._opened: Store | None = None
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._lock = Lock()
+
+    def resume(self, request: Request, body: bytes, model: str | None) -> tuple[Session, Resumed]:
+        """Take in a request where it belongs, and compose the one to send in its place."""
+        model = model or request.model
+        main = self._named(body, model)
+        if main is None and not self.resends:
+            raise InputError(
+                "no session is named, and the client sends only what is new",
+                remedy="name one: `wrap(client, session)`, or `with windowsill.conversation(id)` around the call",
+            )
+        if main is not None:
+            # Two calls at once must not both find the session empty.
+            with main.journal.lock:
+                if not self.resends or main.client_history.continued_by(request):
+                    return main, main.client_history.resume(request, model=model, resends=self.resends)
+        found = self._find(request, main, model)
+        if found is None and main is not None and main.client_history.ends_with(request):
+            # Looked at last: what began elsewhere with these very words is no end of this session.
+            found = main
+        found = found or self._begin(main, model)
+        return found, found.client_history.resume(request, model=model)
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        with self._lock:
+            sessions, self._sessions = list(self._sessions.values()), OrderedDict()
+            opened, self._opened = self._opened, None
+        for session in sessions:
+            session.close()
+        if opened is not None:
+            opened.close()
+
+    def _named(self, body: bytes, model: str | None) -> Session | None:
+        """Return the session that the program names, if it does."""
+        main, name = self._main, _current.get()
+        if isinstance(main, Session):
+            return main if name in (None, main.id) else self._get(str(name), model)
+        if name is None:
+            name = main(msgspec.json.decode(body)) if callable(main) else main
+        return self._get(name, model) if name is not None else None
+
+    def _find(self, request: Request, main: Session | None, model: str | None) -> Session | None:
+        """Return the session whose conversation a list continues: at its end, or behind an answer that both have.
+
+        Where the program names a session, only those that stand beside it are looked at: others belong to others.
+        """
+        shared = None
+        for place in self._store().places(list_keys(request)):
+            if main is not None and not place.session.startswith(_side(main)):
+                continue
+            session = self._get(place.session, model)
+            history = session.client_history
+            if history.ends_at(place.key):
+                return session
+            shared = shared or (session if history.has_answer(place.seq) else None)
+        return shared
+
+    def _begin(self, main: Session | None, model: str | None) -> Session:
+        name = uuid.uuid4().hex
+        return self._get(name if main is None else _side(main) + name[:8], model)
+
+    def _get(self, id: str, model: str | None) -> Session:
+        """Return a session that is open, or open it; a new one is for this model, unless another is stated."""
+        with self._lock:
+            if id in self._sessions:
+                self._sessions.move_to_end(id)
+                return self._sessions[id]
+        opened = self._open(id, model)
+        with self._lock:
+            session = self._sessions.setdefault(id, opened)
+            oldest = self._sessions.popitem(last=False)[1] if len(self._sessions) > MOST_OPEN else None
+        if oldest is not None:
+            oldest.close()
+        return session
+
+    def _open(self, id: str, model: str | None) -> Session:
+        if isinstance(self._main, Session):
+            return self._main.beside(id)
+        store = self._store()
+        stated = {} if store.info(id) is not None else {"model": model}
+        return Session.open(id, store=store, **{**stated, **self._options})
+
+    def _store(self) -> Store:
+        if isinstance(self._address, Store):
+            return self._address
+        with self._lock:
+            if self._opened is None:
+                self._opened = open_store(self._address)
+            return self._opened
+
+
+def _side(main: Session) -> str:
+    """Return the beginning of the ids of sessions beside another; a very long id is cut, as no id may be longer."""
+    return f"{main.id[:LONGEST_ID]}/"
