@@ -227,3 +227,15 @@ def test_damaged_settings(tmp_path):
     assert (done.code, "its settings cannot be read" in done.out) == (1, True)
     shown = call("sessions", "show", "s", "--store", tmp_path / "x.db")
     assert_one_line(shown, 1, "settings of session 's' are damaged")
+
+
+@pytest.mark.parametrize("command", [["validate"], ["fit", "--budget", "900"], ["replay"], ["sessions", "import"]])
+@pytest.mark.parametrize("name", ["x.json.gz", "x.jsonl.gz"])
+def test_file_that_unpacks_without_end(tmp_path, monkeypatch, command, name):
+    """A small file that unpacks to far more than any conversation is refused before it fills the memory."""
+    monkeypatch.setattr("windowsill.replay.recordings.LEAST_UNPACKED", 1_000_000)
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(b"\0" * 5_000_000))
+    done = call(*command, file, *(["--store", tmp_path / "s"] if "import" in command else []))
+    assert_one_line(done, 1, "it unpacks to more than 1,000,000 bytes")
+    assert "gzip -d" in done.err

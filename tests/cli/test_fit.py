@@ -91,11 +91,14 @@ def test_room_for_the_answer_that_the_body_asks_for(tmp_path):
     assert json.loads(report.read_text())["limit"] <= 4_000
 
 
-def test_summary_for_a_person_only(tmp_path):
-    """On a terminal one line says what was done; in a pipe there is none."""
+def test_what_was_hidden_is_said(tmp_path):
+    """Standard error says how much was hidden and why; where nothing was, only a person is told so."""
     file = saved(tmp_path / "list.json", anthropic_turns(60))
-    assert "messages hidden" in call("fit", file, "--budget", 3_000, terminal=True).err
-    assert call("fit", file, "--budget", 3_000).err == ""
+    first, *folds = call("fit", file, "--budget", 3_000).err.splitlines()
+    assert "of 122 messages hidden" in first
+    assert folds[0].startswith("windowsill: truncate of ")
+    assert call("fit", file, "--budget", 90_000).err == ""
+    assert "no message hidden" in call("fit", file, "--budget", 90_000, terminal=True).err
 
 
 def test_stated_tokenizer_counts(tmp_path):

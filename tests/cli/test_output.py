@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from support.cli_calls import Terminal
-from windowsill.cli.output import print_bytes, print_table
+from windowsill.cli.output import print_bytes, print_table, print_text, short_ids
 
 pytestmark = pytest.mark.unit
 
@@ -58,3 +58,27 @@ def test_stream_that_takes_a_part_gets_all():
     with redirect_stdout(stream):
         print_bytes(b"0123456789")
     assert slow.getvalue() == b"0123456789\n"
+
+
+def test_words_are_not_broken_on_a_terminal(monkeypatch):
+    """A long text is wrapped between words, below where it began; a pipe gets one line."""
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "sending everything again would have cost twice as much"
+    out = printed(lambda: print_text(text, begin="  cost  "), Terminal)
+    assert out == "  cost  sending everything again would\n        have cost twice as much\n"
+    assert printed(lambda: print_text(text)) == f"{text}\n"
+
+
+def test_names_of_one_word_are_not_broken(monkeypatch):
+    """A rule stays whole beside a long explanation."""
+    monkeypatch.setenv("COLUMNS", "50")
+    row = {"rule": "anthropic.tool-result-follows-call", "what": "the result stands before the call that it answers"}
+    assert "anthropic.tool-result-follows-call" in printed(lambda: print_table([row]), Terminal)
+
+
+def test_short_ids_stay_apart():
+    """Two ids never look the same, however alike they begin or end."""
+    ids = ["0c275b1b-9732-433e-1", "0c275b1b-9732-433e-2", "1", "0c275b1b-9732-433e-agent-1", "0c275b1b-0000-433e-1"]
+    short = short_ids(ids, 12)
+    assert len(set(short)) == len(ids)
+    assert max(map(len, short[:3])) <= 12

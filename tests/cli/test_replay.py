@@ -239,3 +239,34 @@ def test_a_settings_file_does_not_make_a_replay_ask_a_model(tmp_path, monkeypatc
         done = call("replay", file, "--window", 2_000, "--writer", writer, "--json", *COUNTED)
         assert (done.code, done.json["total"]["over"]) == (0, 0)
         assert server.seen
+
+
+def test_exports_and_stored_sessions_are_replayed(tmp_path):
+    """With the same figures as the conversation they hold; the store's own folds play no part."""
+    turns = anthropic_turns(20)
+    recorded = saved(tmp_path / "x.json", {"id": "s", "model": "claude-opus-4-6", "messages": turns})
+    with windowsill.Session.open("s", model="claude-opus-4-6", budget=2_000, store=tmp_path / "store") as session:
+        for message in turns:
+            session.add(message)
+            session.compose_sync()
+        assert session.folds
+    (tmp_path / "e.jsonl").write_text(call("sessions", "export", "s", "--store", tmp_path / "store").out)
+    wanted = call("replay", recorded, "--window", 3_000, "--json").json["total"]
+    for source in ([tmp_path / "e.jsonl"], ["--session", "s", "--store", tmp_path / "store"]):
+        done = call("replay", *source, "--window", 3_000, "--json")
+        assert [each["session"] for each in done.json["sessions"]] == ["s"]
+        same = ("calls", "peak_tokens", "tokens_sent", "folds", "kept", "lost", "invalid")
+        assert {key: done.json["total"][key] for key in same} == {key: wanted[key] for key in same}
+
+
+def test_replay_needs_something_to_replay():
+    """Neither files nor stored sessions are a wrong call."""
+    done = call("replay")
+    assert (done.code, "--session" in done.err) == (2, True)
+
+
+def test_damaged_export_is_reported(tmp_path):
+    """As a broken file, in one line."""
+    head = {"windowsill": "session", "version": 1, "id": "x", "created": 1.0, "entries": 3, "settings": {}}
+    done = call("replay", saved(tmp_path / "e.jsonl", head))
+    assert (done.code, "ends after 0 of 3 entries" in done.err) == (1, True)

@@ -186,8 +186,13 @@ def test_import_from_standard_input_under_another_id(place):
 
 
 def test_existing_id_is_refused(place):
-    """An import never touches a session that is there."""
-    done = sessions("import", "-", place=place, input=sessions("export", "s", place=place).out.encode())
+    """An import never touches a session that is there and differs."""
+    lines = sessions("export", "s", place=place).out.encode()
+    sessions("rewind", "s", "m1", place=place)
+    other = sessions("export", "s", place=place).out.encode()
+    sessions("delete", "s", "--yes", place=place)
+    sessions("import", "-", place=place, input=lines)
+    done = sessions("import", "-", place=place, input=other)
     assert (done.code, "there is a session 's' already" in done.err) == (2, True)
 
 
@@ -249,7 +254,46 @@ def test_same_id_twice_in_a_file_is_refused_before_anything_is_written(tmp_path)
     file.write_text((json.dumps({"id": "a", "model": "gpt-4o", "messages": openai_turns(1)}) + "\n") * 2)
     done = sessions("import", file, place=tmp_path / "new")
     assert (done.code, "'a'" in done.err) == (2, True)
-    assert sessions("list", "--json", place=tmp_path / "new").json == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_export_that_is_stored_already_is_skipped(place):
+    """Importing it again changes nothing, is said, and is no error."""
+    lines = sessions("export", "s", place=place).out.encode()
+    done = sessions("import", "-", place=place, input=lines)
+    assert (done.code, done.out) == (0, "skipped s: 69 entries\n")
+
+
+def test_folder_can_be_imported_again(tmp_path, place):
+    """What is known is skipped, what has gone on is continued, what differs stays; exports come in whole."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, turns in (("a", 2), ("b", 2), ("c", 2)):
+        saved(folder / f"{name}.json", {"id": name, "model": "gpt-4o", "messages": openai_turns(turns)})
+    (folder / "s.jsonl").write_text(sessions("export", "s", place=place).out)
+    new = tmp_path / "new"
+    assert {each["done"] for each in sessions("import", folder, "--json", place=new).json} == {"imported"}
+    saved(folder / "b.json", {"id": "b", "model": "gpt-4o", "messages": openai_turns(2) + openai_turns(3)[-3:]})
+    saved(folder / "c.json", {"id": "c", "model": "gpt-4o", "messages": openai_turns(1)})
+    again = sessions("import", folder, "--json", place=new)
+    told = {each["session"]: each["done"] for each in again.json}
+    assert (again.code, told) == (0, {"s": "skipped", "a": "skipped", "b": "continued", "c": "skipped"})
+    assert "c is stored already and differs" in again.err
+    assert len(sessions("export", "b", "--format", "openai", place=new).json) == 10
+    assert sessions("verify", place=new).code == 0
+    with Session.open("s", store=new) as session:
+        assert session.folds
+
+
+def test_imported_session_is_as_old_as_the_conversation(tmp_path):
+    """`created` and `last used` are the recorded times; a message without one has that of the message before."""
+    messages = openai_turns(1)
+    recording = {"id": "a", "model": "gpt-4o", "messages": messages, "times": [None, 100, None, 300]}
+    sessions("import", saved(tmp_path / "a.json", recording), place=tmp_path / "new")
+    (listed,) = sessions("list", "--json", place=tmp_path / "new").json
+    assert (listed["created"], listed["updated"]) == (100.0, 300.0)
+    states = sessions("show", "a", "--messages", "--json", place=tmp_path / "new").json["messages_list"]
+    assert [each["at"] for each in states] == [100.0, 100.0, 100.0, 300.0, 300.0]
 
 
 def test_verify_finds_a_changed_message(place):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from windowsill.cli.options import (
     strategy_option,
     tokenizer_option,
 )
-from windowsill.cli.output import on_terminal, pretty_json, print_bytes
+from windowsill.cli.output import on_terminal, pretty_json, print_bytes, print_warning
 from windowsill.cli.session_ids import complete_models
 from windowsill.errors import InputError
 from windowsill.messages import Request
@@ -92,8 +93,9 @@ def fit(
     if report_file is not None:
         Path(report_file).write_bytes(pretty_json(payload.report) + b"\n")
     print_bytes(in_same_shape(payload, request))
-    if on_terminal(sys.stderr):
-        click.echo(_summary(payload.report, len(request.messages)), err=True)
+    changed = payload.report.folds or payload.report.repairs
+    for line in _summary(payload.report, len(request.messages)) if changed or on_terminal(sys.stderr) else ():
+        print_warning(line)
 
 
 def in_same_shape(payload: Payload, request: Request) -> bytes:
@@ -117,6 +119,10 @@ def _as_list(fields: dict[str, msgspec.Raw], under: str) -> bytes:
     return b"[" + system + (b"," + inner if inner else b"") + b"]"
 
 
-def _summary(report: Report, messages: int) -> str:
-    hidden = f"{report.hidden:,} of {messages:,} messages hidden" if report.hidden else "nothing hidden"
-    return f"windowsill: {report.tokens:,} of {report.limit:,} tokens, {hidden}, {len(report.repairs):,} repairs"
+def _summary(report: Report, messages: int) -> Iterator[str]:
+    """Say how large the request is, and what was hidden or cut for it."""
+    hidden = f"{report.hidden:,} of {messages:,} messages hidden" if report.hidden else "no message hidden"
+    yield f"windowsill: {report.tokens:,} of {report.limit:,} tokens, {hidden}, {len(report.repairs):,} repairs"
+    for fold in report.folds:
+        what = f"{fold.messages:,} message{'' if fold.messages == 1 else 's'}"
+        yield f"windowsill: {fold.kind} of {what}, {fold.before:,} to {fold.after:,} tokens: {fold.reason}"

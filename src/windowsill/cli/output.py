@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import click
 
-from windowsill.text import printable_line
+from windowsill.text import printable_line, shorten
+
+NARROWEST = 40
+"""Characters of a line, however narrow the terminal says it is."""
 
 
 def on_terminal(stream: TextIO | None = None) -> bool:
@@ -46,6 +50,46 @@ def print_line(text: str, *, colour: str | None = None) -> None:
     click.secho("".join([each if each.isprintable() else " " for each in text]), fg=colour)
 
 
+def print_text(text: str, *, begin: str = "") -> None:
+    """Print a text without control characters: one line in a pipe, wrapped between words on a terminal.
+
+    `begin` stands before it, and further lines begin below it, unless that would leave them little room.
+    """
+    line = printable_line(text)
+    if not on_terminal():
+        click.echo((begin + line).rstrip())
+        return
+    import textwrap
+
+    width = max(NARROWEST, shutil.get_terminal_size().columns)
+    indent = " " * (len(begin) if len(begin) <= width // 2 else 4 if begin else 0)
+    filled = textwrap.fill(
+        line,
+        width,
+        initial_indent=begin,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    click.echo(filled or begin.rstrip())
+
+
+def short_ids(ids: Sequence[str], length: int) -> list[str]:
+    """Shorten ids for a table, each to a text that no other one has."""
+    found = [shorten(id, length) for id in ids]
+    for number, id in enumerate(ids):
+        if found.count(found[number]) > 1 and len(id) > length:
+            # Ids of one agent often differ only at the end.
+            tail = length // 2
+            found[number] = printable_line(f"{id[: length - tail - 1]}…{id[-tail:]}")
+    return [printable_line(id) if found.count(short) > 1 else short for id, short in zip(ids, found, strict=True)]
+
+
+def print_warning(text: str) -> None:
+    """Print a line without control characters to standard error."""
+    click.echo(printable_line(text), err=True)
+
+
 def print_result(value: object, text: str, *, as_json: bool) -> None:
     """Print a value as JSON, or in words."""
     if as_json:
@@ -70,7 +114,7 @@ def print_rows(rows: Sequence[Mapping[str, object]], *, empty: str = "", apart: 
             click.echo()
         print_table(rows)
     elif empty:
-        click.echo(printable_line(empty), err=True)
+        print_warning(empty)
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -> None:
@@ -114,12 +158,13 @@ def _draw(titles: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence
     from rich.text import Text
 
     table = Table(box=SIMPLE, show_footer=footer, header_style="bold", footer_style="bold", padding=0)
-    for title, last, to_right in zip(titles, lines[-1], right, strict=True):
+    for place, (title, last, to_right) in enumerate(zip(titles, lines[-1], right, strict=True)):
         table.add_column(
             title,
             Text(last) if footer else "",
             justify="right" if to_right else "left",
-            no_wrap=to_right,
+            # Names of one word, such as rules and ids, are not broken: they are copied.
+            no_wrap=to_right or all(" " not in line[place] for line in lines),
             overflow="ellipsis" if to_right else "fold",
         )
     for line in lines[:-1] if footer else lines:

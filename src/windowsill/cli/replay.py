@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import itertools
+import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,19 +26,34 @@ from windowsill.cli.options import (
     strategy_option,
     tokenizer_option,
 )
-from windowsill.cli.output import on_terminal, pretty_json, print_json, print_table
-from windowsill.cli.session_ids import complete_models
+from windowsill.cli.output import on_terminal, pretty_json, print_json, print_table, print_text, short_ids
+from windowsill.cli.session_ids import (
+    complete_models,
+    complete_sessions,
+    find_session,
+    open_store_at,
+    store_option,
+)
 from windowsill.config import Loaded, Settings
 from windowsill.replay.costs import CostComparison, RecordedCost
-from windowsill.replay.recordings import BrokenLine, read_recordings, total_size
+from windowsill.replay.recordings import BrokenLine, Recording, read_recordings, total_size
 from windowsill.replay.report import Figures, Replay, ReplayReport
+from windowsill.replay.stored import stored_recording
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
-from windowsill.text import printable_line, shorten
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option(
+    "--session",
+    "ids",
+    metavar="ID",
+    multiple=True,
+    shell_complete=complete_sessions,
+    help="Replay a stored session; may be given several times, and beside files.",
+)
+@store_option
 @format_option
 @click.option(
     "--model",
@@ -69,18 +86,18 @@ from windowsill.text import printable_line, shorten
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def replay(
     files: tuple[str, ...],
+    ids: tuple[str, ...],
+    place: str | None,
     format: str | None,
     model: str | None,
     window: int | None,
-    strategy: str | None,
     limit: int | None,
     dump_file: str | None,
     report_file: str | None,
     *,
-    tokenizer: str | None,
-    overhead: int | None,
     as_json: bool,
     tools: bool,
+    overhead: int | None,
     **typed: str | None,
 ) -> None:
     """Replay recorded sessions turn by turn, as an agent would, and report what was sent.
@@ -89,15 +106,16 @@ def replay(
     `model`, `times` and `usage`. A .jsonl file (or .jsonl.gz) holds one session per line, any other file one session.
 
     A file may also be a transcript of Claude Code, Codex or the Gemini CLI, a log of requests, or one message per line.
-    In a folder, every .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and reported. Where usage was
+    So are exports of `windowsill sessions export`, and --session takes sessions from the store. In a folder, every
+    .jsonl, .jsonl.gz and .json file is read. Broken lines are counted and reported. Where usage was
     recorded, the report says what was paid, and what the same calls would cost. Other settings come from WINDOWSILL_*
     variables and from windowsill.toml.
     """
     settings, loaded = load_settings(
         model=model,
-        tokenizer=tokenizer,
+        tokenizer=typed["tokenizer"],
         overhead=overhead,
-        strategy=strategy,
+        strategy=typed["strategy"],
         high=parse_mark(typed["high"], "high"),
         low=parse_mark(typed["low"], "low"),
         writer=typed["writer"],
@@ -107,7 +125,7 @@ def replay(
         model=model,
         window=window or _stated_window(settings, loaded),
         overhead=settings.overhead,
-        strategy=settings.strategy if strategy or settings.strategy != DEFAULT else None,
+        strategy=settings.strategy if typed["strategy"] or settings.strategy != DEFAULT else None,
         tokenizer=settings.tokenizer,
         writer=settings.writer if typed["writer"] else None,
         recall=settings.recall,
@@ -116,9 +134,14 @@ def replay(
     )
     if options.tokenizer is not None:
         tokens.counter(options.tokenizer)  # A vocabulary that does not exist is refused before any work.
+    if not files and not ids:
+        raise click.UsageError(
+            "give recorded sessions as FILE..., or stored ones with --session", click.get_current_context()
+        )
     size = total_size(files)
-    with _dump(dump_file) as write, _progress(size) as advance:
-        run = Replay(read_recordings(files, format=format, advance=advance), options, limit=limit)
+    with _dump(dump_file) as write, _stored(place, ids) as stored, _progress(size) as advance:
+        found = itertools.chain(stored, read_recordings(files, format=format, advance=advance))
+        run = Replay(found, options, limit=limit)
         for call in run.calls():
             if write is not None:
                 write(call.dump_line())
@@ -157,6 +180,17 @@ def _dump(path: str | None) -> Iterator[Callable[[bytes], object] | None]:
 
 
 @contextmanager
+def _stored(place: str | None, ids: tuple[str, ...]) -> Iterator[Iterable[Recording]]:
+    """Return the recordings of stored sessions, each read when its turn comes."""
+    if not ids:
+        yield ()
+        return
+    with open_store_at(place) as store:
+        known = [find_session(store, id).id for id in ids]
+        yield (stored_recording(store, id) for id in known)
+
+
+@contextmanager
 def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
     """Show a bar over the bytes of all files on a terminal, and nothing in a pipe."""
     if not on_terminal(sys.stderr) or not size:
@@ -164,6 +198,10 @@ def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
         return
     with click.progressbar(length=size, label="replaying", file=sys.stderr) as bar:
         yield bar.update
+        # What --limit left unread is done too.
+        bar.update(size - bar.pos)
+    if os.environ.get("TERM") != "dumb":
+        click.echo("\033[1A\033[2K", file=sys.stderr, nl=False)
 
 
 WIDE = 125
@@ -200,18 +238,22 @@ def print_report(report: ReplayReport) -> None:
     paid = total.recorded is not None
     narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE + (PAID_WIDE if paid else 0)
     length = ID_PIPE if not on_terminal() else ID_NARROW if narrow else ID_WIDE
-    rows = [_row(shorten(each.session, length), each.figures, each.recorded, each.compared) for each in report.sessions]
+    names = short_ids([each.session for each in report.sessions], length)
+    rows = [
+        _row(name, each.figures, each.recorded, each.compared)
+        for name, each in zip(names, report.sessions, strict=True)
+    ]
     rows.append(_row("total", total, total.recorded, total.compared))
     hidden = (ONLY_WIDE if narrow else set()) | (BEFORE_PAID if narrow and paid else set())
     hidden |= set() if paid else {"paid", "would pay"}
     print_table([{title: cell for title, cell in row.items() if title not in hidden} for row in rows], footer=True)
     if on_terminal():
-        click.echo(LEGEND)
+        print_text(LEGEND)
         if total.dollars is not None and total.dollars_everything is not None:
             everything = f"sending everything: ${total.dollars_everything:,.2f}"
             click.echo(f"cost at list prices: ${total.dollars:,.2f}; {everything}")
     for sentence in sentences(total.recorded, total.compared, report.options.window):
-        click.echo(printable_line(sentence))
+        print_text(sentence)
     _print_troubles(report)
 
 
@@ -300,7 +342,7 @@ def _print_troubles(report: ReplayReport) -> None:
         for defect in each.defects
     ]
     for trouble in troubles[:MOST_TROUBLES]:
-        click.echo(printable_line(as_options(trouble)))
+        print_text(as_options(trouble))
     if len(troubles) > MOST_TROUBLES:
         click.echo(f"and {len(troubles) - MOST_TROUBLES:,} more; --report writes all of them")
     counts = {"broken lines": len(report.broken), "files without a recording": len(report.foreign)}
@@ -309,7 +351,7 @@ def _print_troubles(report: ReplayReport) -> None:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in report.skipped.items())
         left_out.append(f"besides the conversation {sum(report.skipped.values()):,} ({kinds})")
     if left_out:
-        click.echo(printable_line(f"not replayed: {'; '.join(left_out)}"))
+        print_text(f"not replayed: {'; '.join(left_out)}")
 
 
 def _by_file(broken: tuple[BrokenLine, ...]) -> Iterator[str]:

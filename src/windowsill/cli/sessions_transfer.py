@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import msgspec
 
 from windowsill import providers
 from windowsill.cli.options import read_input
-from windowsill.cli.output import print_bytes, print_json, print_line
+from windowsill.cli.output import print_bytes, print_json, print_line, print_warning
 from windowsill.cli.session_ids import (
     find_session,
     json_option,
@@ -20,6 +22,7 @@ from windowsill.cli.session_ids import (
     session_argument,
     store_option,
 )
+from windowsill.config import StatedSettings
 from windowsill.errors import InputError
 from windowsill.replay.recordings import (
     STANDARD_INPUT,
@@ -27,16 +30,18 @@ from windowsill.replay.recordings import (
     ForeignFile,
     Found,
     Recording,
+    first_line,
+    list_files,
+    name_in_errors,
     no_recordings,
     read_content,
-    read_recordings,
+    read_files,
     source_name,
 )
 from windowsill.secrets.documents import redact_json
 from windowsill.session import Session
-from windowsill.session.export import already_there, export_session, import_session, is_export, taken_out
+from windowsill.session.export import already_there, export_session, find_imported, import_session, is_export, taken_out
 from windowsill.store import Store
-from windowsill.text import printable_line
 
 MOST_BROKEN = 5
 """Broken lines printed one by one: they show what is wrong, the rest is counted."""
@@ -90,31 +95,44 @@ def import_file(
     *,
     as_json: bool,
 ) -> None:
-    """Import an export, or a conversation: a request body, a message list, a recorded session, a transcript.
+    """Import exports or conversations: request bodies, message lists, recorded sessions, transcripts.
 
-    `-` is standard input; of a folder every recording is imported. A session that exists already is never changed: --id
-    gives the new one another id. Transcripts are those that `windowsill replay` reads; broken lines are reported.
+    `-` is standard input; of a folder every file is imported. What is stored already is never changed: a session that
+    is there is skipped, or continued if the recording has gone on, so that a folder can be imported again. --id gives
+    the new one another id. Transcripts are those that `windowsill replay` reads; broken lines are reported.
     """
     folder = file != STANDARD_INPUT and Path(file).is_dir()
-    data = b"" if folder else read_input(file)
-    lines = data.split(b"\n")
-    exported = is_export(lines[0])
-    found = read_recordings([file], format=format) if folder else read_content(data, file, format)
-    conversations = [] if exported else _conversations(found, file, name, folder=folder)
+    files = list_files(file)
+    if folder:
+        exports = {each: read_input(each).split(b"\n") for each in files if is_export(first_line(each))}
+        found = read_files((each for each in files if each not in exports), format=format)
+    else:
+        data = read_input(file)
+        exports = {file: data.split(b"\n")} if is_export(data.partition(b"\n")[0]) else {}
+        found = iter(()) if exports else read_content(data, file, format)
+    recordings, broken = _sorted(found)
+    if not recordings and not exports:
+        raise no_recordings(broken, file)
+    if name is not None and len(recordings) + len(exports) > 1:
+        count = len(recordings) + len(exports)
+        raise InputError(f"{file} holds {count} sessions, and --id names one", remedy="leave out --id")
+    named = _with_own_ids(recordings) if folder else _checked(recordings, file, name)
+    for problem in broken[:MOST_BROKEN]:
+        print_warning(f"skipped {source_name(problem.where)}: {problem.why}")
+    if len(broken) > MOST_BROKEN:
+        print_warning(f"skipped {len(broken) - MOST_BROKEN:,} more")
     with open_store_at(place, create=True) as store:
-        ids = [import_session(store, lines, name)] if exported else _record_all(store, conversations, model, window)
-        imported = [{"session": id, "entries": info.version} for id in ids if (info := store.info(id)) is not None]
-    if exported and (redacted := taken_out(lines[0])):
-        where = f"{redacted:,} place{'' if redacted == 1 else 's'}"
-        click.echo(f"secrets were taken out of {where} when it was exported", err=True)
+        target = _Import(store, model, window, keep=folder)
+        imported = [target.export(lines, source, name) for source, lines in exports.items()]
+        imported += target.record_all(named)
     if as_json:
         print_json(imported)
         return
     for each in imported:
-        print_line(f"imported {each['session']}: {each['entries']:,} entries")
+        print_line(f"{each['done']} {each['session']}: {each['entries']:,} entries")
 
 
-def _conversations(found: Iterable[Found], file: str, name: str | None, *, folder: bool) -> list[Recording]:
+def _sorted(found: Iterable[Found]) -> tuple[list[Recording], list[BrokenLine | ForeignFile]]:
     recorded: list[Recording] = []
     broken: list[BrokenLine | ForeignFile] = []
     for each in found:
@@ -122,19 +140,19 @@ def _conversations(found: Iterable[Found], file: str, name: str | None, *, folde
             recorded.append(each)
         elif isinstance(each, BrokenLine | ForeignFile):
             broken.append(each)
-    if not recorded:
-        raise no_recordings(broken, file)
-    if name is not None and len(recorded) > 1:
-        raise InputError(f"{file} holds {len(recorded)} sessions, and --id names one", remedy="leave out --id")
+    return recorded, broken
+
+
+def _checked(recorded: list[Recording], file: str, name: str | None) -> list[Recording]:
+    """Return the recordings of a file under the id that was given; refuse those without an id, and one id twice."""
     if name is not None:
-        recorded = [msgspec.structs.replace(recorded[0], id=name, named=True)]
-    if not folder and any(not recording.named for recording in recorded):
+        recorded = [msgspec.structs.replace(each, id=name, named=True) for each in recorded]
+    if any(not recording.named for recording in recorded):
         raise InputError(f"a conversation in {source_name(file)} has no id", remedy="give one with --id")
-    for problem in broken[:MOST_BROKEN]:
-        click.echo(printable_line(f"skipped {source_name(problem.where)}: {problem.why}"), err=True)
-    if len(broken) > MOST_BROKEN:
-        click.echo(f"skipped {len(broken) - MOST_BROKEN:,} more", err=True)
-    return list(_with_own_ids(recorded)) if folder else recorded
+    for id, count in Counter(recording.id for recording in recorded).items():
+        if count > 1:
+            raise InputError(f"{count} sessions of {source_name(file)} have the id {id!r}", remedy="give each its own")
+    return recorded
 
 
 def _with_own_ids(recorded: Iterable[Recording]) -> Iterator[Recording]:
@@ -147,26 +165,77 @@ def _with_own_ids(recorded: Iterable[Recording]) -> Iterator[Recording]:
         yield msgspec.structs.replace(recording, id=id)
 
 
-def _record_all(store: Store, found: Sequence[Recording], model: str | None, window: int | None) -> list[str]:
-    """Create a session for each conversation, or none at all."""
-    new_ids: list[str] = []
-    try:
-        for recording in found:
-            _record(store, recording, model, window, new_ids)
-    except BaseException:
-        for id in new_ids:
-            store.delete(id)
-        raise
-    return new_ids
+class _Import:
+    """Sessions on their way into a store. With `keep`, one that is there already and differs is no error."""
+
+    def __init__(self, store: Store, model: str | None, window: int | None, *, keep: bool) -> None:
+        self._store = store
+        self._model = model
+        self._window = window
+        self._keep = keep
+        self._new: list[str] = []
+
+    def export(self, lines: Sequence[bytes], file: str, name: str | None) -> dict[str, object]:
+        """Import an export, unless all of it is there."""
+        with name_in_errors(file):
+            id, known = find_imported(self._store, lines, name)
+            if known == "same":
+                return self._done(id, "skipped")
+            if known == "other":
+                return self._differs(id)
+            import_session(self._store, lines, name)
+        if redacted := taken_out(lines[0]):
+            where = f"{redacted:,} place{'' if redacted == 1 else 's'}"
+            print_warning(f"secrets were taken out of {where} when it was exported")
+        return self._done(id, "imported")
+
+    def record_all(self, found: Iterable[Recording]) -> list[dict[str, object]]:
+        """Create a session for each conversation that is new, or none at all; continue those that have gone on."""
+        try:
+            return [self._record(recording) for recording in found]
+        except BaseException:
+            for id in self._new:
+                self._store.delete(id)
+            raise
+
+    def _record(self, recording: Recording) -> dict[str, object]:
+        request, id = recording.request, recording.id
+        known = self._store.info(id) is not None
+        name = self._model or request.model
+        if name is None and self._window is None and not known:
+            raise InputError("the size of the window is not known", remedy="give --model M or --window N")
+        settings: StatedSettings = {"model": name, "window": self._window, "format": request.format}
+        times = _times(recording)
+        if not known:
+            self._new.append(id)
+        # The session is as old as the conversation, not as its import.
+        clock = (lambda: times[0]) if times else time.time
+        with Session.open(id, store=self._store, clock=clock, config=False, **({} if known else settings)) as session:
+            stored = [message.raw for message in session.messages()] if known else []
+            recorded = [message.raw for message in request.messages]
+            if any(one != other for one, other in zip(stored, recorded, strict=False)):
+                return self._differs(id)
+            new = request.messages[len(stored) :]
+            session.extend(new, at=times[len(stored) :])
+        return self._done(id, "imported" if not known else "continued" if new else "skipped")
+
+    def _differs(self, id: str) -> dict[str, object]:
+        if not self._keep:
+            raise already_there(id)
+        print_warning(f"{id} is stored already and differs from what was to be imported; it stays as it is")
+        return self._done(id, "skipped")
+
+    def _done(self, id: str, done: str) -> dict[str, object]:
+        info = self._store.info(id)
+        return {"session": id, "entries": info.version if info is not None else 0, "done": done}
 
 
-def _record(store: Store, recording: Recording, model: str | None, window: int | None, new_ids: list[str]) -> None:
-    if store.info(recording.id) is not None:
-        raise already_there(recording.id)
-    request = recording.request
-    name = model or request.model
-    if name is None and window is None:
-        raise InputError("the size of the window is not known", remedy="give --model M or --window N")
-    new_ids.append(recording.id)
-    with Session.open(recording.id, model=name, window=window, store=store, format=request.format) as session:
-        session.extend(request.messages, at=recording.times)
+def _times(recording: Recording) -> list[float]:
+    """Return a time for each message, that of the one before where none was recorded; nothing where none was at all."""
+    known = next((at for at in recording.times if at is not None), None)
+    times = []
+    for index in range(len(recording.request.messages) if known is not None else 0):
+        at = recording.times[index] if index < len(recording.times) else None
+        known = at if at is not None else known
+        times.append(float(known or 0.0))
+    return times

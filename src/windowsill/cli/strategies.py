@@ -11,10 +11,10 @@ from typing import Any
 import click
 import msgspec
 
-from windowsill.cli.output import print_json
+from windowsill.cli.output import print_json, print_text
 from windowsill.cli.session_ids import complete_strategies
 from windowsill.strategies import registry
-from windowsill.text import printable_line, shorten
+from windowsill.text import shorten
 
 OURS = "windowsill"
 
@@ -32,6 +32,8 @@ class StrategyListing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Defaults by name."""
     meanings: dict[str, str]
     problem: str = ""
+    default: bool = False
+    """True for the strategy that a session has if none is stated."""
 
 
 @click.command()
@@ -47,7 +49,7 @@ def strategies(names: tuple[str, ...], *, as_json: bool) -> None:
         print_json(found)
         return
     for each in found:
-        click.echo("\n".join(_lines(each)))
+        _print_listing(each)
 
 
 def _listing(name: str) -> StrategyListing:
@@ -63,6 +65,7 @@ def _listing(name: str) -> StrategyListing:
         about=(inspect.getdoc(strategy) or "").partition("\n")[0],
         settings=msgspec.to_builtins(registry.settings_of(name), enc_hook=repr),
         meanings=_meanings(strategy),
+        default=name == registry.DEFAULT,
     )
 
 
@@ -92,15 +95,15 @@ def _field_texts(kind: type) -> dict[str, str]:
     }
 
 
-def _lines(each: StrategyListing) -> list[str]:
+def _print_listing(each: StrategyListing) -> None:
     source = f" (plug-in of {each.package})" if each.package not in ("", OURS) else ""
+    default = " (default)" if each.default else ""
     what = f"cannot be used: {each.problem}" if each.problem else each.about
+    print_text(f"{each.name}{default}{source}: {what}")
     pairs = {name: f"{name}={_default(value)}" for name, value in each.settings.items()}
     width = max((len(pair) for pair in pairs.values()), default=0)
-    return [
-        printable_line(f"{each.name}{source}: {what}"),
-        *(f"  {pair:{width}}  {printable_line(each.meanings.get(name, ''))}".rstrip() for name, pair in pairs.items()),
-    ]
+    for name, pair in pairs.items():
+        print_text(each.meanings.get(name, ""), begin=f"  {pair:{width}}  ")
 
 
 def _default(value: Any) -> str:

@@ -30,5 +30,5 @@ def validate(ctx: click.Context, file: str, format: str | None, *, as_json: bool
     elif problems:
         print_table([msgspec.structs.asdict(problem) for problem in problems])
     else:
-        click.echo("valid")
+        click.secho("valid", fg="green")
     ctx.exit(FAILED if problems else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,9 +14,10 @@ from typing import Any, BinaryIO, TypeAlias
 import msgspec
 
 from windowsill import providers, transcripts
-from windowsill.errors import FormatError
+from windowsill.errors import DamagedError, FormatError
 from windowsill.messages import Request
 from windowsill.providers.wire import BOM
+from windowsill.session.export import is_export
 from windowsill.transcripts.base import charge, timestamp
 from windowsill.transcripts.request_logs import RECORDED
 
@@ -26,6 +28,10 @@ LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 
 IN_FOLDERS = (".jsonl", ".jsonl.gz", ".json")
 """Endings of the files that are read when a folder is given."""
+
+MOST_UNPACKED, LEAST_UNPACKED = 100, 64 * 1024 * 1024
+"""A compressed file may unpack to so many times its size, or to so many bytes if that is more. Conversations reach a
+tenth of the ratio; what passes it is made to fill the memory."""
 
 _DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -84,14 +90,51 @@ def read_source(source: str) -> bytes:
     """Read all bytes of a file (decompressed if its name ends in .gz), or of standard input for `-`."""
     if source == STANDARD_INPUT:
         return sys.stdin.buffer.read()
-    with name_in_errors(source):
-        data = Path(source).read_bytes()
-    if not source.endswith(".gz"):
-        return data
+    with name_in_errors(source), Path(source).open("rb") as raw:
+        try:
+            return _opened(raw, source).read()
+        except _DAMAGED_GZIP as error:
+            raise FormatError(_gzip_problem(error), remedy="compress it again") from None
+
+
+def first_line(source: str) -> bytes:
+    """Return the first line of a file, by which an export is known; nothing where it cannot be read."""
     try:
-        return gzip.decompress(data)
-    except _DAMAGED_GZIP as error:
-        raise FormatError(_gzip_problem(error), where=source, remedy="compress it again") from None
+        with Path(source).open("rb") as raw:
+            return _opened(raw, source).readline()
+    except (OSError, FormatError, *_DAMAGED_GZIP):
+        return b""  # Reading all of it gives the better error.
+
+
+def _opened(raw: BinaryIO, file: str) -> io.BufferedReader | BinaryIO:
+    """Return the content of a file, decompressed if its name ends in .gz."""
+    if not file.endswith(".gz"):
+        return raw
+    size = raw.seek(0, io.SEEK_END)
+    raw.seek(0)
+    return io.BufferedReader(_Unpacked(raw, max(LEAST_UNPACKED, MOST_UNPACKED * size)), 1 << 16)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a compressed file, up to a limit."""
+
+    def __init__(self, raw: BinaryIO, limit: int) -> None:
+        self._file = gzip.GzipFile(fileobj=raw)
+        self._limit = self._left = limit
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise FormatError(
+                f"it unpacks to more than {self._limit:,} bytes, far more than conversations do",
+                remedy="unpack it yourself if that is right (gzip -d): plain files have no limit",
+            )
+        buffer[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
@@ -164,12 +207,22 @@ def read_recordings(
         if source == STANDARD_INPUT or not Path(source).is_dir():
             yield from _advancing(_in_file(source, format), advance)
             continue
-        for file in list_files(source):
-            yield from _or_foreign(_advancing(_in_file(file, format), advance), file)
+        yield from read_files(list_files(source), format=format, advance=advance)
+
+
+def read_files(
+    files: Iterable[str], *, format: str | None = None, advance: Callable[[int], None] | None = None
+) -> Iterator[Found]:
+    """Read every recording of the files of a folder, in order; files without one are reported as foreign."""
+    for file in files:
+        yield from _or_foreign(_advancing(_in_file(file, format), advance), file)
 
 
 def read_content(data: bytes, file: str, format: str | None = None) -> Iterator[Found]:
     """Read every recording in the content of a file, whatever the file is called."""
+    if is_export(data.partition(b"\n")[0]):
+        yield _exported(data.split(b"\n"), file)
+        return
     transcript = transcripts.read(data, _stem(file))
     if transcript is not None:
         yield from _of_transcript(transcript, file, format)
@@ -250,12 +303,17 @@ def _in_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
         try:
             data = read_source(file)
         except FormatError as error:
-            yield BrokenLine(file, error.what, file), 0
+            yield BrokenLine(file, str(error), file), 0
             return
         size = len(data) if file == STANDARD_INPUT else Path(file).stat().st_size
         yield from ((each, size) for each in read_content(data, file, format))
         return
     with Path(file).open("rb") as raw:
+        if is_export(next(_whole_lines(raw, file, []), b"")):
+            raw.seek(0)
+            yield _exported(_opened(raw, file), file), raw.seek(0, io.SEEK_END)
+            return
+        raw.seek(0)
         agent = transcripts.recognise(_whole_lines(raw, file, []))
         raw.seek(0)
         damage: list[BrokenLine] = []
@@ -268,6 +326,15 @@ def _in_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
             if line.strip():
                 yield _read(line, file, number, f"{_stem(file)}:{number}", format), raw.tell()
         yield from ((each, raw.tell()) for each in damage)
+
+
+def _exported(lines: Iterable[bytes], file: str) -> Recording | BrokenLine:
+    from windowsill.replay.stored import read_export  # noqa: PLC0415 - it imports this file
+
+    try:
+        return read_export(lines)
+    except (FormatError, DamagedError, *_DAMAGED_GZIP) as error:
+        return _broken(file, 0, str(error))
 
 
 def _of_transcript(transcript: transcripts.Transcript, file: str, format: str | None) -> Iterator[Found]:
@@ -303,21 +370,13 @@ def _whole_lines(raw: BinaryIO, file: str, damage: list[BrokenLine]) -> Iterator
     """Read the lines of a file up to where a compressed one is damaged, and note the damage."""
     number = 0
     try:
-        for line in _lines(raw, file):
+        # Iterating over the file itself would disable tell().
+        for line in iter(_opened(raw, file).readline, b""):
             number += 1
             yield line
-    except _DAMAGED_GZIP as error:
-        why = f"{_gzip_problem(error)}; compress it again"
+    except (FormatError, *_DAMAGED_GZIP) as error:
+        why = str(error) if isinstance(error, FormatError) else f"{_gzip_problem(error)}; compress it again"
         damage.append(BrokenLine(f"{file} after line {number}", why, file, number + 1))
-
-
-def _lines(raw: BinaryIO, file: str) -> Iterator[bytes]:
-    if not file.endswith(".gz"):
-        # Iterating over the file itself would disable tell().
-        yield from iter(raw.readline, b"")
-        return
-    with gzip.GzipFile(fileobj=raw) as unpacked:
-        yield from unpacked
 
 
 def _gzip_problem(error: Exception) -> str:

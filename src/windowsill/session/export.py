@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -203,6 +203,23 @@ def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) 
         target.undo()
         raise
     return target.id
+
+
+def find_imported(
+    store: Store, lines: Sequence[bytes], id: str | None = None
+) -> tuple[str, Literal["new", "same", "other"]]:
+    """Return the id that an export would have in a store, and what is there: nothing, all of it, something else."""
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    head = _read_head(numbered[0] if numbered else None)
+    name = id or head.id
+    info = store.info(name)
+    if info is None:
+        return name, "new"
+    stored = store.read(name, head.entries, head.entries, bodies=False)
+    last = _read(numbered[-1][1], numbered[-1][0]) if head.entries else None
+    # The hash of an entry covers everything before it.
+    same = not head.entries or (stored and isinstance(last, Entry) and stored[0].hash == last.hash)
+    return name, "same" if same else "other"
 
 
 class _Import:
