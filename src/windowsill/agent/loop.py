@@ -375,7 +375,7 @@ class Loop:
             except ModelError as error:
                 if error.kind == "overflow" and not reduced:
                     reduced = True
-                    self._reduce(error, payload)
+                    await self._reduce(error, payload)
                     continue
                 pause = RETRY.pause(attempt, error.retry_after, self._settings.random)
                 if pause is None or not (error.passing or error.kind == "malformed"):
@@ -401,12 +401,12 @@ class Loop:
         self._emit("request", tokens=payload.tokens)
         return payload
 
-    def _reduce(self, error: ModelError, payload: Payload) -> None:
+    async def _reduce(self, error: ModelError, payload: Payload) -> None:
         """Learn the window from an overflow and reduce the history by force."""
         self._session.overflowed(error.provider_message or str(error), sent=payload.tokens)
         state = self._session.state.value
-        self._session.composer.reduce(
-            self._settings.model.format or self._session.format,
+        await self._session.reduce(
+            format=self._settings.model.format or None,
             system=self._system_prompt(state),
             tools=self._select_tools(state),
             to=FORCED,

@@ -24,7 +24,7 @@ from windowsill.compose.payload import (
     read_parts,
 )
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
-from windowsill.compose.reduce import reductions
+from windowsill.compose.reduce import follow, reductions
 from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.compose.squeeze import cut_giants, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
@@ -56,6 +56,9 @@ MOST_ATTEMPTS = 3
 
 MOST_RECENT = 32
 """Requests that may wait for their answers at the same time, each to be compared with its own."""
+
+COMPACTED = 0.25
+"""The share of the messages that compacting by hand leaves of one long turn."""
 
 OUTPUTS = "outputs"
 """The strategy that limits what is shown of tool outputs, in every session."""
@@ -284,11 +287,58 @@ class Composer:
         """
         with self.journal.lock:
             self.journal.refresh()
-            spec = self._spec(self.parts(system, tools, {}, format), format)
+            spec = self._spec_by_hand(format, system, tools)
             if to is not None:
                 goal = tokens_of(to, spec.budget.limit, "to")
                 spec = msgspec.structs.replace(spec, goal=goal, budget=_lowered(spec.budget, goal))
             return self.fit(spec).statistics
+
+    def compact(self, format: str, wish: str = "", *, system: Any = None, tools: Sequence[Any] = ()) -> Statistics:
+        """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
+
+        `wish` is a directive for whoever writes it. A strategy `compact` is followed with its settings.
+        """
+        from windowsill.strategies.compact import Compact
+
+        with self.journal.lock:
+            self.journal.refresh()
+            view, result = self.journal.view, FitResult(folds=[], notes=[])
+            before = (len(view.items), view.tokens())
+            stages = (self.strategy, *getattr(self.strategy, "stages", ()))
+            strategy = next((each for each in stages if isinstance(each, Compact)), Compact())
+            spec = msgspec.structs.replace(self._spec_by_hand(format, system, tools), strategy=strategy)
+            # Of a single long turn, the oldest steps go too.
+            budget = _lowered(spec.budget, spec.budget.fixed + int(view.tokens() * COMPACTED))
+            self.journal.load(view)
+            plan = strategy.with_wish(wish).compact(view, budget)
+            for proposal in follow(plan, view, budget, spec, self.summaries, result):
+                result.folds.append(self._fold(proposal))
+            self._runs += bool(result.folds)
+            # They are in the report of the next request.
+            self.summaries.notes += result.notes
+            return self._statistics(result, before, emergency=False)
+
+    def _spec_by_hand(self, format: str, system: Any, tools: Sequence[Any]) -> RequestSpec:
+        """Return a request that is to be reduced because a caller says so: then every strategy acts, and waits."""
+        from windowsill.strategies.compact import Compact
+
+        spec = self._spec(self.parts(system, tools, {}, format), format)
+        strategy = spec.strategy
+        if isinstance(strategy, Compact):
+            strategy = msgspec.structs.replace(strategy, auto=True)
+        return msgspec.structs.replace(spec, now=True, strategy=strategy)
+
+    def _statistics(self, result: FitResult, before: tuple[int, int], *, emergency: bool) -> Statistics:
+        view = self.journal.view
+        return Statistics(
+            pruned=bool(result.folds),
+            messages_before=before[0],
+            messages_after=len(view.items),
+            tokens_before=before[1],
+            tokens_after=view.tokens(),
+            emergency=emergency,
+            runs=self._runs,
+        )
 
     def observe(self, usage: Usage | Mapping[str, Any]) -> None:
         """Learn from the usage a provider reported for the last request, where `Session.add` did not see it."""
@@ -430,15 +480,7 @@ class Composer:
             result.rendered = self._renderer(spec).render(view, spec.prompt_hash)
             if budget.fixed + result.rendered.extra + view.tokens() <= budget.limit:
                 self._runs += bool(result.folds)
-                result.statistics = Statistics(
-                    pruned=bool(result.folds),
-                    messages_before=before[0],
-                    messages_after=len(view.items),
-                    tokens_before=before[1],
-                    tokens_after=view.tokens(),
-                    emergency=emergency,
-                    runs=self._runs,
-                )
+                result.statistics = self._statistics(result, before, emergency=emergency)
                 return result
             extra = max(extra, result.rendered.extra) + 1
         raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)

@@ -100,6 +100,8 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     calls begin alike, and nothing is prepared for later."""
     goal: int = 0
     """Reduce to this many tokens, whatever the marks are; 0 for the marks."""
+    now: bool = False
+    """A caller asked for the reduction: it waits for texts that a model writes."""
 
     @property
     def prompt_hash(self) -> bytes:

@@ -18,7 +18,7 @@ from windowsill.compose.summaries import Drafted, SummaryQueue
 from windowsill.errors import BudgetError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import View
-from windowsill.strategies import Strategy, fold_units, foldable_units
+from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.sliding_window import SlidingWindow
 
 MOST_ROUNDS = 8
@@ -122,22 +122,29 @@ def _round(
 ) -> Generator[Proposal, None, bool]:
     """Plan once and yield the folds; return true when a text is still being written for a later request."""
     strategy = spec.strategy
-    waiting = False
-    urgent = _over_tokens(view, budget)
-    with telemetry.span("plan", strategy=strategy.name, urgent=urgent) as span:
+    with telemetry.span("plan", strategy=strategy.name, urgent=_over_tokens(view, budget)) as span:
         plan = strategy.plan(view, budget)
         span.set(proposals=len(plan.proposals))
-        result.middle = plan.middle or result.middle
-        result.note(*plan.notes)
-        for proposal in plan.proposals:
-            # A caller who keeps no session has no later request for what is written meanwhile.
-            drafted = summaries.write(view, check_fold(view, proposal), spec, urgent=urgent or spec.stateless)
-            if drafted is None:
-                waiting = True
-                continue
-            result.note(*drafted.notes)
-            for fold in _foldable(view, budget, strategy, drafted):
-                yield check_fold(view, fold)
+        return (yield from follow(plan, view, budget, spec, summaries, result))
+
+
+def follow(
+    plan: Plan, view: View, budget: Budget, spec: RequestSpec, summaries: SummaryQueue, result: FitResult
+) -> Generator[Proposal, None, bool]:
+    """Yield the folds of a plan, their texts written; return true when one is still being written."""
+    waiting = False
+    # A caller who keeps no session has no later request for what is written meanwhile.
+    urgent = _over_tokens(view, budget) or spec.stateless or spec.now
+    result.middle = plan.middle or result.middle
+    result.note(*plan.notes)
+    for proposal in plan.proposals:
+        drafted = summaries.write(view, check_fold(view, proposal), spec, urgent=urgent)
+        if drafted is None:
+            waiting = True
+            continue
+        result.note(*drafted.notes)
+        for fold in _foldable(view, budget, spec.strategy, drafted):
+            yield check_fold(view, fold)
     return waiting
 
 

@@ -64,4 +64,4 @@ class AgentState:
     async def add_message_with_pruning(self, role: str, content: str) -> Statistics:
         """Add a message, and reduce the history if it has grown too large; return what that did."""
         await to_thread.run_sync(self.add_message, role, content)
-        return await to_thread.run_sync(self.session.composer.reduce, self.session.format)
+        return await self.session.reduce()

@@ -8,16 +8,17 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
 
 from windowsill import providers, telemetry
+from windowsill.budget import Size
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.model_context import ModelContext
-from windowsill.compose.payload import Payload
-from windowsill.compose.summaries import Source
+from windowsill.compose.payload import Payload, Statistics
+from windowsill.compose.summaries import DIGEST, Source
 from windowsill.config import Loaded, Settings, StatedSettings, apply_profile, load, read_settings, with_changes
 from windowsill.errors import InputError, NotFoundError, StoreError, log
 from windowsill.history.folds import FoldKind
@@ -57,6 +58,8 @@ KEPT = 5
 FORMAT_SAMPLE = 20
 """Items at the start of the view that are asked for the session's format."""
 
+T = TypeVar("T")
+
 Config: TypeAlias = Loaded | Path | str | bool
 
 
@@ -66,13 +69,14 @@ class Session:
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
 
     - add and compose: `add`, `extend`, `compose`, `compose_sync`, `overflowed`
+    - reduce by hand: `compact`, `compact_sync`, `reduce`, `reduce_sync`
     - look: `view`, `items`, `messages`, `message`, `tokens`, `count`, `counting`, `folds`, `calls`, `request`,
       `explain`, `audit`, `tool_decisions`, `verify`
     - undo: `fold`, `mask`, `unfold`, `pin`, `unpin`, `mark`, `rewind`
     - branches: `branches`, `switch`
     - checkpoints: `checkpoint`, `checkpoints`, `restore`, `clean_up_checkpoints`, `checkpoint_if_due`
     - export: `write_snapshot`, `from_snapshot`
-    - what belongs to it: `state`, `tools`, `outputs`, `collect_outputs`, `archive`
+    - what belongs to it: `state`, `extracted`, `tools`, `outputs`, `collect_outputs`, `archive`
     - settings and end: `id`, `settings`, `model`, `format`, `close`, `delete`
 
     Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`, and what follows
@@ -315,11 +319,15 @@ class Session:
             format=format,
             params=params,
         )
+        return await self._unblocked(compose)
+
+    async def _unblocked(self, call: Callable[[], T]) -> T:
+        """Make a call that may wait for a model in a thread of its own."""
         if self.composer.summaries.writer is None:
-            # Only a model may be waited for; without one a thread would cost more than it saves.
-            return compose()
+            # Without a model a thread would cost more than it saves.
+            return call()
         try:
-            return await to_thread.run_sync(compose, abandon_on_cancel=True)
+            return await to_thread.run_sync(call, abandon_on_cancel=True)
         except get_cancelled_exc_class():
             # Whoever gives up a turn does not wait for its summary; what is being composed ends in its thread.
             self.composer.summaries.close()
@@ -342,6 +350,38 @@ class Session:
             name = providers.get(format or self.format).name
             parts = self.composer.parts(system, tools, params or {}, name)
             return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
+
+    async def compact(
+        self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
+    ) -> Statistics:
+        """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
+
+        `wish` is for whoever writes it: `await session.compact("focus on the tests")`. A session with the strategy
+        `compact` compacts with its settings. `system` and `tools` are those of the next request, if it has any.
+        """
+        return await self._unblocked(partial(self.compact_sync, wish, system=system, tools=tools, format=format))
+
+    def compact_sync(
+        self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
+    ) -> Statistics:
+        """Do what `compact` does, for code without an event loop, or inside one."""
+        return self.composer.compact(format or self.format, wish, system=system, tools=tools)
+
+    async def reduce(
+        self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
+    ) -> Statistics:
+        """Reduce now, by the session's strategy, what is too large; return what that did.
+
+        With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible. It waits for a
+        model that writes.
+        """
+        return await self._unblocked(partial(self.reduce_sync, to=to, system=system, tools=tools, format=format))
+
+    def reduce_sync(
+        self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
+    ) -> Statistics:
+        """Do what `reduce` does, for code without an event loop, or inside one."""
+        return self.composer.reduce(format or self.format, system=system, tools=tools, to=to)
 
     def _add_dynamic(self, text: str) -> None:
         # What was recalled for the step stands behind its context.
@@ -638,6 +678,13 @@ class Session:
     def state(self) -> SessionState:
         """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
         return self.composer.state
+
+    @property
+    def extracted(self) -> dict[str, Any]:
+        """The object that the strategy `extract` keeps of what was said; empty before its first update."""
+        with self.journal.lock:
+            states = [item.facts.get(DIGEST, {}).get("state", {}) for item in self.view.items if item.fold]
+        return {name: value for state in states for name, value in state.items()}
 
     @cached_property
     def tools(self) -> Toolbox:

@@ -46,7 +46,7 @@ class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
     enabled: bool = True
     """False switches it off; what is too large is then cut by the composer."""
     auto: bool = True
-    """False compacts only when asked to (`compact`)."""
+    """False compacts only when a caller asks (`session.compact`, `session.reduce`); till then the composer cuts."""
     threshold: float = 0.8
     """The share of the window at which it acts; where so much of the window may not be filled, the share of the limit.
     The session's high mark acts too: whichever comes first."""
@@ -100,6 +100,10 @@ class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         reason = f"{total:,} tokens of {budget.limit:,}"
         proposal = self.rewrite(view, chosen, budget, reason=reason, brief=brief)
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
+
+    def with_wish(self, wish: str) -> Compact:
+        """Return the same with one more directive."""
+        return msgspec.structs.replace(self, directives=(*split_directives(self.directives), wish))
 
     def _chosen(self, view: View, budget: Budget, middle: Sequence[Unit], total: int, room: int) -> list[Unit]:
         found = turns(view)
