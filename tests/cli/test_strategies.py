@@ -114,7 +114,7 @@ def test_code_in_the_folder_runs_only_for_what_was_typed(here, monkeypatch):
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
     (here / "beside_it.py").write_text("raise RuntimeError('it ran')\n")
     (here / "windowsill.toml").write_text("budget = 2000\nstrategy = 'beside_it:Mine'\n")
-    assert "there is no strategy 'beside_it:Mine'" in fitted(here)[0].err
+    assert "give the name of an installed strategy here" in fitted(here)[0].err
     assert "it ran" in fitted(here, "--strategy", "beside_it:Mine")[0].err
 
 

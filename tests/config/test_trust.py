@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from support.cli_calls import call
-from windowsill import SettingError
+from windowsill import Session, SettingError
 from windowsill.config import load
 
 pytestmark = pytest.mark.integration
@@ -74,7 +74,7 @@ def test_a_found_file_does_not_run_code_that_lies_beside_it(start, tmp_path):
     command = [sys.executable, *start, "fit", "list.json", "--budget", "4k"]
     safe = {**os.environ, "PYTHONSAFEPATH": "1"} if start[0] == "-c" else None
     done = subprocess.run(command, cwd=tmp_path, env=safe, capture_output=True, text=True, check=False)
-    assert (done.returncode, "there is no strategy 'beside:Own'" in done.stderr) == (2, True)
+    assert (done.returncode, "give the name of an installed strategy here" in done.stderr) == (2, True)
     assert not (tmp_path / "ran").exists()
     subprocess.run([*command, "--strategy", "beside:Own"], cwd=tmp_path, env=safe, capture_output=True, check=False)
     assert (tmp_path / "ran").exists()
@@ -94,5 +94,7 @@ def test_a_found_file_does_not_call_what_is_no_strategy(name, text, tmp_path, mo
     (tmp_path / "list.json").write_text('[{"role": "user", "content": "hi"}]')
     monkeypatch.chdir(tmp_path)
     done = call("fit", "list.json", "--budget", "4k")
-    assert (done.code, "is not a strategy" in done.err) == (2, True)
+    assert (done.code, "give the name of an installed strategy here" in done.err) == (2, True)
+    with pytest.raises(SettingError, match="give the name of an installed strategy here"):
+        Session.open("s", budget=4_000, store=":memory:")
     assert not (tmp_path / "ran").exists()

@@ -1,8 +1,8 @@
-"""Opening a session with a configuration: files and the environment are read when asked for, and only then."""
+"""Opening a session with a configuration: a new one takes what is not stated from the environment and files."""
 
 import pytest
 
-from windowsill import Session
+from windowsill import Session, SettingError, fit, open_store
 from windowsill.config import load
 
 pytestmark = pytest.mark.unit
@@ -33,6 +33,40 @@ def test_a_file_can_be_named(folder):
 
 
 @pytest.mark.usefixtures("folder")
-def test_no_file_is_read_unasked():
-    """Without `config` the settings file beside does nothing."""
-    assert Session.open("s", store=":memory:", window=9_000).settings.high == 0.8
+def test_a_new_session_reads_what_the_command_line_reads(monkeypatch):
+    """The nearest file and the environment, without being asked; code wins."""
+    monkeypatch.setenv("WINDOWSILL_BUDGET", "9k")
+    session = Session.open("s", store=":memory:", low=0.3)
+    found = session.settings
+    assert (found.model, found.high, found.low, found.budget) == ("claude-sonnet-4-5", 0.7, 0.3, 9_000)
+
+
+@pytest.mark.usefixtures("folder")
+def test_no_file_is_read_where_that_is_said():
+    """`config=False` leaves files and environment alone."""
+    assert Session.open("s", store=":memory:", window=9_000, config=False).settings.high == 0.8
+
+
+def test_a_session_keeps_the_settings_it_has(folder):
+    """A file that changed, or lies elsewhere, changes it only where that is asked for."""
+    store = open_store(":memory:")
+    Session.open("s", store=store, budget=5_000)
+    (folder / "windowsill.toml").write_text('model = "gpt-5"\nbudget = 7000\n')
+    kept = Session.open("s", store=store).settings
+    assert (kept.model, kept.budget) == ("claude-sonnet-4-5", 5_000)
+    assert Session.open("s", store=store, config=True).settings.budget == 7_000
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_list_is_fitted_without_any_file():
+    """`windowsill.fit` is a function of its arguments."""
+    assert fit([{"role": "user", "content": "hi"}], budget=4_000).report.limit == 4_000
+
+
+def test_a_found_file_does_not_import_code(folder):
+    """A strategy by its path may be anything that lies in the folder; its name is one that was installed."""
+    (folder / "beside.py").write_text("open('ran', 'w').close()\n")
+    (folder / "windowsill.toml").write_text("strategy = 'beside:Own'")
+    with pytest.raises(SettingError, match=r"windowsill\.toml: setting 'strategy' is 'beside:Own'"):
+        Session.open("s", budget=4_000, store=":memory:")
+    assert not (folder / "ran").exists()

@@ -69,7 +69,7 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
     from windowsill import strategies  # noqa: PLC0415 - see above
     from windowsill.config import apply_profile, load  # noqa: PLC0415 - see above
     from windowsill.config.load import CODE  # noqa: PLC0415 - see above
-    from windowsill.strategies.registry import with_place  # noqa: PLC0415 - see above
+    from windowsill.strategies import registry  # noqa: PLC0415 - see above
 
     loaded = load(typed)
     for note in loaded.notes:
@@ -77,10 +77,11 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
     settings = apply_profile(loaded.settings)
     if loaded.origin("strategy") == CODE:
         _search_current_folder(settings.strategy)
+    registry.check_found(loaded)
     try:
         strategies.get(settings.strategy)
     except SettingError as error:
-        raise with_place(error, loaded) from None
+        raise registry.with_place(error, loaded) from None
     return settings, loaded
 
 

@@ -32,7 +32,7 @@ PLUGIN = "plugin.json"
 PREFIX = "WINDOWSILL_"
 CODE = "code"
 
-OTHERS = frozenset({"DEBUG", "ENTROPY", "HOME"})
+OTHERS = frozenset({"DEBUG", "ENTROPY", "HOME", "TOKEN", "TRACE"})
 """Variables with our prefix that are not settings of a session."""
 
 NESTED = (TABLES, "models", "profiles")
@@ -61,6 +61,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     origins: dict[str, str] = {}
     """The source of each stated setting: a file, a variable, or code."""
     notes: tuple[str, ...] = ()
+    found: frozenset[str] = frozenset()
+    """The files that nobody named: they may have come with somebody else's project."""
 
     def origin(self, setting: str) -> str:
         """Return the source of a setting: a file, a variable, code, or `default`."""
@@ -85,19 +87,21 @@ def load(
     or `file`. `SettingError` names the place, the key, the value and what is allowed.
     """
     sources: list[Source] = []
+    found: list[Source] = []
     here = Path(folder).absolute() if folder is not None else _current_folder()
     if here is not None and (plugin := find_plugin(here)) is not None:
-        sources.append(_without_addresses(plugin[0], from_plugin(*plugin)))
+        found.append(_without_addresses(plugin[0], from_plugin(*plugin)))
     if file is not None:
         sources.append(read_settings_file(Path(file)))
-    elif here is not None and (found := find_settings(here)) is not None:
-        sources.append(_without_addresses(*found))
+    elif here is not None and (nearest := find_settings(here)) is not None:
+        found.append(_without_addresses(*nearest))
     variables, notes = from_environment(os.environ if environ is None else environ)
     # A preset first: the marks that are stated beside it win.
     names = sorted(variables, key=lambda name: name != "preset")
     sources += [(PREFIX + name.upper(), {name: variables[name]}) for name in names]
     sources.append((CODE, {name: value for name, value in (stated or {}).items() if value is not None}))
-    return _merge(sources, tuple(notes))
+    loaded = _merge([*found, *sources], tuple(notes))
+    return msgspec.structs.replace(loaded, found=frozenset(place for place, _ in found))
 
 
 def _merge(sources: list[Source], notes: tuple[str, ...]) -> Loaded:

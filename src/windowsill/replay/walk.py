@@ -111,6 +111,7 @@ class Walk:
             writer=options.writer,
             recall=options.recall,
             store=store or MemoryStore(),
+            config=False,
             clock=clock or (lambda: float(next(ticks))),
             tokenizer=options.tokenizer,
             overhead=options.overhead or None,

@@ -53,6 +53,7 @@ def fit(
         strategy=strategy,
         writer=writer,
         store=MemoryStore(),
+        config=False,
         clock=lambda: float(next(ticks)),
         **settings,
     ) as session:

@@ -37,6 +37,7 @@ from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, R
 from windowsill.store import Store, open_store
 from windowsill.store.checks import check_name
 from windowsill.strategies import Strategy
+from windowsill.strategies.registry import check_found
 from windowsill.telemetry import names
 
 if TYPE_CHECKING:
@@ -119,15 +120,18 @@ class Session:
     ) -> Session:
         """Open a session, or begin one. Settings that are stated are kept with it and need not be stated again.
 
-        `config` is a settings file, `True` for the nearest one and the environment, or what `config.load` returned;
-        what is stated beside it wins. Without it no file is read.
+        A new session takes what is not stated from the environment and the nearest settings file, as the command line
+        does; `config=False` reads neither. A session that exists has its settings: `config=True`, a settings file, or
+        what `config.load` returned replaces them. What is stated beside it wins.
 
         `store` is a folder, a database file, `":memory:"`, or a store; without it sessions are kept in `.windowsill/`
         of the current folder if there is one, else in the user's data folder.
         """
+        check_name("session's name", id)
         owned = not isinstance(store, Store)
         place = store if isinstance(store, Store) else open_store(store)
         try:
+            config = place.info(id) is None if config is None else config
             return cls._open(
                 id, place, clock, _stated(config, settings, strategy, writer), strategy, writer, owned=owned
             )
@@ -148,7 +152,6 @@ class Session:
         *,
         owned: bool,
     ) -> Session:
-        check_name("session's name", id)
         known = store.info(id)
         before = read_settings(known.settings, id) if known else Settings()
         after = with_changes(before, stated)
@@ -667,7 +670,7 @@ class Session:
         kept = store if isinstance(store, Store) else open_store(store)
         name = id or snapshot.session
         with begin_session(kept, name, clock(), bytes(snapshot.settings), owned=owned):
-            stated = _stated(None, settings, strategy, writer)
+            stated = _stated(False, settings, strategy, writer)  # noqa: FBT003 - it says that no file is read
             session = cls._open(name, kept, clock, stated, strategy, writer, owned=owned)
             fill(session.journal, snapshot)
         return session
@@ -724,7 +727,7 @@ class Session:
 
 
 def _stated(
-    config: Config | None, settings: StatedSettings, strategy: str | Strategy | None, writer: Source | None
+    config: Config, settings: StatedSettings, strategy: str | Strategy | None, writer: Source | None
 ) -> dict[str, Any]:
     """Return the settings that a configuration and the caller state."""
     stated: dict[str, Any] = {
@@ -732,9 +735,12 @@ def _stated(
         "strategy": None if isinstance(strategy, Strategy) else strategy,
         "writer": writer if isinstance(writer, str) else None,
     }
-    if not config:
+    if config is False:
         return stated
     loaded = config if isinstance(config, Loaded) else load(file=None if isinstance(config, bool) else config)
+    for note in loaded.notes:
+        log.warning("%s", note)
+    check_found(loaded)
     return {**loaded.opening(), **{name: value for name, value in stated.items() if value is not None}}
 
 

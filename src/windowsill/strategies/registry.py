@@ -331,6 +331,18 @@ def _refusal(name: str, made: Any, values: Mapping[str, Any], error: Exception) 
     return SettingError(f"strategy {name}", dict(values), f"settings as `windowsill strategies` lists them ({what})")
 
 
+def check_found(loaded: Loaded) -> None:
+    """Refuse a strategy by its path in a settings file that nobody named: importing it runs whatever lies there.
+
+    Names are those of strategies that somebody installed as such.
+    """
+    place = loaded.origin("strategy")
+    for stage in read_stages(loaded.settings.strategy) if place in loaded.found else ():
+        if not {stage.name, stage.name.partition(":")[0]} & {*names()} and re.search("[.:]", stage.name):
+            allowed = "the name of an installed strategy here, or state a path in code or in WINDOWSILL_STRATEGY"
+            raise SettingError("strategy", stage.name, allowed).at(place)
+
+
 def with_place(error: SettingError, loaded: Loaded) -> SettingError:
     """Return the error of a strategy with the file or variable in which its setting, or its name, was stated."""
     for stage in read_stages(loaded.settings.strategy):
