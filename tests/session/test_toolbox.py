@@ -2,6 +2,8 @@
 
 import pytest
 
+from support.conversations import PNG, result, text_block, use
+from support.sessions import problems
 from windowsill import Session, providers
 from windowsill.messages import ToolUse
 from windowsill.session.toolbox import TOOLS
@@ -35,6 +37,40 @@ def test_every_provider_gets_a_definition_it_takes():
         assert [tool.name for tool in read] == list(TOOLS)
         assert [tool.description for tool in read] == [tool.description for tool in tools.tools]
         assert read[1].schema["required"] == ["ref_id", "pattern"]
+
+
+def shooting(**settings) -> Session:
+    """A session in which a tool gave words, a picture, and words again, and the output was trimmed."""
+    session = Session.open("p", store=MemoryStore(), **{"model": "claude-sonnet-4-5", **settings})
+    session.add({"role": "user", "content": "Look at the page."})
+    session.add({"role": "assistant", "content": [use("c1", "shoot")]})
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    blocks = [text_block("two\nlines " + "word " * 300), image, text_block("the end")]
+    session.add({"role": "user", "content": [result("c1", blocks)]})
+    session.add({"role": "assistant", "content": "I see it."})
+    session.mask("m3")
+    session.add({"role": "user", "content": "Look again."})
+    return session
+
+
+@pytest.mark.parametrize("format", [name for name in providers.names() if name != "deepseek"])
+def test_an_image_is_shown_again(format):
+    """O5: the answer holds the picture itself, in a request that is valid for the provider."""
+    session = shooting()
+    session.add({"role": "assistant", "content": [{**use("r1", "tool_output_cache"), "input": {"ref_id": "o3"}}]})
+    assert PNG.encode() not in session.compose_sync().body(format)
+    session.add(session.tools.answer())
+    payload = session.compose_sync(tools=session.tools.tools)
+    assert PNG.encode() in payload.body(format)
+    assert problems(payload, format) == []
+
+
+def test_an_image_is_shown_only_with_the_lines_it_stands_among():
+    """Reading further on does not show it again; a message is read with its pictures too."""
+    session = shooting()
+    media = lambda **wanted: len(session.tools.call("tool_output_cache", {"ref_id": "o3", **wanted}).media)  # noqa: E731
+    assert (media(), media(limit=2), media(offset=3, limit=1), media(offset=4)) == (1, 0, 1, 0)
+    assert session.tools.call("history_read", {"message_id": "m3"}).media[0].data == PNG
 
 
 def test_an_output_is_read_by_lines_with_their_numbers():

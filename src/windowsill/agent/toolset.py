@@ -146,12 +146,12 @@ def _history_tools(session: Session) -> list[EngineTool]:
     ]
 
 
-def _history_call(session: Session, name: str) -> Callable[..., str]:
-    def call(**arguments: Any) -> str:
+def _history_call(session: Session, name: str) -> Callable[..., Any]:
+    def call(**arguments: Any) -> Any:
         answer = session.tools.call(name, arguments)
         if answer.is_error:
             raise ToolError(answer.text)
-        return answer.text
+        return answer.content if answer.media else answer.text
 
     return call
 

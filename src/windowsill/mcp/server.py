@@ -14,6 +14,7 @@ from anyio import to_thread
 import windowsill
 from windowsill.errors import SettingError, WindowsillError
 from windowsill.extras import extra
+from windowsill.messages import Image
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -49,8 +50,13 @@ def _build_server(toolbox: Toolbox) -> Server[Any]:
         del context
         # A search through a large output takes a while; others must not wait for it.
         answer = await to_thread.run_sync(partial(toolbox.call, params.name, params.arguments))
+        images = [
+            types.ImageContent(type="image", data=each.data, mime_type=each.media_type)
+            for each in answer.media
+            if isinstance(each, Image) and each.data and each.media_type
+        ]
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
+            content=[types.TextContent(type="text", text=answer.text), *images], is_error=answer.is_error
         )
 
     return Server(

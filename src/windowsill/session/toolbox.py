@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
@@ -19,6 +20,9 @@ from windowsill.messages import (
     READ_TOOL,
     SEARCH_TOOL,
     STATUS_TOOL,
+    Block,
+    Document,
+    Image,
     Message,
     Text,
     Tool,
@@ -28,10 +32,11 @@ from windowsill.messages import (
 from windowsill.outputs.grep import Query, grep
 from windowsill.outputs.parts import MessageOutput, Output, encode_text
 from windowsill.outputs.read import read
-from windowsill.outputs.show import Limits, byte_size, characters_within
+from windowsill.outputs.show import Limits, byte_size, characters_within, count_lines, result_text
 from windowsill.providers.convert import message_text
 from windowsill.secrets import redact
 from windowsill.session.audit import open_calls
+from windowsill.text import cut_middle
 
 if TYPE_CHECKING:
     from windowsill.search import Found
@@ -42,6 +47,9 @@ MOST_FOUND = 50
 """The most passages that one search gives: more is a reading of the history, not a search."""
 
 MOST_LINES = 2_000
+
+MOST_MEDIA = 4
+"""Images and documents in one answer: each takes a thousand tokens or more."""
 
 _Ref: TypeAlias = Annotated[str, Meta(description="The ref of the output, as the conversation shows it: ref=o12.")]
 _Limit: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_LINES, description="How many lines to show.")]
@@ -74,7 +82,7 @@ class _Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ReadOutput(_Arguments, frozen=True, kw_only=True):
-    """Show lines of a tool output that was trimmed or cut, with their numbers. Nothing of it is lost."""
+    """Show lines of a tool output that was trimmed or cut, with their numbers, and its images; all is kept."""
 
     ref_id: _Ref
     offset: _Offset = 1
@@ -170,6 +178,13 @@ class Answer(msgspec.Struct, frozen=True):
 
     text: str
     is_error: bool = False
+    media: tuple[Image | Document, ...] = ()
+    """Images and documents of what was read, to be shown beside the text."""
+
+    @property
+    def content(self) -> tuple[Block, ...]:
+        """The blocks of a tool result with this answer."""
+        return (Text(text=self.text), *self.media)
 
 
 class Toolbox:
@@ -177,7 +192,7 @@ class Toolbox:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._runners: dict[str, Callable[[Any], str]] = {
+        self._runners: dict[str, Callable[[Any], str | Answer]] = {
             READ_TOOL: self._read_output,
             GREP_TOOL: self._grep_output,
             SEARCH_TOOL: self._search,
@@ -206,9 +221,11 @@ class Toolbox:
             wanted = _typed(name, arguments)
             # The agent that fills the session may be another process.
             self._session.journal.refresh()
-            return Answer(self._runners[name](wanted))
+            found = self._runners[name](wanted)
+            return found if isinstance(found, Answer) else Answer(found)
         except WindowsillError as error:
-            return Answer(_shortened(f"Error: {error}"), is_error=True)
+            # What was passed stands in the middle; the remedy is at the end.
+            return Answer(cut_middle(f"Error: {error}", LONGEST_REFUSAL), is_error=True)
 
     def answer(self, calls: Iterable[ToolUse] | None = None) -> Message | None:
         """Run those calls that are of these tools, and return the message with their results; `None` when none is.
@@ -216,7 +233,7 @@ class Toolbox:
         Without `calls`, they are those of the last reply that have no result yet.
         """
         results = tuple(
-            ToolResult(tool_use_id=call.id, name=call.name, content=(Text(text=found.text),), is_error=found.is_error)
+            ToolResult(tool_use_id=call.id, name=call.name, content=found.content, is_error=found.is_error)
             for call in ((call for _, call in open_calls(self._session.journal)) if calls is None else calls)
             if call.name in self._runners
             for found in [self.call(call.name, call.arguments)]
@@ -272,8 +289,10 @@ class Toolbox:
         usual = self._session.outputs.limits
         return Limits(line=usual.line, bytes=min(usual.bytes, self._most * BYTES_PER_TOKEN))
 
-    def _read_output(self, wanted: ReadOutput) -> str:
-        return read(self._output(wanted.ref_id), wanted.offset, wanted.limit, wanted.column, self._limits)
+    def _read_output(self, wanted: ReadOutput) -> Answer:
+        output = self._output(wanted.ref_id)
+        text = read(output, wanted.offset, wanted.limit, wanted.column, self._limits)
+        return Answer(text, media=_media_of(output.blocks, wanted.offset, wanted.limit))
 
     def _grep_output(self, wanted: GrepOutput) -> str:
         query = Query(
@@ -312,7 +331,7 @@ class Toolbox:
         if texts and left == most:
             yield f"{texts[0][: characters_within(texts[0], most)]}..."
 
-    def _read_message(self, wanted: ReadHistory) -> str:
+    def _read_message(self, wanted: ReadHistory) -> Answer:
         try:
             message = self._session.message(wanted.message_id)
         except NotFoundError:
@@ -326,7 +345,9 @@ class Toolbox:
             title, _, text = text.partition("\n")
             head = f"{head} {title}"
         whole = MessageOutput(message.id, encode_text(text))
-        return f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
+        shown = f"{head}\n{read(whole, wanted.offset, wanted.limit, 1, self._limits)}"
+        inside = [block.content if isinstance(block, ToolResult) else (block,) for block in message.blocks]
+        return Answer(shown, media=_media_of(tuple(chain.from_iterable(inside)), 1, MOST_LINES))
 
 
 def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
@@ -344,6 +365,17 @@ def _typed(name: str, arguments: Mapping[str, Any] | str | None) -> Any:
         raise InputError(f"{name} cannot be called so: {error}", remedy=f"it takes {takes}") from None
 
 
+def _media_of(blocks: Sequence[Block], offset: int, limit: int) -> tuple[Image | Document, ...]:
+    """Return the first images and documents among the lines from `offset` on that `read` shows of these blocks."""
+    line, found = 1, []
+    for block in blocks:
+        if isinstance(block, Image | Document) and (block.data or block.url) and offset <= line < offset + limit:
+            # The answer is a message of its own, in no provider's format.
+            found.append(msgspec.structs.replace(block, raw=None))
+        line += count_lines(result_text(ToolResult(tool_use_id="", content=(block,)))) or 1
+    return tuple(found[:MOST_MEDIA])
+
+
 def _source(found: Found) -> str:
     lines = f", lines {found.lines[0]}-{found.lines[1]}" if found.lines else ""
     tool = f" {found.tool}" if found.tool else ""
@@ -356,11 +388,3 @@ def _when(at: float) -> str:
     except (ValueError, OverflowError, OSError):
         # Whoever gave milliseconds is beyond every calendar.
         return f"{at:g}"
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST_REFUSAL:
-        return text
-    # What was passed stands in the middle; the remedy is at the end.
-    half = LONGEST_REFUSAL // 2
-    return f"{text[:half]} ... {text[-half:]}"
