@@ -14,14 +14,24 @@ from windowsill.models.catalog import SizeClass
 from windowsill.tokens import Weight
 
 Size: TypeAlias = int | float | str | tuple[int | float | str, ...]
-"""Tokens (`40_000`), a share of the window (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`)."""
+"""Tokens (`40_000`), a share (`0.8`, `"80%"`), or both with the smaller winning (`(200_000, 0.8)`).
+
+A budget is a share of the window; the marks are shares of what a request may have."""
 
 WARN: Size = 0.6
-"""The share at which a window begins to be full: it is reported, and summaries that a model writes are begun."""
+"""The share at which a request begins to be large: it is reported, and summaries that a model writes are begun."""
 
 HIGH: Size = 0.8
-LOW: Size = 0.5
-"""Folds come rarely and in big steps: between the two marks the cached prefix stays whole."""
+
+LOW_BELOW_HIGH = 0.3
+"""The share of what a request may have that the low mark lies below the high one where none is stated: 50% under 80%.
+Folds come rarely and in big steps: between the two marks the cached prefix stays whole."""
+
+LOWEST_OF_HIGH = 0.4
+"""The share of a very low high mark that stays all the same."""
+
+WARN_OF_HIGH = 0.75
+"""The warning where it would come with or after the reduction: 60% under 80%."""
 
 OUTPUT_RESERVE = 16_384
 """Tokens kept free for the answer when nobody says how long it may get: more than most answers need."""
@@ -101,11 +111,11 @@ def tokens_of(size: Size, window: int, setting: str) -> int:
         return min(_from_text(part, window, setting, size) for part in size.split(","))
     if isinstance(size, bool) or not isinstance(size, (int, float)) or not math.isfinite(size) or size <= 0:
         raise SettingError(setting, size, "tokens above 0, or a share of the window between 0 and 1")
-    if isinstance(size, float) and size <= 1:
-        return max(1, int(size * window))
-    if int(size) != size:
-        raise SettingError(setting, size, "a whole number of tokens, or a share of the window between 0 and 1")
-    return int(size)
+    if isinstance(size, int):
+        return size
+    if size > 1:
+        raise SettingError(setting, size, 'a share up to 1.0, or tokens as a whole number ("80%" and 40_000 are clear)')
+    return max(1, int(size * window))
 
 
 def _from_text(part: str, window: int, setting: str, whole: str) -> int:
@@ -118,8 +128,8 @@ def _from_text(part: str, window: int, setting: str, whole: str) -> int:
             raise SettingError(setting, whole, "at most 100%")
         return max(1, int(number / 100 * window))
     tokens = int(number * {"k": 1_000, "m": 1_000_000, "": 1}[unit])
-    if tokens < 1:
-        raise SettingError(setting, whole, 'at least one token; a share of the window is written as "50%"')
+    if tokens < 1 or (not unit and "." in match[1]):
+        raise SettingError(setting, whole, 'a whole number of tokens; a share is written as "50%"')
     return tokens
 
 
@@ -127,8 +137,9 @@ def budget_for(
     model: Model,
     *,
     budget: Size | None = None,
-    high: Size = HIGH,
-    low: Size = LOW,
+    high: Size | None = None,
+    low: Size | None = None,
+    low_below_high: float = LOW_BELOW_HIGH,
     max_output: int | None = None,
     fixed: int = 0,
     stateless: bool = False,
@@ -137,35 +148,39 @@ def budget_for(
 ) -> Budget:
     """Make the budget of a request to `model`. `budget` is the most input tokens; without it the model's limits decide.
 
-    `ceiling` is what the provider has been seen to take, where that is less.
+    `high`, `low` and `warn` are tokens, or shares of what the request may have; without `low` it lies the share
+    `low_below_high` below the high mark. `ceiling` is what the provider has been seen to take, where that is less.
     """
     window = model.window
     if max_output is not None and not 0 < max_output < window:
         raise SettingError("max_output", max_output, f"tokens above 0 and below the window of {window:,}")
     if budget is not None:
-        base = limit = min(window, tokens_of(budget, window, "budget"))
+        limit = max(1, min(tokens_of(budget, window, "budget"), model.max_input, window - (max_output or 0)))
     else:
         reserve = max_output or min(model.max_output, OUTPUT_RESERVE, window // LARGEST_RESERVE_SHARE)
         limit = max(1, min(model.max_input, window - reserve))
         if not model.exact:
             limit -= int(limit * MARGIN)
-        base = window
     if ceiling is not None:
         limit = min(limit, ceiling)
-    top = min(limit, tokens_of(high, base, "high"))
-    bottom = min(top, tokens_of(low, base, "low"))
+    top = min(limit, tokens_of(HIGH if high is None else high, limit, "high"))
+    if low is None:
+        bottom = max(1, int(top * LOWEST_OF_HIGH), top - int(limit * low_below_high))
+    else:
+        bottom = min(top, tokens_of(low, limit, "low"))
     if bottom < top and fixed > bottom // 2:
-        # The marks are shares of a window that is mostly free. Where the fixed parts fill it: shares of the rest.
+        # The marks are shares of a request that is mostly free. Where the fixed parts fill it: shares of the rest.
         room = max(0, limit - fixed)
         top = min(limit, max(top, fixed + room * top // limit))
         bottom = min(top, max(bottom, fixed + room * bottom // limit))
+    early = 0 if warn is None else tokens_of(warn, limit, "warn")
     return Budget(
         limit=limit,
         high=top,
         low=bottom,
         fixed=fixed,
         step=max(1, top - bottom) if stateless else 0,
-        warn=0 if warn is None else min(top, tokens_of(warn, base, "warn")),
+        warn=early if early < top else int(top * WARN_OF_HIGH),
         window=window,
         size=model.size,
         limits=Limits(bytes=model.request_bytes, media=model.media_count, media_bytes=model.media_bytes),

@@ -154,7 +154,7 @@ def test_the_marks_may_stand_in_a_settings_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--high", "20%"), "setting 'high' is '20%'; give at least the low mark"),
+        (("--high", "2.0"), "setting 'high' is '2.0'; give a whole number of tokens"),
         (("--high", "much"), "setting 'high' is 'much'"),
         (("--low", "120%"), "setting 'low' is '120%'; give at most 100%"),
         (("--writer", "nobody:m"), "no provider 'nobody' for a model"),

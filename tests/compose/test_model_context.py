@@ -92,14 +92,16 @@ def test_a_reply_in_a_list_teaches_as_well():
     assert session.counting["observations"] == 1
 
 
-def test_nothing_is_calibrated_where_the_count_is_exact():
-    """A model's own tokenizer needs no lesson."""
+def test_no_ratio_is_learned_where_the_count_is_exact():
+    """A model's own tokenizer needs no lesson; what the provider adds is known all the same."""
     session = opened(MemoryStore(), model="gpt-4o")
     session.add({"role": "user", "content": "plain words " * 200})
     before = session.compose_sync().tokens
     session.composer.observe(Usage(input=before * 2))
-    assert session.compose_sync().tokens == before
-    assert session.compose_sync().report.exact
+    report = session.compose_sync().report
+    assert report.exact
+    assert (report.tokens, report.parts["unseen"]) == (before * 2, before)
+    assert session.composer.context.scale.calibration.prose == 1.0
 
 
 def test_an_overflow_error_teaches_a_window_that_is_remembered_and_shown():

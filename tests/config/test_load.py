@@ -71,7 +71,7 @@ def test_a_stated_file_is_the_one(tmp_path):
         ("hihg = 0.7", "hihg", "0.7", "high \\(if that was meant\\)"),
         ("window = 'large'", "window", "'large'", "int"),
         ("window = -1", "window", "-1", "tokens above 0"),
-        ("high = 0.4", "high", "0.4", "at least the low mark, 0.5, or state `low` too"),
+        ("low = 2.0", "low", "2.0", "a share up to 1.0, or tokens as a whole number"),
         ("high = 0.4\nlow = 0.45", "low", "0.45", "at most the high mark"),
         ("wait = inf", "wait", "inf", "seconds from 0"),
         ("warn = -1", "warn", "-1", "tokens above 0"),
@@ -167,12 +167,13 @@ def test_a_plugin_json_is_the_weakest_source(tmp_path):
 
 
 def test_a_session_is_opened_with_what_was_loaded(tmp_path):
-    """Marks and messages to keep of the profile included; what is not stated stays unsaid."""
+    """The profile of the model holds, and what is not stated stays unsaid, so that another model has its own."""
     folder = written(tmp_path, "overhead = 9\n[profiles.gpt-5]\nthreshold = 50\nkeep = 6\n")
     opening = held(folder, model="gpt-5").opening()
-    assert opening.keys() == {"model", "overhead", "profiles", "high", "low", "strategy"}
+    assert opening.keys() == {"model", "overhead", "profiles"}
     with Session.open("s", store=MemoryStore(), **opening) as session:
-        assert (session.settings.high, session.settings.strategy) == (0.5, "sliding-window:keep=6")
+        settings = session.composer.settings
+        assert (settings.high, settings.strategy) == (0.5, "sliding-window:keep=6")
 
 
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path):

@@ -22,7 +22,6 @@ def window_of(size):
         (40_000, 40_000),
         (0.8, 160_000),
         (1.0, 200_000),
-        (2_000.0, 2_000),
         ("40000", 40_000),
         ("40k", 40_000),
         ("1.5K", 1_500),
@@ -40,7 +39,8 @@ def test_a_size_is_tokens_a_share_or_both_with_the_smaller_winning(size, tokens)
 
 
 @pytest.mark.parametrize(
-    "size", [0, -1, 0.0, -0.5, True, float("nan"), float("inf"), "", "much", "-5", "0", "101%", "5%%", "1k,", (0, 0.5)]
+    "size",
+    [0, -1, 0.0, -0.5, True, float("nan"), float("inf"), "", "much", "-5", "0", "101%", "5%%", "1k,", (0, 0.5), 2.0],
 )
 def test_a_size_that_is_none_names_the_setting_and_the_value(size):
     """The error says which setting, what it was, and what may be given."""
@@ -135,3 +135,32 @@ def test_the_marks_are_always_in_order(window, budget, high, low):
     low, high = min(low, high), max(low, high)
     found = budget_for(window_of(window), budget=budget, high=high, low=low, fixed=window // 3)
     assert 0 < found.low <= found.high <= found.limit <= window
+
+
+@pytest.mark.parametrize("budget", [None, "80%", "300k", 300_000, 10_000_000, 1.0, (10_000_000, 1.0)])
+def test_no_form_of_budget_passes_the_models_own_input_limit(budget):
+    """A window of 400,000 of which 272,000 may be input: whatever is stated, no more is sent."""
+    assert budget_for(models.find("gpt-5"), budget=budget).limit == 272_000
+
+
+def test_a_budget_leaves_room_for_the_answer_that_is_asked_for():
+    """Input and answer share the window."""
+    assert budget_for(CLAUDE, budget=1.0, max_output=50_000).limit == 150_000
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "gpt-4", "gpt-3.5-turbo", "claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_marks_are_shares_of_what_a_request_may_have(model):
+    """B2: 60, 80 and 100 percent are three sizes, whatever part of the window is kept for the answer."""
+    found = budget_for(models.find(model), high=0.8, low=0.7, warn=0.6)
+    shares = [round(mark / found.limit, 3) for mark in (found.warn, found.low, found.high)]
+    assert shares == [0.6, 0.7, 0.8]
+
+
+def test_the_low_mark_follows_the_high_one():
+    """B9: where only the high mark is stated, what lies between stays, and the warning comes before."""
+    found = budget_for(CLAUDE, budget=10_000, high=0.75, warn=0.6)
+    assert (found.warn, found.low, found.high) == (6_000, 4_500, 7_500)
+    found = budget_for(CLAUDE, budget=10_000, high=0.5, warn=0.6)
+    assert (found.warn, found.low, found.high) == (3_750, 2_000, 5_000)
+    found = budget_for(CLAUDE, budget=10_000, high=0.2, warn=0.6)
+    assert (found.warn, found.low, found.high) == (1_500, 800, 2_000)

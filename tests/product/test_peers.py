@@ -204,8 +204,8 @@ def test_the_budget_is_checked_inside_a_tool_loop():
     assert len(session.folds) > 3
 
 
-@pytest.mark.parametrize("window", [8_000, 32_000, 200_000])
-def test_a_threshold_is_a_share_of_the_window(window):
+@pytest.mark.parametrize(("window", "share"), [(8_000, 0.5), (32_000, 0.75), (200_000, 0.75)])
+def test_a_threshold_is_a_share_of_what_fits(window, share):
     """A peer's fixed number of tokens is far too late for one model and far too early for another."""
     session = opened(model="some-model", window=window, budget=None)
     session.add({"role": "user", "content": TASK})
@@ -214,8 +214,9 @@ def test_a_threshold_is_a_share_of_the_window(window):
         before = tokens
         session.extend(turn(number, words=window // 80))
         number += 1
-        tokens = session.compose_sync().tokens
-    assert 0.6 * window < before < 0.8 * window
+        report = session.compose_sync().report
+        tokens = report.tokens
+    assert 0.75 * share < before / report.limit < share
 
 
 def test_an_unknown_window_is_not_guessed():

@@ -158,7 +158,7 @@ def test_a_hidden_message_is_explained_by_its_fold():
     assert (told.visible, told.message, told.call) == (False, "m2", None)
     assert told.why == f"hidden by truncate {fold.id} of sliding-window: {fold.reason}"
     assert told.folds == (fold,)
-    assert "passed 1,200" in told.why
+    assert "passed 1,125" in told.why
 
 
 def test_a_visible_message_is_explained():

@@ -44,7 +44,7 @@ def test_a_new_session_reads_what_the_command_line_reads(monkeypatch):
 @pytest.mark.usefixtures("folder")
 def test_no_file_is_read_where_that_is_said():
     """`config=False` leaves files and environment alone."""
-    assert Session.open("s", store=":memory:", window=9_000, config=False).settings.high == 0.8
+    assert Session.open("s", store=":memory:", window=9_000, config=False).settings.high is None
 
 
 def test_a_session_keeps_the_settings_it_has(folder):

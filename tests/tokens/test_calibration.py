@@ -77,15 +77,41 @@ def test_one_nonsense_usage_changes_little(nonsense):
         (Weight(prose=1000), 0),
         (Weight(prose=1000), -5),
         (Weight(prose=1000), 10**400),
-        (Weight(prose=10), 12),
         (Weight(prose=10**400), 12),
-        (Weight(prose=-1000, code=2000), 1000),
     ],
 )
 def test_impossible_observations_are_ignored(counted, reported):
-    """Usage that cannot be true, or says nothing about a ratio, changes nothing."""
+    """Usage that cannot be true changes nothing."""
     start = Calibration.starting(1.25)
     assert start.observe(counted, reported) == start
+
+
+@pytest.mark.parametrize(
+    ("counted", "reported"),
+    [(Weight(prose=10), 12), (Weight(prose=1000), 6_000), (Weight(prose=1000), 100), (Weight(prose=-1000), 100)],
+)
+def test_a_report_that_no_ratio_explains_is_an_error_and_no_lesson(counted, reported):
+    """Too little text, or a jump that only a part unknown to us explains, leaves the ratios as they were."""
+    learned = Calibration.starting(1.25).observe(counted, reported, total=(5_000, 10_000))
+    assert learnt(learned) == [1.25] * 4
+    assert (learned.observations, learned.error) == (1, 50.0)
+
+
+def test_what_a_fold_took_away_teaches_too():
+    """A request that became smaller tells the ratio of what went."""
+    learned = Calibration.starting(1.0)
+    for _ in range(3):
+        learned = learned.observe(Weight(prose=-20_000, code=300), -29_550, total=(9_000, 9_000))
+    assert learned.prose == pytest.approx(1.5, abs=0.05)
+
+
+@given(ratio=st.floats(0.5, 2.5), nonsense=st.floats(0.3, 3.9))
+def test_the_second_observation_decides_what_a_surprise_was(ratio, nonsense):
+    """One surprising report moves a ratio a little; where the next ones disagree with it, it is forgotten."""
+    learned = Calibration.starting(1.0).observe(Weight(prose=2000), round(2000 * nonsense))
+    for _ in range(4):
+        learned = learned.observe(Weight(prose=2000), round(2000 * ratio))
+    assert learned.prose == pytest.approx(ratio, rel=0.15)
 
 
 def test_a_new_tokenizer_is_learnt_anew():

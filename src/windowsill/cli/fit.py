@@ -88,7 +88,7 @@ def fit(
         wait=settings.wait,
         overhead=settings.overhead,
         max_output=providers.answer_limit(request.rest),
-        **stated_marks(settings, loaded),
+        **stated_marks(loaded),
     )
     if report_file is not None:
         Path(report_file).write_bytes(pretty_json(payload.report) + b"\n")

@@ -92,9 +92,15 @@ class Marks(TypedDict, total=False):
     low: Size
 
 
-def stated_marks(settings: Settings, loaded: Loaded) -> Marks:
-    """Return the high and the low mark if one of them was stated anywhere; a command has defaults of its own."""
-    return {"high": settings.high, "low": settings.low} if {"high", "low"} & loaded.origins.keys() else {}
+def stated_marks(loaded: Loaded) -> Marks:
+    """Return the high and the low mark where they were stated; a command has defaults of its own."""
+    high, low = loaded.settings.high, loaded.settings.low
+    found = Marks()
+    if high is not None:
+        found["high"] = high
+    if low is not None:
+        found["low"] = low
+    return found
 
 
 def _search_current_folder(strategy: str) -> None:

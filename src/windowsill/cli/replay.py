@@ -130,7 +130,7 @@ def replay(
         writer=settings.writer if typed["writer"] else None,
         recall=settings.recall,
         tools=tools,
-        **stated_marks(settings, loaded),
+        **stated_marks(loaded),
     )
     if options.tokenizer is not None:
         tokens.counter(options.tokenizer)  # A vocabulary that does not exist is refused before any work.

@@ -31,7 +31,7 @@ from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
-from windowsill.history.head import Call
+from windowsill.history.head import Call, call_meta
 from windowsill.history.view import fold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Usage, text_message
@@ -63,6 +63,12 @@ COMPACTED = 0.25
 OUTPUTS = "outputs"
 """The strategy that limits what is shown of tool outputs, in every session."""
 
+MOST_UNSEEN = 0.9
+"""The share of what a request may have that is left to what only the provider sees, so that messages have the rest."""
+
+RECENT_ENTRIES = 100
+"""Entries before the end of a session among which its last request is looked for when it is opened."""
+
 ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
 
@@ -72,11 +78,13 @@ class SentRequest(NamedTuple):
 
     context: ModelContext
     weight: Weight
-    shape: object
-    """Tells it apart from a request that does not continue it."""
     fields: dict[str, msgspec.Raw]
     """Its further fields."""
     tokens: int
+
+    def observe(self, usage: Usage) -> None:
+        """Learn from the usage that the provider reported for it."""
+        self.context.observe(self.weight, usage, self.tokens)
 
 
 class Composer:
@@ -96,8 +104,7 @@ class Composer:
         self.context = context
         """The model composed for, and how its tokens are counted."""
         self.summaries = SummaryQueue(self._writer(writer), wait=self.settings.wait)
-        self.fixed_tokens = settings.overhead
-        """Tokens of the last request besides its messages."""
+        self.context.unseen = self._last_unseen()
         self.last: SentRequest | None = None
         """The last request."""
         self._user_settings = settings
@@ -107,6 +114,7 @@ class Composer:
         self._strategies: dict[str, Strategy] = {}
         self._renderers: dict[tuple[str, bool], Renderer] = {}
         self._parts: RequestParts | None = None
+        self._fixed = Weight()
         self._before: tuple[Rendered, RequestParts] | None = None
         self._total = 0
         self._runs = 0
@@ -170,6 +178,20 @@ class Composer:
         """Count the tokens of a text, as a message of its own."""
         scale = self.journal.scale
         return scale.tokens(scale.weigh(text_message("user", text)))
+
+    @property
+    def fixed_tokens(self) -> int:
+        """Tokens of the last request besides its messages, what only the provider saw of it included."""
+        return self.context.scale.tokens(self._fixed) + self.settings.overhead + self.context.unseen
+
+    def _last_unseen(self) -> int:
+        """Return what only the provider saw of the last request before this session was opened."""
+        last = self.journal.version
+        recent = self.journal.store.read(
+            self.journal.session, max(1, last - RECENT_ENTRIES), last, kinds=("call",), bodies=False
+        )
+        call = call_meta(recent[-1].meta) if recent else None
+        return call.unseen if call is not None and call.model == self.settings.model else 0
 
     @property
     def fill(self) -> tuple[int, int]:
@@ -239,6 +261,7 @@ class Composer:
             budget=self.settings.budget,
             high=self.settings.high,
             low=self.settings.low,
+            low_below_high=self.strategy.low_below_high,
             max_output=max_output,
             fixed=fixed,
             stateless=stateless,
@@ -347,7 +370,7 @@ class Composer:
             self.journal.append(lambda draft: draft.record("usage", reported))
             record_usage(reported, self.context.model)
             if self.last is not None:
-                self.last.context.observe(self.last.weight, reported, self.last.shape)
+                self.last.observe(reported)
 
     def prepare(self, parts: RequestParts, format: str) -> None:
         """Have summaries that will soon be needed written in the background."""
@@ -366,9 +389,13 @@ class Composer:
         *,
         stateless: bool = False,
     ) -> RequestSpec:
-        weight = self._fixed_weight(parts)
-        self.fixed_tokens = self.context.scale.tokens(weight) + self.settings.overhead
+        weight = self._fixed = self._fixed_weight(parts)
         budget = self.budget(self.fixed_tokens, max_output=max_output, stateless=stateless)
+        most = int(budget.limit * MOST_UNSEEN)
+        if self.context.unseen and budget.fixed > most:
+            # What only the provider sees may pass a stated budget. It is no reason to send nothing any more.
+            seen = budget.fixed - self.context.unseen
+            budget = self.budget(max(seen, most), max_output=max_output, stateless=stateless)
         budget = msgspec.structs.replace(budget, fixed_bytes=weight.bytes + ENVELOPE, refs=shows_refs(parts.tools))
         if budget.fixed >= budget.limit:
             raise self._nothing_left(parts, budget)
@@ -608,11 +635,7 @@ class Composer:
         total = spec.budget.fixed + rendered.extra + view.tokens()
         common, stable = self._same_as_before(spec, rendered)
         self._before, self._total = (rendered, parts), total
-        self._remember(
-            SentRequest(
-                self.context, self._fixed_weight(parts) + view.weight, (view.edits, parts.ids), parts.rest, total
-            )
-        )
+        self._remember(SentRequest(self.context, self._fixed_weight(parts) + view.weight, parts.rest, total))
         task = view.task()
         breakpoints = Breakpoints(
             minimum=model.cache_minimum,
@@ -627,6 +650,7 @@ class Composer:
             model=spec.model_name,
             blobs=parts.ids,
             tokens=total,
+            unseen=self.context.unseen,
             cached=stable,
             folds=tuple(fold.id for fold in result.folds),
             breakpoints=msgspec.structs.asdict(breakpoints),
@@ -642,6 +666,8 @@ class Composer:
             stable=stable,
             model=model,
             exact=self.context.exact,
+            error=self.context.error,
+            unseen=spec.budget.fixed - self.context.scale.tokens(self._fixed) - self.settings.overhead,
             breakpoints=breakpoints,
             headers=fields.headers if fields is not None else {},
         )

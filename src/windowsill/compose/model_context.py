@@ -21,6 +21,12 @@ STATED_FRAMING = "generic"
 SAVE_EVERY = 20
 """Observations between two writes of what was learned: losing a few costs nothing, a commit each turn would."""
 
+LEAST_OF_COUNT = 0.1
+"""A report below this share of our count is a mistake: it left out what came from a cache, or counts something else."""
+
+DOUBT_OF_FIRST = 4_000.0
+"""Tokens that the first report of a session may have for what only the provider sees: they are no lesson about text."""
+
 SMALLER = 0.5
 """The share of a refused request that is sent when the provider does not say how far it was off: it is asked once."""
 
@@ -45,10 +51,22 @@ class ModelContext:
             images=tokens.image_rule(self.model.image_rule),
             calibration=Calibration.exact() if self.exact else self._recalled(),
         )
+        self.calibration = self.scale.calibration
+        """What was learned of the ratios; the scale has more, where a report was lower than that."""
+        self.unseen = 0
+        """Tokens of the last request that only the provider saw: tools given to its SDK, files by id, its own text."""
         self.ceiling: int | None = None
         """The most tokens a request may have, by our count, after the provider refused one that should have fitted."""
-        self._seen: tuple[Weight, int, object] | None = None
+        self._seen: tuple[Weight, int] | None = None
         self._unsaved = 0
+        self._largest = max(self.model.window, self._table_window())
+        """The most tokens a request can have had, whatever window is stated."""
+
+    def _table_window(self) -> int:
+        try:
+            return models.find(self.settings.model or "").window
+        except UnknownModelError:
+            return 0
 
     def _find(self) -> Model:
         settings = self.settings
@@ -87,23 +105,37 @@ class ModelContext:
                 pass
         return Calibration.starting(msgspec.structs.asdict(self.model.ratio))
 
-    def observe(self, counted: Weight, usage: Usage, shape: object) -> None:
-        """Learn from a reported usage. `shape` tells requests apart that do not just continue each other."""
+    def observe(self, counted: Weight, usage: Usage, predicted: int) -> None:
+        """Learn from a reported usage of a request that was counted as `counted`, and shown as `predicted` tokens.
+
+        The difference to the request before teaches the ratio; what remains is what only the provider sees.
+        """
         reported = usage.prompt - self.settings.overhead
-        seen, self._seen = self._seen, (counted, reported, shape)
-        if seen is not None and seen[2] == shape:
-            counted, reported = counted - seen[0], reported - seen[1]
-        learned = self.scale.calibration.observe(counted, reported)
-        if learned is not self.scale.calibration:
-            self.scale.calibration = learned
-            self._unsaved += 1
-            if self._unsaved >= SAVE_EVERY:
-                self.save()
+        if not LEAST_OF_COUNT * self.calibration.estimate(counted) < reported <= self._largest:
+            # No provider counts like that: a mistake in the report, which must not empty or overfill a window.
+            return
+        seen, self._seen = self._seen, (counted, reported)
+        total = (float(predicted - self.settings.overhead), reported)
+        if seen is not None:
+            self.calibration = self.calibration.observe(counted - seen[0], reported - seen[1], total=total)
+        else:
+            self.calibration = self.calibration.observe(
+                counted, reported - self.unseen, total=total, doubt=DOUBT_OF_FIRST
+            )
+        estimate = self.calibration.estimate(counted)
+        self.unseen = max(0, round(reported - estimate))
+        # Nobody takes tokens away: a report below the estimate means that text weighs less than was learned so far.
+        text = estimate - counted.fixed - counted.overhead
+        factor = (text + reported - estimate) / text if text > 0 else 1.0
+        self.scale.calibration = self.calibration.times(factor) if 0 < factor < 1 else self.calibration
+        self._unsaved += 1
+        if self._unsaved >= SAVE_EVERY:
+            self.save()
 
     def save(self) -> None:
         """Remember what was learned for the next session."""
         if self._unsaved:
-            self.store.remember(self._calibration_key, msgspec.json.encode(self.scale.calibration))
+            self.store.remember(self._calibration_key, msgspec.json.encode(self.calibration))
             self._unsaved = 0
 
     def overflowed(self, error: str, sent: int | None = None) -> int | None:
@@ -124,12 +156,17 @@ class ModelContext:
             self.ceiling = min(int(sent * share), self.ceiling or sent)
         return learned
 
+    @property
+    def error(self) -> float | None:
+        """The mean error of the last totals against those reported, in percent; `None` while none was."""
+        return round(self.calibration.error, 2) if self.calibration.observations else None
+
     def describe(self) -> dict[str, Any]:
         """Describe how exact the counting is, for a report."""
-        calibration = self.scale.calibration
         return {
             "counter": self.scale.counter.name,
             "exact": self.exact,
-            "observations": calibration.observations,
-            "error_percent": round(calibration.error, 2),
+            "observations": self.calibration.observations,
+            "error_percent": self.error or 0.0,
+            "unseen": self.unseen,
         }

@@ -237,7 +237,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """The whole request."""
     parts: dict[str, int]
-    """Tokens of the system prompt, the tools, summaries and markers, the messages, and the framing around them."""
+    """Tokens of the system prompt, the tools, summaries and markers, the messages, the framing around them, and what
+    only the provider saw of the last request (`unseen`): tools given to its SDK, files by id, text of its own."""
     limit: int
     window: int
     messages: int
@@ -250,7 +251,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     stable: int = 0
     """Tokens at the start that equal the request before: what a prompt cache can serve."""
     error: float | None = None
-    """The error of the count for this model, in percent; `None` while nothing was reported."""
+    """The error of the last totals for this model against those reported, in percent; `None` while none was."""
     exact: bool = False
     """The model's own tokenizer did the counting."""
     statistics: Statistics = Statistics()
@@ -284,6 +285,8 @@ class Payload:
         stable: int,
         model: Model,
         exact: bool,
+        error: float | None,
+        unseen: int,
         breakpoints: Breakpoints,
         headers: Mapping[str, str],
     ) -> None:
@@ -301,6 +304,8 @@ class Payload:
         self._view = view
         self._stable = stable
         self._exact = exact
+        self._error = error
+        self._unseen = unseen
         self._breakpoints = breakpoints
         self._bodies: dict[tuple[str, bool], bytes] = {}
 
@@ -316,8 +321,9 @@ class Payload:
             "summaries": summaries,
             "messages": view.tokens() - summaries + result.rendered.extra,
         }
+        if self._unseen:
+            shares["unseen"] = self._unseen
         shares["framing"] = self.tokens - sum(shares.values())
-        calibration = scale.calibration
         return Report(
             tokens=self.tokens,
             parts=shares,
@@ -330,7 +336,7 @@ class Payload:
             weights=tuple(weigh_item(view, item, self.model.window) for item in result.middle),
             notes=tuple(result.notes),
             stable=self._stable,
-            error=round(calibration.error, 2) if calibration.observations else None,
+            error=self._error,
             exact=self._exact,
             statistics=result.statistics,
         )

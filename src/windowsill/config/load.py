@@ -15,7 +15,6 @@ from windowsill.config.plugin_json import CONTEXT, from_plugin
 from windowsill.config.settings import (
     TABLES,
     Settings,
-    apply_profile,
     check_tables,
     check_value,
     read_stages,
@@ -69,9 +68,9 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
         return self.origins.get(setting, "default")
 
     def opening(self) -> dict[str, Any]:
-        """Return the arguments of `Session.open` for these settings, with the profile of the model."""
-        settings, defaults = apply_profile(self.settings), msgspec.structs.asdict(Settings())
-        return {name: value for name, value in msgspec.structs.asdict(settings).items() if value != defaults[name]}
+        """Return the arguments of `Session.open` for these settings."""
+        defaults = msgspec.structs.asdict(Settings())
+        return {name: value for name, value in msgspec.structs.asdict(self.settings).items() if value != defaults[name]}
 
 
 def load(

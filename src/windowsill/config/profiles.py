@@ -35,7 +35,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The profile it comes from."""
     high: Size
-    """The mark above which it is reduced: a share of the window."""
+    """The mark above which it is reduced: a share of what a request may have."""
     goal: float
     """The share that a reduction takes away."""
     keep: int
@@ -45,15 +45,21 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def low(self) -> Size | None:
-        """The mark at which a reduction ends; `None` when the high mark is not a share of the window."""
-        return round(self.high * (1 - self.goal), 4) if isinstance(self.high, float) else None
+        """The mark at which a reduction ends; `None` when it does not follow from the high mark."""
+        return self.low_under(self.high)
+
+    def low_under(self, high: Size) -> Size | None:
+        """Return the mark at which a reduction from this high mark ends; `None` where that is no single number."""
+        if isinstance(high, int):
+            return max(1, int(high * (1 - self.goal)))
+        return round(high * (1 - self.goal), 4) if isinstance(high, float) else None
 
 
 class ProfileFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A profile as it is written down; missing fields come from the one it inherits from."""
 
     threshold: int | float | None = None
-    """Percent of the window, 5 to 100; -1 for the global high mark."""
+    """Percent of what a request may have, 5 to 100; -1 for the global high mark."""
     goal: float | None = None
     keep: int | None = None
     writer: str | None = None

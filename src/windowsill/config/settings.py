@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from windowsill.budget import HIGH, LOW, WARN, Size, tokens_of
+from windowsill.budget import HIGH, WARN, Size, tokens_of
 from windowsill.config.profiles import (
     AUTO,
     BY_PROFILE,
@@ -80,14 +80,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """The model's context window; wins over the table."""
     budget: Size | None = None
     """The most input tokens a request may have; without it the model's limits decide."""
-    high: Size = HIGH
-    low: Size = LOW
+    high: Size | None = None
+    """Above this the view is reduced: tokens, or a share of what a request may have; without it, the model's profile
+    decides."""
+    low: Size | None = None
+    """A reduction ends here; without it, at a share of the high mark."""
     warn: Size = WARN
-    """Above this share of the window a warning is noted, and summaries are prepared."""
+    """Above this a warning is noted, and summaries are prepared."""
     preset: str | None = None
     """Marks, and a budget where no model says how large its window is, under one name."""
     profile: str | None = None
-    """`auto` for the shipped profile of the model, `off`, or a profile's name; else the user's own for the model."""
+    """A profile's name, `auto` for the shipped one of the model with its goal, or `off`; without it, the user's own for
+    the model, or the high mark and `keep` of the shipped one."""
     profiles: dict[str, dict[str, Any]] = {}
     """The user's own profiles, by model or by a name of their own."""
     strategy: str = "sliding-window"
@@ -128,11 +132,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         for name in ("budget", "recall", "layers"):
             if getattr(self, name) is not None:
                 tokens_of(getattr(self, name), probe, name)
-        if all(tokens_of(self.low, base, "low") > tokens_of(self.high, base, "high") for base in self._bases()):
-            if self.low == LOW:
-                # Nobody stated it: the one that was stated is to blame.
-                raise SettingError("high", self.high, f"at least the low mark, {LOW!r}, or state `low` too")
-            raise SettingError("low", self.low, f"at most the high mark, {self.high!r}")
+        high = HIGH if self.high is None else self.high
+        tokens_of(high, probe, "high")
+        if self.low is not None and all(
+            tokens_of(self.low, base, "low") > tokens_of(high, base, "high") for base in self._bases()
+        ):
+            raise SettingError("low", self.low, f"at most the high mark, {high!r}")
         tokens_of(self.warn, probe, "warn")
         if not 0 <= self.wait <= LONGEST_WAIT:
             raise SettingError("wait", self.wait, f"seconds from 0 to {LONGEST_WAIT:,}")
@@ -261,32 +266,43 @@ COUNTING = ("condense", "sliding-window")
 def apply_profile(settings: Settings) -> Settings:
     """Return the settings with the profile of their model: marks, messages to keep and writer.
 
-    Stated settings win: a mark that is not the default, a `keep` in the strategy, a writer. A
-    profile is used where one is named (`auto` for the shipped one) or the user has one for the model.
+    Stated settings win: a mark, a `keep` in the strategy, a writer. A shipped profile that nobody named sets no low
+    mark: its goal is that of a summary, and other strategies would hide more than they need to.
     """
     model, named = settings.model, settings.profile
-    wanted = model is not None and named != OFF and (named is not None or has_profile(model, settings.profiles))
     changes: dict[str, object] = {}
     if settings.writer == BY_PROFILE:
         # A model is asked only where somebody said so, never because a profile that ships has a name for one.
         changes["writer"] = (writer_of(_profile(settings, model).writer) if model else None) or OFFLINE
-    if wanted and model is not None:
+    if model is not None and named != OFF:
         profile = _profile(settings, model)
-        if settings.high == HIGH and settings.low == LOW and profile.low is not None:
-            changes |= {"high": profile.high, "low": profile.low}
+        if settings.high is None and not _is_above(settings.low, profile.high):
+            changes["high"] = profile.high
+        if settings.low is None and (named is not None or has_profile(model, settings.profiles)):
+            changes["low"] = profile.low_under(settings.high if settings.high is not None else profile.high)
         tables = {name: {"keep": profile.keep} for name in COUNTING}
         changes["strategy"] = with_tables(settings.strategy, tables)
     return msgspec.structs.replace(settings, **changes)
 
 
+def _is_above(low: Size | None, high: Size) -> bool:
+    """Tell whether a stated low mark leaves no room under the high mark of a profile."""
+    return low is not None and all(
+        tokens_of(low, each, "low") >= tokens_of(high, each, "high") for each in (SMALLEST, LARGEST)
+    )
+
+
 def _profile(settings: Settings, model: str) -> Profile:
     named = settings.profile
     try:
-        facts = find(model, window=settings.window, overrides=settings.models)
+        # A smaller window that is stated for a model of the table makes no small model of it.
+        facts = find(model, window=None if settings.is_model_known else settings.window, overrides=settings.models)
     except UnknownModelError:
         facts = None
     name = "" if named is None or named in (AUTO, OFF) else named
-    return profile_for(model, settings.profiles, name=name, high=settings.high, facts=facts)
+    return profile_for(
+        model, settings.profiles, name=name, high=HIGH if settings.high is None else settings.high, facts=facts
+    )
 
 
 class Stage(msgspec.Struct, frozen=True):

@@ -46,6 +46,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     blobs: dict[str, str] = {}
     """Blob ids of the system prompt, the tools, the dynamic context and the other fields."""
     tokens: int = 0
+    unseen: int = 0
+    """Tokens among them that only the provider saw, as far as was known."""
     cached: int = 0
     """Tokens at its start that equal the request before it."""
     folds: tuple[str, ...] = ()

@@ -45,8 +45,8 @@ def fit(
     settings["model"], settings["format"] = model, request.format
     if settings.get("high") is None:
         settings["high"] = FULL
-    if settings.get("low") is None:
-        settings["low"] = STEP
+        if settings.get("low") is None:
+            settings["low"] = STEP
     ticks = itertools.count(1)
     with Session.open(
         "fit",

@@ -295,7 +295,7 @@ class Session:
             record_usage(added.usage, (sent.context if sent is not None else self.composer.context).model)
             if sent is not None and not edited:
                 # What the provider counted after it cut the request itself says nothing about what was sent.
-                sent.context.observe(sent.weight, added.usage, sent.shape)
+                sent.observe(added.usage)
         return ids
 
     async def compose(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from windowsill.budget import Budget
+from windowsill.budget import LOW_BELOW_HIGH, Budget
 from windowsill.errors import SettingError, WindowsillError
 from windowsill.history.folds import BlockSpan, Brief, FoldKind, MessageSpan, Proposal, Style
 from windowsill.history.marker import Facts, gather, hide, marker
@@ -62,6 +62,8 @@ class Strategy:
     """
 
     name: str = ""
+    low_below_high: ClassVar[float] = LOW_BELOW_HIGH
+    """The share of what a request may have that the low mark lies below the high one where none is stated."""
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Return the folds that make the request fit; called when the high mark is passed or `due` says so."""

@@ -71,6 +71,7 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
     """Tokens that a summary may always have."""
 
     name = "importance"
+    low_below_high = 0.1  # 70% under 80%: scores say what may go, so that less has to
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -116,8 +116,12 @@ Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 LOWEST, HIGHEST = 0.25, 4.0
 """No two vocabularies in use differ by more; a ratio beyond is a mistake in the data."""
 
-SPREAD = 0.15
-"""Standard deviation of a starting ratio: nearly all pairs of current tokenizers are within a third of each other."""
+SPREAD = 0.3
+"""Standard deviation of a starting ratio: nearly all pairs of current tokenizers are within a third of each other, and
+servers that count by a rule of their own are further off."""
+
+WIDEST = 1.5
+"""Standard deviation that a surprise may open a ratio to: all that `LOWEST` and `HIGHEST` allow."""
 
 KINSHIP = 0.7
 """Correlation between kinds at the start: a tokenizer that is finer on prose is finer on code too, so that what is
@@ -126,14 +130,14 @@ learnt from one kind carries over to those not seen yet."""
 NOISE = 0.1
 """Relative spread of single requests around a true ratio, as seen on recorded sessions of a coding agent."""
 
-NOISE_FLOOR = 20.0
+NOISE_FLOOR = 10.0
 """Tokens of spread that even a short request has: framing that nobody publishes."""
 
 MEMORY = 0.995
 """Forgetting factor: the last 200 observations count, so that a tokenizer that changed is learnt anew."""
 
-TRUST = 1.0
-"""Standard deviations beyond which a surprise moves the ratio no further."""
+TRUST = 2.0
+"""Standard deviations beyond which a surprise moves the ratio no further, and opens it for the next observation."""
 
 SMALLEST = 50
 """Fewer counted tokens than this say nothing about a ratio."""
@@ -155,7 +159,7 @@ def _prior() -> Matrix:
 
 
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Billed tokens for each counted token, by kind, and how far off the last predictions were."""
+    """Billed tokens for each counted token, by kind, and how far off the last predicted totals were."""
 
     prose: float = 1.0
     code: float = 1.0
@@ -163,7 +167,7 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     cjk: float = 1.0
     observations: int = 0
     error: float = 0.0
-    """Mean absolute error of the predictions made before each observation, in percent."""
+    """Mean absolute error of the totals predicted before each observation, in percent."""
     fixed: bool = False
     """True for an exact tokenizer: the ratios stay, only the error is followed."""
     covariance: Matrix = ()
@@ -204,41 +208,67 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
             for weight in weights
         ]
 
-    def observe(self, counted: Weight, reported: int) -> Calibration:
+    def observe(
+        self, counted: Weight, reported: int, *, total: tuple[float, int] | None = None, doubt: float = 0.0
+    ) -> Calibration:
         """Learn that a provider reported `reported` tokens for what we count as `counted`.
 
-        Give the difference between two requests that follow each other where there are two: what both contain, known
-        or not, then cancels out.
+        Give the difference between two requests where there are two: what both contain, known or not, then cancels
+        out. `total` is what was predicted and reported for the whole request, of which the error is shown; `doubt` are
+        tokens that `reported` may have besides.
         """
         counts = (counted.prose, counted.code, counted.json, counted.cjk)
-        if min(counts) < 0 or not SMALLEST <= sum(counts) <= NONSENSE or not 0 < reported <= NONSENSE:
+        if sum(map(abs, counts)) > NONSENSE or abs(reported) > NONSENSE:
             return self
         predicted = self.estimate(counted)
+        foreseen, billed = total or (predicted, reported)
+        if not 0 < billed <= NONSENSE:
+            return self
         seen = self.observations + 1
-        off = min(WORST_ERROR, 100.0 * abs(predicted - reported) / reported)
-        error = self.error + (off - self.error) / min(seen, ERROR_SPAN)
-        if self.fixed:
-            return msgspec.structs.replace(self, observations=seen, error=error)
-        (prose, code, json, cjk), covariance = self._learn(counts, predicted, reported - predicted)
-        return Calibration(prose, code, json, cjk, observations=seen, error=error, covariance=covariance)
+        off = min(WORST_ERROR, 100.0 * abs(foreseen - billed) / billed)
+        judged = msgspec.structs.replace(
+            self, observations=seen, error=self.error + (off - self.error) / min(seen, ERROR_SPAN)
+        )
+        if self.fixed or not _says_a_ratio(counts, reported - counted.fixed - counted.overhead, doubt):
+            return judged
+        (prose, code, json, cjk), covariance = self._learn(counts, reported - predicted, doubt)
+        return msgspec.structs.replace(judged, prose=prose, code=code, json=json, cjk=cjk, covariance=covariance)
 
-    def _learn(self, counts: tuple[int, ...], predicted: float, surprise: float) -> tuple[list[float], Matrix]:
+    def _learn(self, counts: tuple[int, ...], surprise: float, doubt: float) -> tuple[list[float], Matrix]:
         before = self.covariance or _prior()
+        start = (self.prose, self.code, self.json, self.cjk)
         gain = [sum(cell * count for cell, count in zip(row, counts, strict=True)) for row in before]
-        known = sum(count * value for count, value in zip(counts, gain, strict=True))
-        noise = (NOISE * predicted + NOISE_FLOOR) ** 2
+        known = max(0.0, sum(count * value for count, value in zip(counts, gain, strict=True)))
+        size = sum(abs(count) * ratio for count, ratio in zip(counts, start, strict=True))
+        noise = (NOISE * size + NOISE_FLOOR) ** 2 + doubt**2
         limit = TRUST * math.sqrt(known + noise)
         step = max(-limit, min(limit, surprise)) / (known + noise)
-        start = (self.prose, self.code, self.json, self.cjk)
         ratios = [_clip(ratio + step * value) for ratio, value in zip(start, gain, strict=True)]
-        # A surprise that was cut proves little, so it also leaves the certainty nearly as it was: one nonsense usage
-        # is a small step, while a lasting change adds up quickly.
-        doubt = known + noise * max(1.0, abs(surprise) / limit) ** 2
-        size = range(len(start))
-        after = [[(before[i][j] - gain[i] * gain[j] / doubt) / MEMORY for j in size] for i in size]
-        # Forgetting must not grow the doubt about kinds that never come beyond what it was at the start.
-        shrink = [min(1.0, SPREAD / math.sqrt(max(after[i][i], 1e-12))) for i in size]
-        return ratios, tuple(tuple(after[i][j] * shrink[i] * shrink[j] for j in size) for i in size)
+        kinds = range(len(start))
+        if abs(surprise) > limit:
+            # A surprise that was cut is nonsense, or the ratio is another one: the next observation decides. What may
+            # be a constant of the provider's opens nothing.
+            wider = 1.0 if doubt else (surprise / limit) ** 2
+            after, most = [[cell * wider for cell in row] for row in before], WIDEST
+        else:
+            after = [[(before[i][j] - gain[i] * gain[j] / (known + noise)) / MEMORY for j in kinds] for i in kinds]
+            # Forgetting must not grow the doubt about kinds that never come beyond what it was at the start.
+            most = SPREAD
+        shrink = [min(1.0, max(most, math.sqrt(before[i][i])) / math.sqrt(max(after[i][i], 1e-12))) for i in kinds]
+        return ratios, tuple(tuple(after[i][j] * shrink[i] * shrink[j] for j in kinds) for i in kinds)
+
+    def times(self, factor: float) -> Calibration:
+        """Return the calibration with every ratio multiplied."""
+        return msgspec.structs.replace(self, **{kind: _clip(getattr(self, kind) * factor) for kind in KINDS})
+
+
+def _says_a_ratio(counts: tuple[int, ...], reported: float, doubt: float) -> bool:
+    """Tell whether ratios that exist can explain a report: the rest is a part that the provider added or took away."""
+    if sum(map(abs, counts)) < SMALLEST:
+        return False
+    ends = [(count * LOWEST, count * HIGHEST) for count in counts]
+    slack = NOISE_FLOOR + doubt
+    return sum(map(min, ends)) - slack <= reported <= sum(map(max, ends)) + slack
 
 
 def _clip(ratio: float) -> float:

@@ -14,7 +14,6 @@ import click
 from rich.console import Console, Group
 from rich.text import Text
 
-from windowsill.budget import budget_for
 from windowsill.cli.demo.agent import Run
 from windowsill.cli.output import print_table
 from windowsill.compose.payload import FoldMade, Report
@@ -104,12 +103,11 @@ class Picture:
     def _water_marks(self, report: Report) -> tuple[int, int]:
         """Return the marks of this request; they leave room above what is never folded, the task included."""
         session = self._run.walk.session
-        settings, view = session.settings, session.view
+        view = session.view
         task = view.task()
         fixed = sum(report.parts[part] for part in ("system", "tools", "framing"))
         fixed += view.tokens(view.items[task]) if task is not None else 0
-        high, low = settings.high, settings.low
-        budget = budget_for(session.model, budget=settings.budget, high=high, low=low, fixed=fixed)
+        budget = session.composer.budget(fixed)
         return budget.low, budget.high
 
     def _ink(self, part: str) -> str:
