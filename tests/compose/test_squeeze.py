@@ -95,7 +95,7 @@ def test_a_cut_says_what_is_missing_and_why():
     session.extend(answered(use("a"), LONG))
     payload = session.compose_sync()
     assert b"omitted here" in payload.body()
-    assert session.folds[0].reason.startswith("one message is larger than")
+    assert session.folds[0].reason.startswith("what must stay is larger than the window")
     assert session.folds[0].kind == "truncate"
 
 
@@ -164,7 +164,7 @@ def test_a_picture_in_the_way_does_not_cost_the_words_beside_it():
     session = opened(4_000)
     session.add({"role": "user", "content": [IMAGE, IMAGE, text_block("word " * 9_000)]})
     payload = session.compose_sync()
-    assert 1_000 < payload.tokens < 2_000
+    assert 2_500 < payload.tokens < 4_000
     assert [fold.messages for fold in payload.report.folds] == [1]
 
 

@@ -152,9 +152,9 @@ def test_a_caller_without_a_session_gets_the_same_cut_for_many_turns():
     assert len(set(cuts)) <= 2 < len(cuts)
 
 
-@pytest.mark.parametrize(("keep", "kept"), [(0, 1), (1, 2), (3, 6)])
+@pytest.mark.parametrize(("keep", "kept"), [(0, 2), (1, 2), (3, 6)])
 def test_keep_counts_turns(keep, kept):
-    """With 0, all but the last message goes."""
+    """With 0, all but the last message and the request it answers goes."""
     session = opened()
     chat(session, 25)
     follow(session, Compact(keep=keep))

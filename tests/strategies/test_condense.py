@@ -206,9 +206,9 @@ def test_p2_a_history_cut_by_hand_is_repaired_in_the_view():
     assert {repair.id for repair in payload.report.repairs} >= {"gone"}
 
 
-@pytest.mark.parametrize(("keep", "kept"), [(0, 1), (3, 3), (10, 10)])
+@pytest.mark.parametrize(("keep", "kept"), [(0, 2), (3, 3), (10, 10)])
 def test_keep_counts_messages(keep, kept):
-    """The last one always stays."""
+    """The last one always stays, and so does the request it answers."""
     session = opened()
     chat(session, 25)
     follow(session, Condense(keep=keep), text="short")

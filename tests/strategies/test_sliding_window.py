@@ -84,6 +84,7 @@ def test_the_marker_says_what_was_there():
     session.add({"role": "user", "content": "Use tabs, never spaces."})
     for number in range(40):
         turn(session, number)
+    session.add({"role": "user", "content": "go on"})
     session.compose_sync()
     marker = next(item for item in session.items() if item.fold)
     text = session.view.read(marker).text

@@ -26,7 +26,7 @@ from windowsill.compose.payload import (
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import follow, reductions
 from windowsill.compose.render import Rendered, Renderer, shows_refs
-from windowsill.compose.squeeze import cut_giants, over_limits
+from windowsill.compose.squeeze import over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
@@ -531,9 +531,6 @@ class Composer:
         if total <= budget.high and not over and not strategy.due(view, budget):
             return
         folds = len(result.folds)
-        # Giants first: what always stays is smaller then, and the marks follow from what always stays.
-        if total > budget.high and (giants := cut_giants(view, budget)) is not None:
-            result.folds.append(self._fold(giants))
         tighter = self._raise_marks(spec, budget.fixed + extra)
         self.journal.load(view)
         for proposal in reductions(view, tighter, spec, self.summaries, result):

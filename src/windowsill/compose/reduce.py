@@ -1,7 +1,8 @@
 """Keep the promise that a request fits, once, for every strategy: plan, check, write, fall back.
 
 Each stage takes over where the one before left something too large: the strategy, a plain cut of the oldest, a cut that
-keeps only the last unit, and at the end the largest blocks cut in the middle, which cannot fail.
+keeps only the last unit; then what must stay is cut in the middle, and at the end to nothing. Old messages go before
+anything is cut, and nothing that fits is cut.
 """
 
 from __future__ import annotations
@@ -9,16 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TypeAlias
 
+import msgspec
+
 from windowsill import telemetry
 from windowsill.budget import Budget
 from windowsill.compose.check import check_fold
 from windowsill.compose.payload import FitResult, RequestSpec
-from windowsill.compose.squeeze import cut_bytes, drop_media, over_limits, squeeze
+from windowsill.compose.squeeze import (
+    collapse,
+    cut_bytes,
+    drop_media,
+    hide_held,
+    over_limits,
+    squeeze,
+    tell_in_words,
+)
 from windowsill.compose.summaries import Drafted, SummaryQueue
-from windowsill.errors import BudgetError, StoreError, WindowsillError
-from windowsill.history.folds import Proposal
+from windowsill.errors import BudgetError, FoldError, StoreError, WindowsillError
+from windowsill.history.folds import Proposal, ends
 from windowsill.history.view import View
 from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
+from windowsill.strategies.base import held_places
 from windowsill.strategies.sliding_window import SlidingWindow
 
 MOST_ROUNDS = 8
@@ -37,12 +49,17 @@ def reductions(
     What is worth telling goes into `result`. `BudgetError` when what cannot be reduced is larger than the budget.
     """
     if over_limits(view, budget):
-        yield from _fall_back((drop_media, _hide_bytes, cut_bytes), over_limits, view, budget, result)
+        yield from _fall_back(
+            (drop_media, _hide_bytes, cut_bytes, collapse, cut_bytes), over_limits, view, budget, result
+        )
         if over_limits(view, budget):
             raise _too_large(view, budget)
     if _is_due(view, budget, spec.strategy):
         yield from _by_strategy(view, budget, spec, summaries, result)
-        yield from _fall_back(FALLBACKS, _over_tokens, view, budget, result)
+        yield from _fall_back(PLAIN_CUTS, _over_tokens, view, budget, result)
+        # These aim at the mark of the window, not at one that was raised above what must stay: that is what they cut.
+        window = msgspec.structs.replace(budget, high=spec.budget.high, step=spec.budget.step)
+        yield from _fall_back(LAST_CUTS, _over_tokens, view, window, result)
         if _over_tokens(view, budget):
             raise _too_large(view, budget)
 
@@ -144,8 +161,21 @@ def follow(
             continue
         result.note(*drafted.notes)
         for fold in _foldable(view, budget, spec.strategy, drafted):
-            yield check_fold(view, fold)
+            yield _without_held(view, check_fold(view, fold))
     return waiting
+
+
+def _without_held(view: View, fold: Proposal) -> Proposal:
+    """Return a fold that hides nothing that `held_places` names; `FoldError` for another: a plug-in may not know."""
+    held = [view.items[place] for place in held_places(view)]
+    for first, last in map(ends, fold.spans):
+        if hidden := next((item for item in held if first <= item.first <= last), None):
+            raise FoldError(
+                f"a strategy may not hide or cut {hidden.id!r}: the task, the request being worked on, instructions "
+                "and pins stay",
+                remedy="plan with windowsill.strategies.foldable_units, which leaves them out",
+            )
+    return fold
 
 
 def _foldable(view: View, budget: Budget, strategy: Strategy, drafted: Drafted) -> tuple[Proposal, ...]:
@@ -165,24 +195,45 @@ def _cut_keeping(keep: int) -> Fallback:
     return cut
 
 
-FALLBACKS = (_cut_keeping(SlidingWindow().keep), _cut_keeping(1), squeeze, squeeze, squeeze, squeeze)
-"""Each is tried when the ones before did not suffice. A squeeze can only estimate what a cut will weigh, so the next
-one takes what is left over."""
+def _squeeze_hard(view: View, budget: Budget) -> Proposal | None:
+    return squeeze(view, budget, hard=True)
+
+
+BYTE_CUTS: Sequence[Fallback] = (drop_media, _hide_bytes, cut_bytes, collapse, cut_bytes)
+"""Bring bytes and media within the limits of the provider."""
+
+PLAIN_CUTS: Sequence[Fallback] = (_cut_keeping(SlidingWindow().keep), _cut_keeping(1))
+"""Hide the oldest: tried where a strategy did not free enough."""
+
+LAST_CUTS: Sequence[Fallback] = (
+    squeeze,
+    squeeze,
+    collapse,
+    squeeze,
+    tell_in_words,
+    squeeze,
+    hide_held,
+    _squeeze_hard,
+    _squeeze_hard,
+)
+"""Cut what must stay, each where the ones before did not suffice. A squeeze can only estimate what a cut will weigh, so
+the next one takes what is left over."""
 
 
 def _too_large(view: View, budget: Budget) -> BudgetError:
-    systems = view.items[: view.leading()]
+    systems, newest = view.items[: view.leading()], view.items[-1:]
+    pins = [item for item in view.items[view.leading() : -1] if item.pinned]
     parts = {"system, tools and framing": budget.fixed}
-    if systems:
-        parts["system messages"] = view.tokens(*systems)
-    parts["messages that must stay"] = view.tokens() - parts.get("system messages", 0)
+    named = (("system messages", systems), ("pinned messages", pins), ("the newest message", newest))
+    parts |= {name: view.tokens(*items) for name, items in named if items}
+    remedy = "raise the budget, or take pins off" if pins or newest[0].pinned else "raise the budget"
     if not _over_tokens(view, budget):
         return BudgetError(
             f"the request has {view.weight.bytes + budget.fixed_bytes:,} bytes and may have {budget.limits.bytes:,}",
             wanted=view.weight.bytes + budget.fixed_bytes,
             available=budget.limits.bytes or 0,
             parts=parts,
-            remedy="take pins off, or send less",
+            remedy=remedy.replace("raise the budget", "send less"),
         )
     return BudgetError(
         f"the request needs {_total(view, budget):,} tokens and may have {budget.limit:,}: "
@@ -190,5 +241,5 @@ def _too_large(view: View, budget: Budget) -> BudgetError:
         wanted=_total(view, budget),
         available=budget.limit,
         parts=parts,
-        remedy="raise the budget, or take pins off",
+        remedy=remedy,
     )

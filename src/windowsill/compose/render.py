@@ -121,12 +121,8 @@ class Renderer:
 
         Calls before it were sent, answered or not: what comes later for them is told at its own place.
         """
-        roles = [item.role for item in items[self._done :]]
-        return [
-            self._done + index
-            for index, (before, role) in enumerate(pairwise(roles), 1)
-            if role == "assistant" != before
-        ]
+        shown = [(index, items[index].role) for index in range(self._done, len(items)) if not items[index].is_empty]
+        return [index for (_, before), (index, role) in pairwise(shown) if role == "assistant" != before]
 
     def _without_refused_reasoning(self, view: View, item: Item, message: Message) -> Message:
         """Leave out reasoning that the provider would refuse: all of it, or what had another past."""
@@ -144,7 +140,8 @@ class Renderer:
         if start == self._tail.start and stop == self._tail.stop:
             # What was last rendered as the tail of the view is now settled: the same items give the same bytes.
             return self._tail
-        items = view.items[start:stop]
+        places = [place for place in range(start, stop) if not view.items[place].is_empty]
+        items = [view.items[place] for place in places]
         shown = [view.read(item) for item in items]
         plain = shown if self.refs else [without_refs(m) if i.results else m for i, m in zip(items, shown, strict=True)]
         messages = [
@@ -174,10 +171,10 @@ class Renderer:
         extra -= sum(weights[index] for index in left_out)
         # Two messages of one role that stand together only because of a marker between them are no news.
         found = [
-            msgspec.structs.replace(each, where=each.where + start)
-            for each in repaired.repairs
+            msgspec.structs.replace(each, where=where)
+            for each, where in ((each, places[each.where]) for each in repaired.repairs)
             if each.kind != "role_order_mended"
-            or not any(item.fold for item in items[max(0, each.where - 1) : each.where + 1])
+            or not any(item.fold for item in view.items[max(0, where - 1) : where + 1])
         ]
         return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
 

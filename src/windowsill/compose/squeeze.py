@@ -1,21 +1,42 @@
-"""Cuts that cannot fail: giant messages, media beyond a provider's limits, and the last resort."""
+"""Cuts that cannot fail: media beyond a provider's limits, messages that are larger than the window, the last resort.
+
+All of them take time in proportion to what they cut.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.history.folds import BlockSpan, FoldKind, Proposal
-from windowsill.history.marker import replace_block
+from windowsill.history.folds import FoldKind, MessageSpan, Proposal, Span, StandIn
+from windowsill.history.marker import gather, replace_block
+from windowsill.history.units import units
 from windowsill.history.view import Item, View, sum_weights
-from windowsill.messages import Block, Document, Image, Message, OutputRef, Reasoning, Text, ToolResult, ToolUse
+from windowsill.messages import (
+    ORIGIN,
+    Block,
+    Document,
+    Image,
+    Message,
+    Origin,
+    OutputRef,
+    Reasoning,
+    Text,
+    ToolResult,
+    ToolUse,
+    text_message,
+    text_of,
+)
 from windowsill.outputs.parts import ref_at
-from windowsill.text import keep_ends
+from windowsill.strategies import foldable_units
+from windowsill.strategies.base import held_places, join_neighbours
+from windowsill.strategies.selection import notice
+from windowsill.text import cut_middle, keep_ends
 from windowsill.tokens import Scale, Weight
 
 TRIES = 8
@@ -38,27 +59,40 @@ STRATEGY = "composer"
 _OMITTED = re.compile(r"(\[\.\.\. data truncated: [\d,]+ [^\n\]]* omitted here) \.\.\.\]")
 """The note that `text.keep_ends` leaves where it cut."""
 
-GIANT_SHARE = 0.5
-"""A single message that takes more than half of what is left for messages is cut in the middle first."""
-
-GIANT_TARGET = 0.8
-"""Of that half, what a giant is cut to: well below, so that it is no giant again when there is a little less room."""
+CLOSE = 0.9
+"""A cut that leaves this share of what it may leave is close enough."""
 
 BYTES_SAFETY = 0.8
 """Aims below the bytes wanted: head and tail of a text may take more bytes for each token than its middle."""
 
-SQUEEZES = 6
+SQUEEZES = 4
 """Times that the level is lowered for those that still give way."""
 
 SLACK = 3
 """Tokens that a cut may miss its aim by."""
 
 KEPT_OF_PINS = 40
-"""Tokens that a pin and the task keep at least: cut in the middle they still say what they are about, less would be a
-promise broken in silence. Where even that does not fit, it is an error."""
+"""Tokens that a pin keeps at least, and the task, the request and instructions while others give way: cut in the middle
+they still say what they are about, less would be a promise broken in silence."""
 
 LOWEST_CAP = 12
-"""Tokens a block keeps in the last resort: enough for a line that says how much was left out."""
+"""Tokens a block keeps while there is another way: enough for a line that says how much was left out."""
+
+LESSER_SHARE = 4
+"""A quarter of the room is for what ranks lower, where that wants so much: a result that nobody can read is no use to
+the request that asked for it."""
+
+MOST_BLOCKS = 200
+"""Blocks of a message that are cut one by one; one of more becomes a single text."""
+
+MOST_NAMED = 5
+"""Messages that a reason names."""
+
+MEDIA_BATCH = 0.3
+"""The share of a provider's limit for media and bytes that goes at a time."""
+
+LINE = 400
+"""Characters of a call and of its result in a text that stands for both."""
 
 
 def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
@@ -111,28 +145,39 @@ def cut_text(text: str, most: int, scale: Scale) -> str:
     tokens = scale.tokens(scale.weigh_text(text))
     if tokens <= most:
         return text
-    keep = int(len(text) * most / tokens * SAFETY)
+    keep, best = int(len(text) * most / tokens * SAFETY), ""
     for _ in range(TRIES):
+        if keep <= 0:
+            break
         shorter = keep_ends(text, keep)
         size = scale.tokens(scale.weigh_text(shorter))
         if size <= most:
-            return shorter
-        keep = int(keep * most / size * SAFETY) - 1
-        if keep <= 0:
+            best = shorter
+            if size >= most * CLOSE:
+                break
+        elif best:
             break
+        keep = int(keep * most / size * SAFETY) - 1
+    if best:
+        return best
     return f"[{len(text):,} characters omitted]" if most >= SHORTEST else "[...]"
 
 
 def _cut_result(block: ToolResult, most: int, scale: Scale) -> ToolResult:
-    content = list(block.content)
+    sizes = [weigh(inner, scale) for inner in block.content]
+    room = most - weigh(block, scale) + sum(sizes)
+    if len(sizes) > 1 and (len(sizes) > MOST_BLOCKS or len(sizes) * LOWEST_CAP > room):
+        joined = Text(text="\n".join(inner.text if isinstance(inner, Text) else note(inner) for inner in block.content))
+        return _cut_result(_with(block, [joined]), most, scale)
     # The largest pieces give way first, so that a short exit status beside a long log survives.
-    for index in sorted(range(len(content)), key=lambda each: -weigh(content[each], scale)):
-        excess = weigh(_with(block, content), scale) - most
-        if excess <= 0:
-            break
-        room = max(1, weigh(content[index], scale) - excess)
-        content[index] = cut_block(content[index], room, scale) or content[index]
-    return _with(block, content)
+    share = max(1, _level(sizes, max(0, room)))
+    return _with(
+        block,
+        [
+            (cut_block(inner, share, scale) if size > share else None) or inner
+            for inner, size in zip(block.content, sizes, strict=True)
+        ],
+    )
 
 
 def _with(block: ToolResult, content: list[Block]) -> ToolResult:
@@ -188,53 +233,166 @@ def _cut_strings(value: Any, share: float, depth: int = 0) -> Any:
     return value
 
 
-def cut_giants(view: View, budget: Budget) -> Proposal | None:
-    """Cut messages that alone would fill the window."""
-    most = int((budget.limit - budget.fixed) * GIANT_SHARE)
-    giants = [item for item in _cuttable(view) if view.tokens(item) > most]
-    target = int(most * GIANT_TARGET)
-    return _cut_to(
-        view, [(item, target) for item in giants], reason=f"one message is larger than {most:,} tokens", refs=True
+def squeeze(view: View, budget: Budget, *, hard: bool = False) -> Proposal | None:
+    """Cut what must stay so that it fits: the largest first, and what ranks higher as late and as little as possible.
+
+    The whole view then has about as many tokens as `aim` allows. What turns out not to give way so far is taken as it
+    is, and the others give way further. `hard` leaves of each block, but of no pin, as little as a sign.
+    """
+    items = [item for item in view.items[view.leading() :] if not item.is_empty]
+    sizes = dict(zip((item.first for item in items), view.each(items), strict=True))
+    excess = budget.fixed + view.tokens() - _aim(view, budget, list(sizes.values()))
+    if excess <= 0:
+        return None
+    ranks = _ranks(view, items)
+    lowest = 1 if hard else LOWEST_CAP
+    stubborn: dict[int, int] = {}
+    found: dict[int, list[_Cut]] = {}
+    for _ in range(SQUEEZES):
+        caps = _caps(sizes, ranks, max(0, sum(sizes.values()) - excess), stubborn)
+        left = dict(sizes)
+        for item in items:
+            seq, rank = item.first, ranks[item.first]
+            cap = max(caps.get(seq, sizes[seq]), KEPT_OF_PINS if rank == PINNED or (rank and not hard) else lowest)
+            if seq in stubborn or sizes[seq] <= cap:
+                continue
+            found[seq] = _cut_item(view, item, cap, lowest)
+            left[seq] -= view.tokens_of(view.weight - view.after([cut.span for cut in found[seq]]))
+        more = {seq: size for seq, size in left.items() if seq in caps and size > caps[seq] + SLACK}
+        if not more or sum(left.values()) <= sum(sizes.values()) - excess:
+            break
+        stubborn |= more
+    written = [item for item in items if found.get(item.first) and (item.own or item.role == "system")]
+    return _proposal("truncate", _reason(written), [cut for cuts in found.values() for cut in cuts])
+
+
+class _Cut(NamedTuple):
+    """A part of the view with what is to stand there instead."""
+
+    span: Span
+    shown: StandIn
+
+
+PINNED, HELD = 2, 1
+"""Ranks: what a pin holds, and what is held as long as others can give way; anything else has none."""
+
+
+def _ranks(view: View, items: Iterable[Item]) -> dict[int, int]:
+    held = {view.items[place].first for place in held_places(view)}
+    return {item.first: PINNED if item.pinned else HELD if item.first in held else 0 for item in items}
+
+
+def _aim(view: View, budget: Budget, sizes: Sequence[int]) -> int:
+    """Return the tokens to cut to.
+
+    In a session a cut stays, so it leaves the room up to the high mark: the next turns need not cut again. A caller who
+    sends the whole list again has the budget filled, less what else is in the list, in steps: so many calls cut alike.
+    """
+    if not budget.step:
+        return min(budget.high, budget.limit)
+    others = view.tokens() - max(sizes, default=0)
+    return max(budget.limit - (-others % budget.step), budget.fixed + others)
+
+
+def _caps(sizes: Mapping[int, int], ranks: Mapping[int, int], room: int, stubborn: Mapping[int, int]) -> dict[int, int]:
+    """Return the most tokens of each that can give way: one level for a rank, the highest rank served first."""
+    caps: dict[int, int] = {}
+    room -= sum(stubborn.values())
+    for rank in (PINNED, HELD, 0):
+        group = [size for seq, size in sizes.items() if ranks[seq] == rank and seq not in stubborn]
+        below = sum(size for seq, size in sizes.items() if ranks[seq] < rank and seq not in stubborn)
+        cap = _level(group, max(0, room - min(below, room // LESSER_SHARE)))
+        caps |= {seq: cap for seq in sizes if ranks[seq] == rank and seq not in stubborn}
+        room -= sum(min(size, cap) for size in group)
+    return caps
+
+
+def _reason(written: Sequence[Item]) -> str:
+    """Say why there is a cut, and which messages that somebody wrote it shortens."""
+    reason = "what must stay is larger than the window"
+    if written:
+        reason += "; shown in part: " + ", ".join(
+            f"{'instruction' if item.role == 'system' else 'user message'} {item.id}" for item in written[:MOST_NAMED]
+        )
+        if len(written) > MOST_NAMED:
+            reason += f" and {len(written) - MOST_NAMED} more"
+    return reason
+
+
+def collapse(view: View, budget: Budget) -> Proposal | None:
+    """Hide all that may go behind one line, or without any where even that does not fit."""
+    del budget
+    runs = [view.items[unit.start : unit.stop] for unit in join_neighbours(foldable_units(view))]
+    runs = [run for run in runs if not all(item.is_empty for item in run)]
+    if not runs:
+        return None
+    line = notice(sum(item.hides or 1 for run in runs for item in run))
+    worth = view.tokens_of(sum_weights(item.weight for item in runs[0])) > view.tokens_of(view.weigh(line))
+    shown = [line if worth and not number else None for number in range(len(runs))]
+    return _proposal(
+        "truncate",
+        "what may go was hidden to the last message: the rest alone is larger than the window",
+        [_hidden(view, run, stand_in) for run, stand_in in zip(runs, shown, strict=True)],
     )
 
 
-def squeeze(view: View, budget: Budget) -> Proposal | None:
-    """Cut the largest blocks of what is left to one size at which everything fits: the last resort.
-
-    What turns out not to give way so far is taken as it is, and the others give way further.
-    """
-    items = _cuttable(view)
-    excess = budget.fixed + view.tokens() - budget.limit
-    if excess <= 0 or not items:
-        return None
-    room = max(0, view.tokens(*items) - excess)
-    task = view.task_seq()
-    caps: dict[int, int] = {}
-    proposal = None
-    for _ in range(SQUEEZES):
-        held = sum(caps.values())
-        free = [item for item in items if item.seq not in caps]
-        cap = _level([view.tokens(item) for item in free], max(0, room - held))
-        wanted = [
-            (item, max(caps.get(item.seq, cap), KEPT_OF_PINS if item.pinned or item.seq == task else 0))
-            for item in items
-        ]
-        proposal = _cut_to(view, wanted, reason="what must stay is larger than the window")
-        saved: Counter[int] = Counter()
-        for span in proposal.spans if proposal is not None else ():
-            if isinstance(span, BlockSpan):
-                saved[span.message] += view.tokens_of(view.weight - view.after([span]))
-        left = {item.seq: view.tokens(item) - saved[item.seq] for item in free}
-        stubborn = {seq: tokens for seq, tokens in left.items() if tokens > max(cap, LOWEST_CAP) + SLACK}
-        if not stubborn or sum(left.values()) + held <= room:
+def hide_held(view: View, budget: Budget) -> Proposal | None:
+    """Hide instructions, then the task and the request, oldest first, until the rest fits: the last but one resort."""
+    last = units(view.items)[-1].start
+    places = [place for place in held_places(view) if place < last and not view.items[place].pinned]
+    excess = budget.fixed + view.tokens() - min(budget.high, budget.limit)
+    runs: list[_Cut] = []
+    for place in sorted(places, key=lambda each: (view.items[each].role != "system", each)):
+        if excess <= 0:
             break
-        caps |= stubborn
-    return proposal
+        item = view.items[place]
+        excess -= view.tokens(item)
+        runs.append(_hidden(view, [item], None))
+    return _proposal("truncate", f"{len(runs)} instructions or requests did not fit the window at all", runs)
+
+
+def tell_in_words(view: View, budget: Budget) -> Proposal | None:
+    """Let one text stand for the calls and results at the end: all of them have frames, which cannot be cut."""
+    last = units(view.items)[-1]
+    items = view.items[last.start : last.stop]
+    calls = sum(len(item.calls) for item in items)
+    if not calls or any(item.pinned for item in items):
+        return None
+    room = min(budget.high, budget.limit) - budget.fixed - view.tokens() + view.tokens(*items)
+    lines = [f"[{calls:,} tool calls and their results, told in short:]"]
+    for message in map(view.whole, items):
+        for block in message.blocks:
+            words = text_of((block,)).strip()
+            if isinstance(block, ToolUse):
+                words = f"{block.name}({block.arguments})"
+            lines.append(cut_middle(words, LINE))
+    text = "\n".join(line for line in lines if line)
+    frame = weigh(Text(text=""), view.scale)
+    stand_in = text_message("user", cut_text(text, max(1, room - frame), view.scale), metadata={ORIGIN: Origin.MARKER})
+    return _proposal(
+        "truncate", f"{calls:,} calls of one answer do not fit the window", [_hidden(view, items, stand_in)]
+    )
+
+
+def _hidden(view: View, items: Sequence[Item], stand_in: Message | None) -> _Cut:
+    """Hide neighbours behind a message, or behind nothing."""
+    weight = view.weigh(stand_in) if stand_in is not None else Weight()
+    facts = gather(view, items, 0)
+    span = MessageSpan(
+        first=items[0].first,
+        last=items[-1].last,
+        hides=sum(item.hides or 1 for item in items),
+        saves=sum_weights(item.weight for item in items) - weight,
+        weight=weight,
+        role=stand_in.role if stand_in is not None else "user",
+        facts=msgspec.to_builtins(facts),
+    )
+    return _Cut(span, stand_in)
 
 
 def cut_bytes(view: View, budget: Budget) -> Proposal | None:
     """Cut the largest messages so that the request has no more bytes on the wire than its provider takes."""
-    items = _cuttable(view)
+    items = [item for item in view.items[view.leading() :] if not item.is_empty]
     excess = view.weight.bytes - (budget.room_bytes or 0)
     if excess <= 0 or not items or budget.room_bytes is None:
         return None
@@ -242,16 +400,11 @@ def cut_bytes(view: View, budget: Budget) -> Proposal | None:
     cap = _level(sizes, max(0, sum(sizes) - excess))
     # Tokens are what can be cut to: the share of the bytes that may stay is the share of the tokens.
     caps = [(item, int(view.tokens(item) * cap * BYTES_SAFETY / item.weight.bytes)) for item in items]
-    heavy = [(item, most) for item, most in caps if item.weight.bytes > cap]
-    return _cut_to(view, heavy, reason=f"the request is larger than {budget.limits.bytes:,} bytes")
+    cuts = [cut for item, most in caps if item.weight.bytes > cap for cut in _cut_item(view, item, most, LOWEST_CAP)]
+    return _proposal("truncate", f"the request is larger than {budget.limits.bytes:,} bytes", cuts)
 
 
-def _cuttable(view: View) -> list[Item]:
-    """Return what may be cut when there is no other way: all but leading system messages and stand-ins."""
-    return [item for item in view.items[view.leading() :] if not item.fold]
-
-
-def _level(sizes: list[int], room: int) -> int:
+def _level(sizes: Sequence[int], room: int) -> int:
     """Return the largest size at which cutting everything above it makes the sum fit `room`."""
     left = room
     for place, size in enumerate(sorted(sizes)):
@@ -262,18 +415,25 @@ def _level(sizes: list[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _cut_to(view: View, caps: Iterable[tuple[Item, int]], *, reason: str, refs: bool = False) -> Proposal | None:
-    """Cut each item to about so many tokens; with `refs` say where the whole of an output is read, if there is room."""
-    scale = view.scale
-    spans: list[BlockSpan] = []
-    blocks: list[Block] = []
-    for item, most in caps:
-        shown, whole = view.read(item).blocks, view.whole(item).blocks
-        for number, shorter in _shorten(shown, whole, view.tokens(item) - max(LOWEST_CAP, most), scale):
-            shortened = _with_ref(shorter, item, whole[: number + 1]) if refs else shorter
-            spans.append(replace_block(view, item, number, shown[number], shortened))
-            blocks.append(shortened)
-    return _proposal("truncate", reason, spans, blocks)
+def _cut_item(view: View, item: Item, most: int, lowest: int) -> list[_Cut]:
+    """Cut an item to about so many tokens: block by block, or as one text where it is a stand-in or has many blocks."""
+    scale, shown = view.scale, view.read(item)
+    if item.fold or (len(shown.blocks) > MOST_BLOCKS and not item.calls and not item.results):
+        text = "\n".join(block.text if isinstance(block, Text) else note(block) for block in shown.blocks)
+        words = cut_text(text, max(1, most - weigh(Text(text=""), scale)), scale)
+        origin = shown.origin or Origin.MARKER
+        cut = _hidden(view, [item], text_message(item.role, words, metadata={**shown.metadata, ORIGIN: origin}))
+        if item.fold:
+            cut = _Cut(msgspec.structs.replace(cut.span, facts=item.facts), cut.shown)
+        return [cut] if view.tokens_of(view.weight) > view.tokens_of(view.weight - cut.span.saves) else []
+    whole = view.whole(item).blocks
+    cuts: list[_Cut] = []
+    for number, shorter in _shorten(shown.blocks, whole, view.tokens(item) - most, lowest, scale):
+        block = _with_ref(shorter, item, whole[: number + 1])
+        if weigh(block, scale) >= weigh(shown.blocks[number], scale):
+            block = shorter
+        cuts.append(_Cut(replace_block(view, item, number, shown.blocks[number], block), block))
+    return cuts
 
 
 def _with_ref(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
@@ -289,7 +449,9 @@ def _with_ref(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
     return msgspec.structs.replace(shorter, content=content, ref=ref)
 
 
-def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale: Scale) -> Iterator[tuple[int, Block]]:
+def _shorten(
+    shown: Sequence[Block], whole: Sequence[Block], excess: int, lowest: int, scale: Scale
+) -> Iterator[tuple[int, Block]]:
     """Shorten blocks so that `excess` tokens are gone.
 
     What can only go whole, such as a picture, goes first where it is larger than its share; texts share what is left.
@@ -303,8 +465,8 @@ def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale:
         if sizes[number] > share and (noted := cut_block(whole[number], LOWEST_CAP, scale)) is not None:
             yield number, noted
             sizes[number] = weigh(noted, scale)
-    left = room - sum(size for number, size in enumerate(sizes) if number not in texts)
-    share = max(LOWEST_CAP, _level([sizes[number] for number in texts], max(0, left)))
+    left = room - sum(size for number, size in enumerate(sizes) if not can_be_cut(whole[number]))
+    share = max(lowest, _level([sizes[number] for number in texts], max(0, left)))
     for number in texts:
         shorter = cut_block(whole[number], share, scale) if sizes[number] > share else None
         if shorter is not None and weigh(shorter, scale) < sizes[number]:
@@ -312,27 +474,36 @@ def _shorten(shown: Sequence[Block], whole: Sequence[Block], excess: int, scale:
 
 
 def drop_media(view: View, budget: Budget) -> Proposal | None:
-    """Replace the oldest images and documents by notes until their number, size and the request's bytes fit."""
+    """Replace the oldest images and documents by notes until their number, size and the request's bytes fit.
+
+    They go in batches, so that an agent that adds a picture at every turn keeps its cached prefix for many of them.
+    """
     limits = budget.limits
     count, size = view.weight.media, view.weight.bytes
-    spans: list[BlockSpan] = []
-    blocks: list[Block] = []
+    most, largest = _below(count, limits.media), _below(size, budget.room_bytes)
+    cuts: list[_Cut] = []
     for item in view.items:
         if item.fold or not item.weight.media:
             continue
         for number, block in enumerate(view.read(item).blocks):
             media = list(_media(block))
-            too_many = limits.media is not None and count > limits.media
-            too_heavy = budget.room_bytes is not None and size > budget.room_bytes
             too_large = limits.media_bytes is not None and any(_bytes(each) > limits.media_bytes for each in media)
-            if not media or not (too_many or too_heavy or too_large):
+            if not media or not (count > most or size > largest or too_large):
                 continue
             stand_in = _without_media(block)
-            spans.append(replace_block(view, item, number, block, stand_in))
-            blocks.append(stand_in)
-            count -= spans[-1].saves.media
-            size -= spans[-1].saves.bytes
-    return _proposal("mask", "more or larger media than the provider accepts", spans, blocks)
+            span = replace_block(view, item, number, block, stand_in)
+            cuts.append(_Cut(span, stand_in))
+            count -= span.saves.media
+            size -= span.saves.bytes
+    return _proposal("mask", "more or larger media than the provider accepts", cuts)
+
+
+def _below(value: int, limit: int | None) -> float:
+    """Return how much may stay: what is within the limit, of what is beyond it whole batches less."""
+    if limit is None or value <= limit:
+        return math.inf if limit is None else limit
+    batch = max(1, int(limit * MEDIA_BATCH))
+    return value - math.ceil((value - limit) / batch) * batch
 
 
 def over_limits(view: View, budget: Budget) -> bool:
@@ -365,7 +536,8 @@ def _without_media(block: Block) -> Block:
     return block
 
 
-def _proposal(kind: FoldKind, reason: str, spans: list[BlockSpan], blocks: list[Block]) -> Proposal | None:
-    if not spans or sum_weights(span.saves for span in spans) == Weight():
+def _proposal(kind: FoldKind, reason: str, cuts: Sequence[_Cut]) -> Proposal | None:
+    if not cuts or sum_weights(cut.span.saves for cut in cuts) == Weight():
         return None
-    return Proposal(kind=kind, reason=reason, strategy=STRATEGY, spans=tuple(spans), stand_ins=tuple(blocks))
+    spans, stand_ins = zip(*cuts, strict=True)
+    return Proposal(kind=kind, reason=reason, strategy=STRATEGY, spans=spans, stand_ins=stand_ins)

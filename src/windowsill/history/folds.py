@@ -46,6 +46,11 @@ class BlockSpan(msgspec.Struct, frozen=True, array_like=True, tag="part"):
 Span: TypeAlias = MessageSpan | BlockSpan
 
 
+def ends(span: Span) -> tuple[int, int]:
+    """Return the first and the last message that a span touches."""
+    return (span.first, span.last) if isinstance(span, MessageSpan) else (span.message, span.message)
+
+
 def count_touched(spans: tuple[Span, ...]) -> int:
     """Count the messages that these spans hide or cut, those inside inner folds included."""
     cut = {span.message for span in spans if isinstance(span, BlockSpan)}

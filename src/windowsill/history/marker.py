@@ -52,6 +52,10 @@ SHORTEST_QUOTE = 40
 """Characters below which a quotation is not worth cutting further: it would say nothing."""
 
 
+QUOTE_FRAME = 32
+"""Characters that the line around a quotation is worth: its number and its signs are eight tokens."""
+
+
 class Facts(msgspec.Struct, omit_defaults=True):
     """The facts that a marker tells about hidden messages."""
 
@@ -98,15 +102,19 @@ def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]],
     """Choose quotations within `room` characters: head and tail of the list first, long ones cut in the middle."""
     kept: dict[int, tuple[str, str]] = {}
     for place, index in enumerate(_from_both_ends(len(said))):
+        room -= QUOTE_FRAME
         if room <= 0:
             break
         share = max(SHORTEST_QUOTE, room // min(len(said) - place, 4))
         id, words = said[index]
-        quote = cut_middle(words, min(share, room))
-        if len(quote) > room or (len(words) > len(quote) and len(quote) < SHORTEST_QUOTE):
+        # Bytes follow the tokens of a text better than characters do, whatever its language.
+        quote = cut_middle(words, min(share, room) * len(words) // len(words.encode()))
+        size = len(quote.encode())
+        if size > room or (len(words) > len(quote) and len(quote) < SHORTEST_QUOTE):
+            room += QUOTE_FRAME
             continue
         kept[index] = (id, quote)
-        room -= len(quote)
+        room -= size
     return [kept[index] for index in sorted(kept)], len(said) - len(kept)
 
 

@@ -121,6 +121,11 @@ class Item(msgspec.Struct, array_like=True):
         """True when no built-in strategy may hide it."""
         return "pinned" in self.marks
 
+    @property
+    def is_empty(self) -> bool:
+        """True when messages are hidden and nothing stands in their place."""
+        return self.fold > 0 and self.weight == _NOTHING
+
 
 class View:
     """The items visible at a head, in order, with their weight."""

@@ -14,12 +14,12 @@ from windowsill.compose.prompt_cache import Breakpoints
 from windowsill.compose.render import Renderer, shows_refs
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
-from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
+from windowsill.history.folds import BlockSpan, Fold, MessageSpan, ends, unpack_stand_ins
 from windowsill.history.head import Call, call_meta, rewind_meta
 from windowsill.history.view import fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Tool, ToolUse, text_of
-from windowsill.session.branches import ends, removed_spans
+from windowsill.session.branches import removed_spans
 from windowsill.session.checkpoints import describe_label
 
 if TYPE_CHECKING:

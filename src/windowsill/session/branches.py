@@ -9,7 +9,7 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, within
-from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, unpack_stand_ins
+from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, ends, unpack_stand_ins
 from windowsill.history.head import Draft, Head, rewind_meta
 from windowsill.history.units import units
 from windowsill.history.view import View, blocks_of, build, fold_meta, message_meta, unfold_meta
@@ -47,11 +47,6 @@ def removed_spans(journal: JournalWriter, path: Sequence[Range]) -> dict[int, se
         value = unfold_meta(entry.meta)
         gone.setdefault(value.fold, set()).update(value.spans)
     return gone
-
-
-def ends(span: Span) -> Range:
-    """Return the first and the last message that a span touches."""
-    return (span.first, span.last) if isinstance(span, MessageSpan) else (span.message, span.message)
 
 
 # Unfolding

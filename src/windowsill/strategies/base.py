@@ -98,21 +98,28 @@ class Strategy:
 # Units
 
 
-def foldable_units(view: View, keep: int = 1) -> list[Unit]:
-    """Return the units that may go: not leading system messages, the task, pins, running calls, the latest `keep`.
+def held_places(view: View) -> frozenset[int]:
+    """Return the positions of what no strategy hides while anything else could go.
 
-    The last unit always stays: a request without it would ask for nothing.
+    They are the task, the request that is being worked on (the latest message in the user's own words), instructions
+    given in the middle (system and developer messages), and pins. They stay where they are, word for word.
     """
-    items, task = view.items, view.task()
+    first = view.leading()
+    found = {place for place, item in enumerate(view.items[first:], first) if item.role == "system" or item.pinned}
+    return frozenset(found | {place for place in (view.task(), latest_words(view)) if place is not None})
+
+
+def foldable_units(view: View, keep: int = 1) -> list[Unit]:
+    """Return the units that may go: not leading system messages, what `held_places` names, running calls, the latest.
+
+    The last `keep` items stay, and always the last unit: a request without it would ask for nothing.
+    """
+    items, held = view.items, held_places(view)
     first, last = view.leading(), len(items) - max(keep, 1)
     return [
         unit
         for unit in units(items)
-        if first <= unit.start
-        and unit.stop <= last
-        and not unit.open
-        and not unit.holds(task)
-        and not any(item.pinned for item in items[unit.start : unit.stop])
+        if first <= unit.start and unit.stop <= last and not unit.open and held.isdisjoint(range(unit.start, unit.stop))
     ]
 
 

@@ -16,7 +16,6 @@ from windowsill.strategies.base import (
     SummaryStrategy,
     check_count,
     items_of,
-    latest_words,
     least_gain,
     new_tokens,
     oldest_units,
@@ -112,9 +111,7 @@ class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         if budget.step and total > budget.high:
             # Whoever sends the whole list again gets the same cut, and the same text in its place, for many turns.
             cut, wanted = 0, budget.to_hide(total)
-        words = latest_words(view) if self.keep else None
-        free = [unit for unit in middle if not unit.holds(words)]
-        return oldest_units(view, free, cut=cut, wanted=wanted, room=room)
+        return oldest_units(view, middle, cut=cut, wanted=wanted, room=room)
 
     def _brief(self, budget: Budget) -> Brief:
         brief = self.brief("compact", budget)

@@ -15,7 +15,6 @@ from windowsill.strategies.base import (
     SummaryStrategy,
     check_count,
     items_of,
-    latest_words,
     least_gain,
     new_tokens,
     oldest_units,
@@ -48,13 +47,13 @@ class Summarize(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_field
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether the history has passed so many turns that a batch is worth a summary."""
         cut = self._cut(view)
-        return cut > 0 and self._is_worth_it(view, budget, units_before(_middle(view), cut))
+        return cut > 0 and self._is_worth_it(view, budget, units_before(units_after_task(view), cut))
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Work the oldest turns, and the summary before them, into a new summary."""
         total = budget.fixed + view.tokens()
         brief = self.brief("summary", budget)
-        middle = _middle(view)
+        middle = units_after_task(view)
         cut = self._cut(view)
         if cut and not self._is_worth_it(view, budget, units_before(middle, cut)):
             cut = 0
@@ -78,8 +77,3 @@ class Summarize(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_field
     def _is_worth_it(self, view: View, budget: Budget, chosen: Sequence[Unit]) -> bool:
         """Tell whether these weigh more than the marker that would stand there."""
         return new_tokens(view, chosen) >= min(MARKER_TOKENS, least_gain(budget))
-
-
-def _middle(view: View) -> list[Unit]:
-    words = latest_words(view)
-    return [unit for unit in units_after_task(view) if not unit.holds(words)]
