@@ -134,3 +134,21 @@ def test_parameters_are_passed_on_in_their_own_bytes():
     talk(session, 1)
     payload = session.compose_sync(params={"max_tokens": 7, "metadata": {"user_id": "u"}, "temperature": 0.10})
     assert payload.to() | {"max_tokens": 7, "metadata": {"user_id": "u"}, "temperature": 0.1} == payload.to()
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai", "responses"])
+def test_a_view_of_system_messages_alone_is_valid_in_every_format(target):
+    """Where they stand apart, a message of the user says that nothing was said yet."""
+    session = Session.open("s", model="gpt-5", format="openai", store=MemoryStore())
+    session.add({"role": "system", "content": "Be brief."})
+    body = {**session.compose_sync().to(target), **({"max_tokens": 9} if target == "anthropic" else {})}
+    assert windowsill.validate(body, target) == []
+
+
+@pytest.mark.parametrize("system", ["", " \n", [{"type": "text", "text": ""}]], ids=["empty", "blank", "empty block"])
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai", "responses"])
+def test_an_empty_system_prompt_is_none(system, target):
+    """Providers refuse an empty part."""
+    session = Session.open("s", model="claude-sonnet-4-5", format="anthropic", store=MemoryStore())
+    session.add({"role": "user", "content": "hello"})
+    assert session.compose_sync(system=system).to(target) == session.compose_sync().to(target)

@@ -231,6 +231,73 @@ def test_empty_message_is_filled(content):
     assert kinds == ["empty_filled"]
 
 
+@pytest.mark.parametrize("id", ["", "c" * 80])
+def test_ids_that_openai_refuses_are_renamed_with_their_results(id):
+    """An empty id, and one that is too long: call and result stay together."""
+    native, kinds = mend([HELLO, {"role": "assistant", "content": None, "tool_calls": [call(id)]}, tool(id)], "openai")
+    new = native[1]["tool_calls"][0]["id"]
+    assert 0 < len(new) <= 64
+    assert native[2] == tool(new)
+    assert kinds == ["id_renamed"]
+
+
+def test_a_long_id_that_is_used_twice_stays_within_the_limit():
+    """The number of the second use is part of the 64 characters."""
+    step = [
+        {"type": "function_call", "call_id": "x" * 80, "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "x" * 80, "output": "done"},
+    ]
+    native, _ = mend([HELLO, *step, HELLO, *step], "responses")
+    ids = [item["call_id"] for item in native if "call_id" in item]
+    assert ids[0] == ids[1] != ids[2] == ids[3]
+    assert all(len(id) <= 64 for id in ids)
+
+
+def test_an_empty_id_of_a_response_item_is_paired():
+    """Call and output that name nothing belong together."""
+    made = {"type": "function_call", "call_id": "", "name": "read", "arguments": "{}"}
+    native, kinds = mend([HELLO, made, {"type": "function_call_output", "call_id": "", "output": "42"}], "responses")
+    assert native[1]["call_id"] == native[2]["call_id"] != ""
+    assert native[2]["output"] == "42"
+    assert kinds == ["id_renamed"]
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+def test_a_tool_name_that_the_provider_refuses_is_spelled_anew(format):
+    """Models make up names such as functions.read: sent back as they are, every later request would be refused."""
+    if format == "anthropic":
+        native, kinds = mend([HELLO, assistant(use("c0", "functions.read")), user(result("c0"))], format)
+        name = native[1]["content"][0]["name"]
+    else:
+        asked = {"role": "assistant", "content": None, "tool_calls": [call("c0", "functions.read")]}
+        native, kinds = mend([HELLO, asked, tool("c0")], format)
+        name = native[1]["tool_calls"][0]["function"]["name"]
+    assert (name, kinds) == ("functions_read", ["name_respelled"])
+
+
+@pytest.mark.parametrize(("name", "spelled"), [("x y", "x_y"), ("-dash", "_-dash"), ("mcp.read", "mcp.read")])
+@pytest.mark.parametrize("format", ["gemini", "anthropic"])
+def test_the_result_that_is_supplied_for_gemini_has_the_name_of_its_call(format, name, spelled):
+    """Whatever format the call came in."""
+    if format == "gemini":
+        made = {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]}
+        messages = read([{"role": "user", "parts": [{"text": "hi"}]}, made], format)
+    else:
+        messages = read([HELLO, assistant(use("c0", name))], format)
+    mended = repair(messages, RULES["gemini"])
+    rendered = [each for message in mended.messages for each in providers.get("gemini").render_message(message)]
+    parts = [msgspec.json.decode(each)["parts"][0] for each in rendered]
+    assert parts[1]["functionCall"]["name"] == parts[2]["functionResponse"]["name"] == spelled
+
+
+def test_thinking_with_an_empty_signature_is_left_out():
+    """A stream broke off before its signature, or a proxy sent none: the provider refuses it."""
+    thought = {**thinking(), "signature": ""}
+    native, kinds = mend([HELLO, assistant(thought, text_block("hello")), HELLO])
+    assert native[1] == assistant(text_block("hello"))
+    assert kinds == ["empty_filled"]
+
+
 def test_empty_text_is_left_out():
     """Empty text beside something else is removed, and nothing is put in its place."""
     native, kinds = mend([user(text_block(""), text_block("hello"))])

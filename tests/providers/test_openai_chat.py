@@ -317,3 +317,11 @@ def test_fields_of_a_body_and_of_messages_pass_untouched():
     raw = msgspec.json.encode(body)
     assert providers.render_request(providers.read_request(raw)) == raw
     assert providers.validate(raw, "openai") == []
+
+
+def test_an_empty_list_of_calls_is_not_sent_back():
+    """Some servers write it beside their words; OpenAI refuses it. The rest stays as it came."""
+    said = b'{"role": "assistant",  "content": "hi", "tool_calls": [ ], "refusal": null}'
+    message = FORMAT.read_message(said, "")
+    assert render(message) == [{"role": "assistant", "content": "hi", "refusal": None}]
+    assert message.raw == said

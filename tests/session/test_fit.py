@@ -296,3 +296,22 @@ def test_a_system_prompt_alone_is_a_request_where_it_is_a_message():
     """OpenAI's format takes it: recorded service agents begin so."""
     messages = [{"role": "system", "content": "You help."}]
     assert fit(messages, budget=300, format="openai", **COUNTING).messages == messages
+
+
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+def test_a_request_whose_past_is_at_the_provider_comes_back_as_it_was(field):
+    """The call that an output answers is there, not in the list."""
+    output = {"type": "function_call_output", "call_id": "c1", "output": "42"}
+    body = {"model": "gpt-5", "input": [output, {"role": "user", "content": "And?"}], field: "kept_1"}
+    payload = fit(body, budget=8_000)
+    assert payload.to() == body
+    assert payload.report.repairs == ()
+
+
+def test_of_a_long_request_whose_past_is_at_the_provider_the_output_stays_an_output():
+    """What is cut is its text, not that it is the output of a call."""
+    output = {"type": "function_call_output", "call_id": "c1", "output": "word " * 20_000}
+    payload = fit({"model": "gpt-5", "input": [output], "previous_response_id": "resp_1"}, budget=4_000)
+    (sent,) = payload.to()["input"]
+    assert (sent["type"], sent["call_id"]) == ("function_call_output", "c1")
+    assert payload.tokens <= 4_000

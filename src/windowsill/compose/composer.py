@@ -112,7 +112,7 @@ class Composer:
         self.own_writer = writer
         self._contexts = {settings.model: context}
         self._strategies: dict[str, Strategy] = {}
-        self._renderers: dict[tuple[str, bool], Renderer] = {}
+        self._renderers: dict[tuple[str, bool, bool], Renderer] = {}
         self._parts: RequestParts | None = None
         self._fixed = Weight()
         self._before: tuple[Rendered, RequestParts] | None = None
@@ -513,7 +513,7 @@ class Composer:
         raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
 
     def _renderer(self, spec: RequestSpec) -> Renderer:
-        key = (spec.format, spec.shows_refs)
+        key = (spec.format, spec.shows_refs, spec.continued)
         if key not in self._renderers:
             self._renderers[key] = spec.renderer()
         return self._renderers[key]

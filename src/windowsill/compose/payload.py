@@ -14,11 +14,11 @@ from windowsill.budget import Budget
 from windowsill.compose.prompt_cache import Breakpoints
 from windowsill.compose.render import Rendered, Renderer, shows_refs
 from windowsill.history.head import prompt_hash
-from windowsill.history.repair import drop_open_calls
-from windowsill.history.repair_rules import Repair
+from windowsill.history.repair import drop_open_calls, is_blank
+from windowsill.history.repair_rules import OPENING, Repair
 from windowsill.history.units import units
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Tool, json_value, text_length
+from windowsill.messages import Message, Text, Tool, json_value, text_length, text_message
 from windowsill.models import Demands, Model
 from windowsill.models.prices import prices
 from windowsill.strategies import Strategy
@@ -60,6 +60,9 @@ def read_parts(
 ) -> RequestParts:
     """Read and weigh the parts, in whatever form they were given."""
     prompt = system if system is None or isinstance(system, Message) else format.read_system(system)
+    if prompt is not None and all(isinstance(block, Text) and is_blank(block.text) for block in prompt.blocks):
+        # Providers refuse an empty one.
+        prompt = None
     read = providers.read_tools(tools)
     fields = {name: msgspec.Raw(_encode(value)) for name, value in rest.items()}
     layout = providers.tool_layout(tools, format.name)
@@ -113,9 +116,16 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
         """True when messages name the refs of outputs: only if the model has the tool that follows them."""
         return shows_refs(self.parts.tools)
 
+    @property
+    def continued(self) -> bool:
+        """True when the provider keeps what came before the messages."""
+        return providers.get(self.format).continues(self.parts.rest)
+
     def renderer(self, format: str | None = None) -> Renderer:
         """Make what renders messages for this request, in its format or another."""
-        return Renderer(providers.get(format or self.format, self.demands), self.demands, refs=self.shows_refs)
+        target = providers.get(format or self.format, self.demands)
+        continued = target.name == self.format and self.continued
+        return Renderer(target, self.demands, refs=self.shows_refs, continued=continued)
 
     def shared(self, view: View) -> Shared:
         """Build the request as it would be sent now, whether it fits or not: a summary can be asked for at its end.
@@ -348,7 +358,7 @@ class Payload:
         if key not in self._bodies:
             self._bodies[key] = build_body(
                 native,
-                self._result.rendered if same else spec.renderer(native.name).render(self._view, spec.prompt_hash),
+                self._result.rendered if same else self._render(native),
                 system=parts.system,
                 tools=parts.tools,
                 rest=parts.rest if same else providers.shared_fields(parts.rest, native.name, parts.tools),
@@ -356,6 +366,14 @@ class Payload:
                 breakpoints=self._breakpoints if cache else None,
             )
         return self._bodies[key]
+
+    def _render(self, format: providers.Format) -> Rendered:
+        """Render for another format; where system messages stand apart there may be nothing else to send."""
+        rendered = self._spec.renderer(format.name).render(self._view, self._spec.prompt_hash)
+        if rendered.chunks:
+            return rendered
+        chunks = format.render_message(text_message("user", OPENING))
+        return msgspec.structs.replace(rendered, chunks=chunks, tokens=[0] * len(chunks))
 
     def to(self, format: str | None = None, *, cache: bool = True) -> dict[str, Any]:
         """Return the request as keyword arguments for the provider's SDK; the dictionary is yours to change."""

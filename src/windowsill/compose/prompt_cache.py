@@ -48,7 +48,7 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
     ) -> tuple[bytes | None, list[bytes], dict[str, msgspec.Raw]]:
         """Put breakpoints into the parts. Whoever states their own keeps the latest of them: then none are added."""
         fixed = sum(part.count(_MARKED) for part in (system or b"", *tools)) + ("cache_control" in rest)
-        if fixed or any(_MARKED in chunk for chunk in chunks):
+        if fixed or _MARKED in b"".join(chunks):
             return system, _latest_marks(chunks, MOST - fixed), rest
         chunks = list(chunks)
         if system is not None and self.system >= self.minimum:

@@ -56,12 +56,15 @@ class Renderer:
         demands: Demands = Demands(),  # noqa: B008 - it cannot be changed
         *,
         refs: bool = False,
+        continued: bool = False,
     ) -> None:
         self.format = format
         self.demands = demands
         """The demands of the model beyond the format."""
         self.refs = refs
         """Show refs of outputs: only where the tool that reads them is offered."""
+        self.continued = continued
+        """The provider keeps what came before the messages of the request."""
         self._prompt_hash = b""
         self._forget()
 
@@ -153,6 +156,7 @@ class Renderer:
             sent=[index for index, item in enumerate(items) if item.sent],
             used=self._used,
             first=start == self._start,
+            continued=self.continued,
         )
         weights = [view.tokens_of(item.weight) for item in items]
         chunks: list[bytes] = []

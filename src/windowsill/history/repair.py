@@ -247,6 +247,9 @@ DIGEST_CHARACTERS = 8
 MAX_ID_CHARACTERS = 64
 """The longest id that every provider takes."""
 
+MAX_NAME_CHARACTERS = 64
+"""The shortest of the providers' limits for a tool's name."""
+
 
 _NUMBERED = re.compile(r"(.+)#\d+", re.DOTALL)
 
@@ -359,6 +362,14 @@ def numbered_name(id: str) -> str | None:
     return found.group(1) if found else None
 
 
+def safe_name(name: str, pattern: str | None = None) -> str:
+    """Return a tool's name in characters that every provider takes; one that fits the pattern stays as it is."""
+    if pattern is not None and re.fullmatch(pattern, name):
+        return name
+    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:MAX_NAME_CHARACTERS] or "tool"
+    return safe if pattern is None or re.fullmatch(pattern, safe) else f"_{safe}"[:MAX_NAME_CHARACTERS]
+
+
 def safe_id(id: str) -> str:
     """Spell an id with letters, digits, `_` and `-` only; different ids stay different."""
     digest = hashlib.sha256(id.encode()).hexdigest()[:DIGEST_CHARACTERS]
@@ -380,10 +391,13 @@ class Orphan(msgspec.Struct):
 class Mender:
     """Collects one turn at a time, and writes it out when the turn ends."""
 
-    def __init__(self, messages: Sequence[Message], rules: Rules, used: AbstractSet[str], *, first: bool) -> None:
+    def __init__(
+        self, messages: Sequence[Message], rules: Rules, used: AbstractSet[str], *, first: bool, continued: bool
+    ) -> None:
         self.messages = messages
         self.rules = rules
         self.first = first
+        self.continued = continued
         self.leading = first
         pattern = re.compile(rules.id_pattern) if rules.id_pattern is not None else None
         self.pairing = Pairing(used, unique=rules.unique_ids, pattern=pattern)
@@ -428,14 +442,21 @@ class Mender:
         self._report_sorted(index, found)
         blocks = found.blocks
         taken: set[str] = set()
+        own = message.format == self.rules.format
         for position, use in found.calls:
             call = self.pairing.call(use, source=index, turn=len(self.slots) - 1, taken=taken)
             taken.add(call.id)
+            # Names of another format are spelled as this one takes them when they are rendered.
+            name = self._spell_name(use) if own else use.name
             if call.id != use.id:
-                blocks[position] = msgspec.structs.replace(use, id=call.id, raw=None)
                 self._report(
                     "id_renamed", index, f"call id {use.id!r} cannot be used here: it is {call.id!r} now", call.id
                 )
+            if name != use.name:
+                what = f"a tool cannot be called {use.name!r} here: it is {name!r} now"
+                self._report("name_respelled", index, what, call.id)
+            if (call.id, name) != (use.id, use.name):
+                blocks[position] = msgspec.structs.replace(use, id=call.id, name=name, raw=None)
         if not blocks and found.results:
             self._report("empty_filled", index, "nothing was left of an assistant message")
         self.turns.append((Piece(index, "assistant", blocks), self.slots[-1]))
@@ -444,6 +465,11 @@ class Mender:
             words += self._result(index, result, "the result stood in an assistant message")
         if words:
             self._rest(Piece(index, "user", words, fresh=True))
+
+    def _spell_name(self, call: ToolUse | Call) -> str:
+        """Return the name of a tool as this provider takes it; calls of a kind of their own have fixed names."""
+        pattern = self.rules.name_pattern
+        return call.name if call.type or pattern is None else safe_name(call.name, pattern)
 
     def _rest(self, piece: Piece) -> None:
         """Put a piece behind the calls and results of the turn."""
@@ -491,6 +517,8 @@ class Mender:
         """Put a result at its call; what cannot go there comes back as words."""
         outcome, call = self.pairing.answer(result)
         id = result.tool_use_id
+        if outcome == "orphan" and self.continued and self.messages[index].format == self.rules.format:
+            return [result]
         if outcome == "orphan":
             self.orphans.append(Orphan(index, result, _as_words(result), direct=not after))
             return self.orphans[-1].words
@@ -523,7 +551,8 @@ class Mender:
         """Return the id and the name that tie a result to its call; an id made here is never sent, so it may stay."""
         if not self.rules.named_results:
             return call.id, result.name
-        return (result.tool_use_id if numbered_name(result.tool_use_id) is not None else call.id), call.name
+        id = result.tool_use_id if numbered_name(result.tool_use_id) is not None else call.id
+        return id, self._spell_name(call)
 
     def _again(self, index: int, call: Call, own: Fitted) -> list[Block]:
         earlier = call.answer
@@ -598,7 +627,7 @@ class Mender:
 
     def _stand_in(self, call: Call) -> Answer:
         self._report("missing_supplied", call.source, "a call without a result got a stand-in", call.id)
-        name = call.name if self.rules.named_results else None
+        name = self._spell_name(call) if self.rules.named_results else None
         content = (Text(text=MISSING),)
         block = ToolResult(tool_use_id=call.id, content=content, is_error=True, name=name, type=call.type)
         return Answer(None, block, call.order)
@@ -774,7 +803,7 @@ def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]
                 block.type
                 or id in calls
                 or (rules.unique_ids and (id in used or id in ids))
-                or not _is_spelled(id, rules)
+                or not _is_spelled(block, rules)
             ):
                 return None
             calls.append(id)
@@ -788,8 +817,10 @@ def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]
     return calls
 
 
-def _is_spelled(id: str, rules: Rules) -> bool:
-    return rules.id_pattern is None or re.fullmatch(rules.id_pattern, id) is not None
+def _is_spelled(call: ToolUse, rules: Rules) -> bool:
+    return (rules.id_pattern is None or re.fullmatch(rules.id_pattern, call.id) is not None) and (
+        rules.name_pattern is None or re.fullmatch(rules.name_pattern, call.name) is not None
+    )
 
 
 def _answers(message: Message, waiting: list[str], rules: Rules) -> bool:
@@ -820,8 +851,11 @@ def repair(
     sent: Collection[int] = (),
     used: AbstractSet[str] = frozenset(),
     first: bool = True,
+    continued: bool = False,
 ) -> Repaired:
     """Mend a conversation; a message that needs nothing comes out as the same object.
+
+    With `continued` the provider keeps what came before: a result without a call here answers one there.
 
     `sent` holds each index before which a request was sent although the messages alone do not show it. A conversation
     may be mended in parts: cut it before an assistant message that follows another role, and pass for the later part
@@ -830,7 +864,7 @@ def repair(
     ids = ids_if_sound(messages, rules, sent=sent, used=used, first=first)
     if ids is not None:
         return Repaired(tuple(messages), (), tuple((index,) for index in range(len(messages))), frozenset(ids))
-    return mend(messages, rules, sent=sent, used=used, first=first)
+    return mend(messages, rules, sent=sent, used=used, first=first, continued=continued)
 
 
 def mend(
@@ -840,9 +874,10 @@ def mend(
     sent: Collection[int],
     used: AbstractSet[str],
     first: bool,
+    continued: bool = False,
 ) -> Repaired:
     """Mend a conversation that may need it; see `repair`."""
-    mender = Mender(messages, rules, used, first=first)
+    mender = Mender(messages, rules, used, first=first, continued=continued)
     cuts = frozenset(sent)
     before = "assistant"
     for index, message in enumerate(messages):

@@ -122,7 +122,7 @@ def repair(messages: Any, format: str | None = None) -> RepairResult:
     """Mend the messages of a request or a message list, and say what was mended; what was passed in stays as it is."""
     request = read_request(messages, format=format)
     target = get(request.format)
-    mended = mending.repair(request.messages, target.rules)
+    mended = mending.repair(request.messages, target.rules, continued=target.continues(request.rest))
     native = [decode(any_decoder, raw) for message in mended.messages for raw in target.render_message(message)]
     return RepairResult(native, mended.repairs, request.format)
 

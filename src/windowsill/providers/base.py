@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 from windowsill.errors import FormatError
+from windowsill.history.repair import safe_name
 from windowsill.history.repair_rules import Rules
 from windowsill.messages import Message, Reply, Request, Role, Tool, Usage
 from windowsill.models import Demands
-from windowsill.providers.convert import safe_name
 from windowsill.providers.wire import (
     NULL,
     Fields,
@@ -216,6 +216,10 @@ class Format:
     def rules(self) -> Rules:
         """The provider's demands on a conversation."""
         return self.spec.rules
+
+    def continues(self, fields: Mapping[str, msgspec.Raw]) -> bool:
+        """Tell whether a request with these fields goes on from messages that the provider keeps."""
+        return any(bytes(fields.get(name, NULL)) != b"null" for name in self.spec.history_fields)
 
     def with_demands(self, demands: Demands) -> Format:
         """Return this format as a model with these demands takes it."""

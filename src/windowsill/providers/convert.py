@@ -13,10 +13,6 @@ from windowsill.messages import Block, Document, Image, Message, Reasoning, Text
 from windowsill.providers.wire import UNREADABLE, any_decoder, fields_decoder
 
 _DATA_URL = re.compile(r"data:([\w.+/-]*)(?:;[\w=.+-]+)*;base64,", re.ASCII)
-_REFUSED_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-
-MAX_NAME_CHARACTERS = 64
-"""The shorter of the providers' limits for a tool's name."""
 
 FAILED = "[error] "
 """Stands before a failed result where the format has no flag for it."""
@@ -43,11 +39,6 @@ def image_url(image: Image) -> str | None:
 def is_web(url: str | None) -> bool:
     """Tell whether everybody can find it under this address."""
     return url is not None and url.startswith(("http://", "https://"))
-
-
-def safe_name(name: str) -> str:
-    """Return a tool's name in characters that every provider takes."""
-    return _REFUSED_IN_NAMES.sub("_", name)[:MAX_NAME_CHARACTERS] or "tool"
 
 
 def arguments_object(call: ToolUse) -> Any:

@@ -309,12 +309,14 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     """Build the body of a past request again: same view, same parts, same bytes."""
     format = providers.get(call.format, call.demands)
     system, tools = prompt_of(journal, call)
+    rest = rest_of(journal, call)
+    renderer = Renderer(format, call.demands, refs=shows_refs(tools), continued=format.continues(rest))
     return build_body(
         format,
-        Renderer(format, call.demands, refs=shows_refs(tools)).render(journal.at(call.at).view, call.prompt_hash),
+        renderer.render(journal.at(call.at).view, call.prompt_hash),
         system=system,
         tools=tools,
-        rest=rest_of(journal, call),
+        rest=rest,
         model=call.model,
         breakpoints=Breakpoints(**call.breakpoints),
     )

@@ -80,7 +80,8 @@ def extend_request(shared: Shared, brief: Brief, material: Material, *, endpoint
         request = providers.read_request(shared.body, format=shared.format)
         target = providers.get(request.format)
         # Mended before the instruction is there: otherwise it might be put into the message before it.
-        mended = repair(without_open_calls(request.messages), target.rules)
+        continued = target.continues(request.rest)
+        mended = repair(without_open_calls(request.messages), target.rules, continued=continued)
         messages = (*mended.messages, text_message("user", instruction))
         rest = {key: msgspec.Raw(providers.encode(value)) for key, value in _fields(request, endpoint, limit).items()}
         body = providers.render_request(msgspec.structs.replace(request, messages=messages, rest=rest))

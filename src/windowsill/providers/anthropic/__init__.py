@@ -8,6 +8,8 @@ from windowsill.providers.base import Api, ProviderSpec, StopReasons
 ID_PATTERN = r"[a-zA-Z0-9_-]+"
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
+NAME_PATTERN = r"[a-zA-Z0-9_-]{1,128}"
+
 SPEC = ProviderSpec(
     name="anthropic",
     vendor="anthropic",
@@ -18,6 +20,7 @@ SPEC = ProviderSpec(
         system_apart=True,
         unique_ids=True,
         id_pattern=ID_PATTERN,
+        name_pattern=NAME_PATTERN,
         blank_text=False,
         signed_reasoning=True,
         reasoning_last=False,

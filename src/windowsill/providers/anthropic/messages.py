@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.history import repair_rules
-from windowsill.history.repair import safe_id
+from windowsill.history.repair import safe_id, safe_name
 from windowsill.messages import (
     Block,
     Cleared,
@@ -31,7 +31,7 @@ from windowsill.messages import (
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
 from windowsill.providers.anthropic.stream import AnthropicStream
 from windowsill.providers.base import THOUGHTS, Format, ToolChoice, unknown_role, without_format
-from windowsill.providers.convert import arguments_object, in_words, is_web, safe_name
+from windowsill.providers.convert import arguments_object, in_words, is_web
 from windowsill.providers.wire import (
     NULL,
     UNREADABLE,

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES
+from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, NAME_PATTERN
 from windowsill.providers.base import Problem
 
 MAX_CACHE_MARKERS = 4
-MAX_NAME = 128
 
 _id = re.compile(ID_PATTERN)
-_name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+_name = re.compile(NAME_PATTERN)
 
 USER_ONLY = frozenset({"tool_result", "image", "document", "search_result"})
 ASSISTANT_ONLY = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})

@@ -14,12 +14,20 @@ from windowsill.providers.wire import NULL
 
 T = TypeVar("T")
 
+NAME_PATTERN = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"
+
 SPEC = ProviderSpec(
     name="gemini",
     aliases=("google",),
     vendor="google",
     rules=Rules(
-        format="gemini", user_first=True, alternate=True, system_apart=True, blank_text=False, named_results=True
+        format="gemini",
+        user_first=True,
+        alternate=True,
+        system_apart=True,
+        name_pattern=NAME_PATTERN,
+        blank_text=False,
+        named_results=True,
     ),
     stops=StopReasons(
         done="STOP",

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.history import repair_rules
-from windowsill.history.repair import is_blank, is_media, numbered_name
+from windowsill.history.repair import is_blank, is_media, numbered_name, safe_name
 from windowsill.messages import (
     Block,
     Document,
@@ -28,7 +28,7 @@ from windowsill.messages import (
 )
 from windowsill.models import Demands
 from windowsill.providers.base import Format, Problem, ToolChoice, at_most
-from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web, safe_name
+from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web
 from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tool_definitions
 from windowsill.providers.gemini.stream import GeminiStream
 from windowsill.providers.gemini.tool_definitions import join_tools
@@ -296,8 +296,7 @@ def _is_content(value: dict[str, Any]) -> bool:
 
 
 def _own_name(name: str) -> str:
-    safe = safe_name(name)
-    return safe if safe[0].isalpha() or safe[0] == "_" else f"_{safe}"
+    return safe_name(name, SPEC.rules.name_pattern)
 
 
 def _render_parts(block: Block, *, native: bool) -> Iterator[bytes]:

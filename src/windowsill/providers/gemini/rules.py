@@ -13,11 +13,9 @@ from typing import Any
 
 from windowsill.models import signs_calls
 from windowsill.providers.base import Problem
-from windowsill.providers.gemini import BESIDE, PLACEHOLDER, ROLES, SKIP, camel
+from windowsill.providers.gemini import BESIDE, NAME_PATTERN, PLACEHOLDER, ROLES, SKIP, camel
 
-MAX_NAME = 128
-
-_name = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_.:-]{{0,{MAX_NAME - 1}}}")
+_name = re.compile(NAME_PATTERN)
 
 Turn = tuple[str, str, list[dict[str, Any]]]
 """Role, place and parts of a content."""

@@ -13,11 +13,16 @@ DIALECTS = frozenset({NAME, DEEPSEEK})
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields for the reasoning of a model, by server: DeepSeek, Kimi and GLM; vLLM and Groq; OpenRouter and MiniMax."""
 
+ID_PATTERN = r"[\s\S]{1,64}"
+"""Any text, but no longer than this: the API's limit was 40 once, and servers that speak as it does take more."""
+
+NAME_PATTERN = r"[a-zA-Z0-9_-]{1,64}"
+
 SPEC = ProviderSpec(
     name=NAME,
     aliases=("openai-chat", "chat"),
     vendor="openai",
-    rules=Rules(format=NAME, result_media=False, bare_results=False),
+    rules=Rules(format=NAME, id_pattern=ID_PATTERN, name_pattern=NAME_PATTERN, result_media=False, bare_results=False),
     stops=StopReasons(
         done="stop", calls="tool_calls", length=frozenset({"length"}), refused=frozenset({"content_filter"})
     ),

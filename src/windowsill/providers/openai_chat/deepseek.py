@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from windowsill.history.repair_rules import Rules
 from windowsill.messages import Message, Reasoning
 from windowsill.providers.base import Problem
 from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS, REASONING_FIELDS
@@ -26,7 +25,7 @@ SPEC = msgspec.structs.replace(
     name=DEEPSEEK,
     aliases=("kimi", "moonshot"),
     vendor="",
-    rules=Rules(format=DEEPSEEK, result_media=False, bare_results=False),
+    rules=msgspec.structs.replace(CHAT.rules, format=DEEPSEEK),
     plain_reasoning=False,
     api=None,
     routes=(),

@@ -7,6 +7,7 @@ a block without a place in the content, and stays a field of the message when it
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -15,7 +16,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.history import repair_rules
-from windowsill.history.repair import is_media
+from windowsill.history.repair import is_media, safe_name
 from windowsill.messages import (
     Block,
     Document,
@@ -31,7 +32,7 @@ from windowsill.messages import (
     Usage,
 )
 from windowsill.providers.base import Format, ToolChoice, unknown_role, usage_of
-from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, safe_name, split_data_url
+from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
 from windowsill.providers.openai_chat.stream import OpenAIStream
 from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, kind_of, text_decoder
@@ -52,6 +53,8 @@ REPLACED = frozenset({"role", "content", "tool_calls", "tool_call_id", "function
 """Fields that are written from the blocks."""
 
 KNOWN_PARTS = frozenset({"text", "image_url", "file"})
+
+_EMPTY_CALLS = re.compile(rb'"tool_calls"\s*:\s*\[\s*\]')
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -373,7 +376,7 @@ def render_chat(message: Message) -> list[bytes]:
     """Render a message as all dialects write it: results as one message each, then the rest."""
     native = message.format in DIALECTS
     if native and message.raw is not None and not message.edited:
-        return [message.raw]
+        return [message.raw if message.role != "assistant" or message.calls else _without_empty_calls(message.raw)]
     template = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
     role = decode(text_decoder, template["role"]) if "role" in template else message.role
     if message.role == "assistant":
@@ -382,6 +385,13 @@ def render_chat(message: Message) -> list[bytes]:
         around = _around(template, "developer" if role == "developer" else "system")
         return [encode({**around, "content": _content(_spoken(message.blocks), native=native)})]
     return list(_render_user(message.blocks, template, role, native=native))
+
+
+def _without_empty_calls(raw: bytes) -> bytes:
+    """Leave out an empty list of calls: some servers write it, and OpenAI refuses it."""
+    if not _EMPTY_CALLS.search(raw):
+        return raw
+    return encode({key: value for key, value in decode(fields_decoder, raw).items() if key != "tool_calls"})
 
 
 def _around(template: Mapping[str, Raw], role: str) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowsill.providers.base import Problem
+from windowsill.providers.openai_chat import NAME_PATTERN
 
-MAX_NAME = 64
-
-_name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+_name = re.compile(NAME_PATTERN)
 
 KINDS = frozenset({"function", "custom"})
 """Tools that the program runs; some servers have kinds of their own, such as a search under another name."""

@@ -9,6 +9,8 @@ from windowsill.providers.base import Api, ProviderSpec, StopReasons
 ID_PATTERN = r"[\s\S]{1,64}"
 """Any text, but no longer than this."""
 
+NAME_PATTERN = r"[a-zA-Z0-9_-]{1,128}"
+
 SPEC = ProviderSpec(
     name="responses",
     aliases=("openai-responses",),
@@ -19,6 +21,7 @@ SPEC = ProviderSpec(
         in_items=True,
         unique_ids=True,
         id_pattern=ID_PATTERN,
+        name_pattern=NAME_PATTERN,
         bare_results=False,
     ),
     stops=StopReasons(

@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.history import repair_rules
+from windowsill.history.repair import safe_name
 from windowsill.messages import (
     Block,
     Document,
@@ -38,7 +39,6 @@ from windowsill.providers.convert import (
     in_words,
     is_web,
     result_text,
-    safe_name,
     split_data_url,
 )
 from windowsill.providers.openai_responses import (
@@ -350,7 +350,7 @@ def _read_call(kind: str, wire: _Item, where: str) -> ToolUse:
 def _read_output(call: str, wire: _Item, where: str) -> ToolResult | None:
     """Read the answer to a call of this kind; `None` when it does not say to which."""
     # For the local shell the id of the output is that of the call.
-    id = wire.call_id or (wire.id if call == LOCAL_SHELL else None)
+    id = (wire.call_id or wire.id) if call == LOCAL_SHELL else wire.call_id
     if id is None:
         return None
     return ToolResult(

@@ -15,6 +15,7 @@ from windowsill.providers.openai_responses import (
     INPUT_PARTS,
     KNOWN_PARTS,
     LOCAL_SHELL,
+    NAME_PATTERN,
     OUTPUTS,
     PARTS,
     PATCH,
@@ -22,10 +23,8 @@ from windowsill.providers.openai_responses import (
     author,
 )
 
-MAX_NAME = 128
-
 _id = re.compile(ID_PATTERN)
-_name = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+_name = re.compile(NAME_PATTERN)
 
 
 def check_body(body: dict[str, Any]) -> Iterator[Problem]:
