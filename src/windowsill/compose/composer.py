@@ -288,8 +288,17 @@ class Composer:
             view, rules = self.journal.view, providers.get(format).rules
             if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
                 raise InputError("there is nothing to send yet", remedy="add a message from the user first")
+            fit = self.fit if stateless else self._fit_with_context
             spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
-            payload = self._payload(spec, self.fit(spec) if stateless else self._fit_with_context(spec))
+            try:
+                result = fit(spec)
+            except BudgetError:
+                if self.context.ceiling is None:
+                    raise
+                self.context.ceiling = None
+                spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
+                result = fit(spec)
+            payload = self._payload(spec, result)
             if span.live:
                 model = self.context.model
                 span.set(
@@ -390,6 +399,8 @@ class Composer:
         stateless: bool = False,
     ) -> RequestSpec:
         weight = self._fixed = self._fixed_weight(parts)
+        if self.context.ceiling is not None and self.fixed_tokens >= self.context.ceiling:
+            self.context.ceiling = None
         budget = self.budget(self.fixed_tokens, max_output=max_output, stateless=stateless)
         most = int(budget.limit * MOST_UNSEEN)
         if self.context.unseen and budget.fixed > most:
