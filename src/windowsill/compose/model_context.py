@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from windowsill import models, tokens
+from windowsill.budget import CachePrices
 from windowsill.config import Settings
 from windowsill.errors import UnknownModelError, log
 from windowsill.messages import Usage
@@ -74,6 +76,15 @@ class ModelContext:
             return models.find(self.settings.model or "").window
         except UnknownModelError:
             return 0
+
+    @cached_property
+    def cache_prices(self) -> CachePrices:
+        """The prices of cached tokens against fresh ones. Found on use: loading the price list takes a moment."""
+        found = models.prices(self.model)
+        fresh = found.input or 1.0
+        return CachePrices(
+            read=found.cache_read / fresh, write=found.cache_write / fresh, lifetime=float(self.model.cache_lifetime)
+        )
 
     def _find(self) -> Model:
         settings = self.settings

@@ -123,6 +123,7 @@ BUILT_IN = {
     DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow",
     "compact": "windowsill.strategies.compact:Compact",
     "condense": "windowsill.strategies.condense:Condense",
+    "economy": "windowsill.strategies.economy:Economy",
     "extract": "windowsill.strategies.extract:Extract",
     "importance": "windowsill.strategies.importance:Importance",
     "layered": "windowsill.strategies.layered:Layered",
