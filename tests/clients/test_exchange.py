@@ -482,6 +482,27 @@ def test_a_window_that_cannot_be_learned_does_not_hide_the_providers_error():
     assert exchange.retry(400, TOO_LONG.encode()) is None
 
 
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "not recorded"])
+@pytest.mark.parametrize("known", [True, False], ids=["later turn", "first turn"])
+def test_reasoning_in_the_list_is_kept_whether_or_not_its_answer_was_recorded(recorded, known):
+    """A stream that broke off, or a call that was passed on: the client has the items, and gives them back."""
+    session = small(budget=None, model="gpt-5")
+    start = [{"role": "user", "content": "read a.py"}]
+    if known:
+        item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}
+        send(session, start, {"id": "resp_0", "object": "response", "output": [item]}, to=RESPONSES)
+        start += [item, {"role": "user", "content": "again"}]
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    asks = {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"}
+    answer = {"id": "resp_1", "object": "response", "output": [thought, asks]}
+    send(session, start, answer if recorded else None, to=RESPONSES)
+    outcome = {"type": "function_call_output", "call_id": "c1", "output": "line"}
+    for _ in range(2):
+        sent = send(session, [*start, thought, asks, outcome], to=RESPONSES)
+        assert sent["input"][-3:] == [thought, asks, outcome]
+    assert written(session) == len(start) + 3
+
+
 # Several at once
 
 
