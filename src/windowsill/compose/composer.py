@@ -28,7 +28,7 @@ from windowsill.compose.payload import (
 )
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import follow, reductions
-from windowsill.compose.render import Rendered, Renderer, shows_refs
+from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.compose.squeeze import over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
@@ -37,7 +37,7 @@ from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import MANAGED, Call, call_meta
 from windowsill.history.view import View, fold_meta
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Message, Usage, text_message
+from windowsill.messages import READ_TOOL, Message, Usage, text_message
 from windowsill.models import record_usage
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
 from windowsill.strategies.manager import Managed
@@ -116,7 +116,7 @@ class Composer:
         self.own_writer = writer
         self._contexts = {settings.model: context}
         self._strategies: dict[str, Strategy] = {}
-        self._renderers: dict[tuple[str, bool, bool], Renderer] = {}
+        self._renderers: dict[tuple[str, frozenset[str], bool], Renderer] = {}
         self._parts: RequestParts | None = None
         self._fixed = Weight()
         self._before: tuple[Rendered, RequestParts] | None = None
@@ -415,7 +415,9 @@ class Composer:
             # What only the provider sees may pass a stated budget. It is no reason to send nothing any more.
             seen = budget.fixed - self.context.unseen
             budget = self.budget(max(seen, most), max_output=max_output, stateless=stateless)
-        budget = msgspec.structs.replace(budget, fixed_bytes=weight.bytes + ENVELOPE, refs=shows_refs(parts.tools))
+        budget = msgspec.structs.replace(
+            budget, fixed_bytes=weight.bytes + ENVELOPE, refs=READ_TOOL in own_tools(parts.tools)
+        )
         if budget.fixed >= budget.limit:
             raise self._nothing_left(parts, budget)
         idle = self.strategy.delegates and self._provider_fields(format) is None
@@ -599,7 +601,7 @@ class Composer:
         raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
 
     def _renderer(self, spec: RequestSpec) -> Renderer:
-        key = (spec.format, spec.shows_refs, spec.continued)
+        key = (spec.format, spec.own_tools, spec.continued)
         if key not in self._renderers:
             self._renderers[key] = spec.renderer()
         return self._renderers[key]

@@ -11,7 +11,7 @@ import msgspec
 from windowsill import providers
 from windowsill.compose.payload import build_body
 from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Rendered, Renderer, shows_refs
+from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, ends, unpack_stand_ins
@@ -312,7 +312,7 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     rest = rest_of(journal, call)
     rendered = _part(journal, call, MANAGED, Rendered)
     if rendered is None:
-        renderer = Renderer(format, call.demands, refs=shows_refs(tools), continued=format.continues(rest))
+        renderer = Renderer(format, call.demands, own_tools=own_tools(tools), continued=format.continues(rest))
         rendered = renderer.render(journal.at(call.at).view, call.prompt_hash)
     return build_body(
         format,
