@@ -176,8 +176,8 @@ def test_result_after_a_request_that_the_messages_do_not_show():
 def test_split_reply_is_one_turn():
     """Assistant messages in a row are one reply cut in pieces: their calls are answered together."""
     native, kinds = mend([HELLO, assistant(use("a")), assistant(use("b")), user(result("a"), result("b"))])
-    assert native == [HELLO, assistant(use("a"), use("b")), user(result("a"), result("b"))]
-    assert kinds == ["role_order_mended"]
+    assert native == [HELLO, assistant(use("a")), assistant(use("b")), user(result("a"), result("b"))]
+    assert kinds == []
 
 
 def test_results_are_put_before_text():
@@ -317,12 +317,18 @@ def test_first_message_from_the_assistant_gets_one_before_it():
     assert kinds == ["role_order_mended"]
 
 
-def test_two_messages_of_one_role_become_one():
+def test_two_messages_of_one_role_stay_two_where_the_provider_takes_them():
+    """What came so and is taken so goes out as it came."""
+    messages = [HELLO, user({"type": "text", "text": "again", "cache_control": {"type": "ephemeral"}})]
+    assert mend(messages) == (messages, [])
+
+
+def test_two_messages_of_one_role_become_one_where_one_is_of_another_format():
     """Their blocks follow each other as they came."""
-    native, kinds = mend([HELLO, user({"type": "text", "text": "again", "cache_control": {"type": "ephemeral"}})])
-    again = {"type": "text", "text": "again", "cache_control": {"type": "ephemeral"}}
-    assert native == [user(text_block("hello"), again)]
-    assert kinds == ["role_order_mended"]
+    messages = (*read([HELLO], "openai"), *read([user(text_block("again"))]))
+    mended = repair(messages, RULES["anthropic"])
+    assert [message.text for message in mended.messages] == ["hello\nagain"]
+    assert [each.kind for each in mended.repairs] == ["role_order_mended"]
 
 
 def test_message_of_reasoning_alone_gets_a_text_after_it():
@@ -355,8 +361,8 @@ def test_picture_in_a_result_follows_it_where_results_hold_only_text():
 def test_result_in_an_assistant_message_moves_to_a_user_message():
     """A result may stand only in a user message; nothing else of the assistant's is left."""
     native, kinds = mend([HELLO, assistant(use("c0")), assistant(result("c0")), HELLO])
-    assert native == [HELLO, assistant(use("c0")), user(result("c0"), text_block("hello"))]
-    assert kinds == ["empty_filled", "late_moved", "role_order_mended", "role_order_mended"]
+    assert native == [HELLO, assistant(use("c0")), user(result("c0")), HELLO]
+    assert kinds == ["empty_filled", "late_moved", "role_order_mended"]
 
 
 def test_result_in_the_last_assistant_message_is_sent_by_the_user():

@@ -217,12 +217,21 @@ def is_media(block: Block) -> bool:
     return isinstance(block, Image | Document)
 
 
-Words: TypeAlias = tuple[bool, tuple[Block, ...]]
+def _say_the_same(one: ToolResult, other: ToolResult) -> bool:
+    """Tell whether two results say the same, whatever bytes they came as."""
+    return one.is_error == other.is_error and list(map(_bare, one.content)) == list(map(_bare, other.content))
 
 
-def _words(result: ToolResult) -> Words:
-    """Return what a result says, whatever bytes it came as."""
-    return result.is_error, tuple(map(_bare, result.content))
+def _merge_results(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
+    """Join two results into one, in order."""
+    more = other.content if one_format else tuple(map(without_bytes, other.content))
+    return msgspec.structs.replace(
+        one,
+        content=one.content + more,
+        is_error=one.is_error or other.is_error,
+        ref=one.ref or other.ref,
+        raw=None,
+    )
 
 
 def _bare(block: Block) -> Block:
@@ -251,23 +260,6 @@ class Answer(msgspec.Struct):
     source: int | None
     block: ToolResult
     order: int
-    more: list[ToolResult] = []
-    """Further results for the same call that say something else."""
-    words: set[Words] = set()
-    """What it said so far, once there was a second result."""
-
-    def whole(self) -> ToolResult:
-        """Join all results for the call into one, in order."""
-        if not self.more:
-            return self.block
-        every = [self.block, *self.more]
-        return msgspec.structs.replace(
-            self.block,
-            content=tuple(inner for each in every for inner in each.content),
-            is_error=any(each.is_error for each in every),
-            ref=next((each.ref for each in every if each.ref), None),
-            raw=None,
-        )
 
 
 class Call(msgspec.Struct):
@@ -565,17 +557,12 @@ class Mender:
     def _again(self, index: int, call: Call, own: Fitted) -> list[Block]:
         earlier = call.answer
         assert earlier is not None
-        words = _words(own.result)
-        if not earlier.words:
-            earlier.words.add(_words(earlier.block))
-        if words in earlier.words:
+        if _say_the_same(earlier.block, own.result):
             self._report("duplicate_merged", index, "the same result a second time was left out", call.id)
             return []
         self._report("duplicate_merged", index, "a second result for one call was added to the first", call.id)
         one_format = earlier.source is not None and self.messages[earlier.source].format == self.messages[index].format
-        earlier.words.add(words)
-        content = own.result.content if one_format else tuple(map(without_bytes, own.result.content))
-        earlier.more.append(msgspec.structs.replace(own.result, content=content))
+        earlier.block = _merge_results(earlier.block, own.result, one_format=one_format)
         return own.media
 
     # Writing out
@@ -647,7 +634,7 @@ class Mender:
 
     def _push_results(self, slot: Sequence[Answer]) -> None:
         for entry in slot:
-            self._push(Piece(entry.source, "user", [entry.whole()]), results=True)
+            self._push(Piece(entry.source, "user", [entry.block]), results=True)
 
     def _drop_loose_reasoning(self) -> None:
         """Drop reasoning at the end of a turn: it lost what it led to, and is refused alone."""
@@ -682,11 +669,27 @@ class Mender:
             self._start(piece)
         elif last.last_source == piece.source is not None:
             last.add(piece)
-        elif not self.rules.alternate:
+        elif not self.rules.alternate or (not results and self._may_stand_beside(last, piece)):
             self._start(piece)
         else:
             self._report_joined(last, piece, results=results)
             last.add(piece)
+
+    def _may_stand_beside(self, last: Draft, piece: Piece) -> bool:
+        """Tell whether two messages of one role may stay two: they came so, and the provider takes them so."""
+        return (
+            self.rules.takes_neighbours
+            and self._is_unchanged(piece.source, piece.blocks)
+            and self._is_unchanged(last.last_source, last.blocks)
+        )
+
+    def _is_unchanged(self, source: int | None, blocks: Sequence[Block]) -> bool:
+        """Tell whether these blocks are a message of the provider's own format, whole and as it came."""
+        if source is None or not blocks:
+            return False
+        message = self.messages[source]
+        own = message.format == self.rules.format and len(message.blocks) == len(blocks)
+        return own and all(one is other for one, other in zip(message.blocks, blocks, strict=True))
 
     def _is_own_compaction(self, piece: Piece) -> bool:
         """Tell whether it begins with this provider's compaction of everything before."""
@@ -799,7 +802,7 @@ def ids_if_sound(
             if waiting:
                 if index in sent or not _answers(message, waiting, rules):
                     return None
-            elif (before == "user" and rules.alternate) or not _is_plain(message, rules):
+            elif (before == "user" and rules.alternate and not rules.takes_neighbours) or not _is_plain(message, rules):
                 return None
         else:
             return None

@@ -30,6 +30,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The first message that is not from the system is the user's."""
     alternate: bool = False
     """Messages of one role in a row become one; all results of a turn stand in the one user message after it."""
+    takes_neighbours: bool = False
+    """It takes messages of one role in a row, too, and joins them itself: those of its own format stay as they came."""
     system_apart: bool = False
     """The system prompt has its own field; a system message of another format inside the conversation becomes words."""
     system_inside: bool = False

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from windowsill.errors import FormatError, UnknownModelError
 from windowsill.history import repair as mending
 from windowsill.history.repair_rules import Repair
 from windowsill.messages import Request, Tool
+from windowsill.models import find
 from windowsill.providers.base import Api, Format, Linker, Problem, ProviderSpec, StopReasons
 from windowsill.providers.detect import detect, detect_body
 from windowsill.providers.lookup import (
@@ -31,6 +33,7 @@ from windowsill.providers.openai_chat import DIALECTS
 from windowsill.providers.read import Added, read_added, read_request, read_tool, read_tools, read_usage
 from windowsill.providers.request_fields import answer_limit, settings_of, shared_fields, with_schema
 from windowsill.providers.wire import any_decoder, decode, encode, to_bytes
+from windowsill.tokens import Calibration, Scale, counter, framing, image_rule
 
 __all__ = [
     "ALIASES",
@@ -127,7 +130,39 @@ def repair(messages: Any, format: str | None = None) -> RepairResult:
     return RepairResult(native, mended.repairs, request.format)
 
 
-def validate(request: Any, format: str | None = None) -> list[Problem]:
-    """Return what the provider would refuse in a request body or message list; nothing when it is sound."""
+COUNT_ERROR = 1.05
+"""A count of another model's vocabulary may be too high by this much: what may still fit is not called too long."""
+
+
+def validate(request: Any, format: str | None = None, *, model: str | None = None) -> list[Problem]:
+    """Return what the provider would refuse in a request body or message list; nothing when it is sound.
+
+    Where the body or `model` names a model, a request that is longer than its window is a problem too.
+    """
     body = to_bytes(request)
-    return get(format or detect_body(body)).validate(decode(any_decoder, body))
+    target = get(format or detect_body(body))
+    return [*target.validate(decode(any_decoder, body)), *_too_long(body, target, model or model_of(body))]
+
+
+def _too_long(body: bytes, target: Format, model: str) -> Iterator[Problem]:
+    try:
+        known = find(model)
+        limit = min(known.window, known.max_input)
+        # No token is less than a byte: most requests need no count.
+        request = target.read_body(body) if len(body) > limit else None
+    except (UnknownModelError, FormatError):
+        return
+    if request is None:
+        return
+    scale = Scale(
+        counter(known.tokenizer),
+        framing=framing(known.framing),
+        images=image_rule(known.image_rule),
+        calibration=Calibration.starting(msgspec.structs.asdict(known.ratio)),
+    )
+    messages = request.messages if request.system is None else (request.system, *request.messages)
+    weights = [*(scale.weigh(message) for message in messages), scale.weigh_tools(request.tools)]
+    tokens = sum(map(scale.tokens, weights))
+    if tokens > limit * (1 if known.exact else COUNT_ERROR):
+        what = f"{tokens:,} tokens, and {known.name} takes {limit:,}"
+        yield Problem(f"{target.name}.too-long", target.spec.messages_field, what, "make it fit with `windowsill.fit`")

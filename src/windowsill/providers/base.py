@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
@@ -437,6 +437,37 @@ class Format:
     def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
         """Find what the provider would refuse in the messages; `body` is empty where there are only messages."""
         raise NotImplementedError
+
+
+def check_strict(format: str, schema: Any, where: str) -> Iterator[Problem]:
+    """Find what OpenAI refuses in the schema of a strict tool: every field is required, and no other may come."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from check_strict(format, each, where)
+    if not isinstance(schema, dict):
+        return
+    fields = schema.get("properties")
+    if schema.get("type") == "object" or isinstance(fields, dict):
+        if schema.get("additionalProperties") is not False:
+            what = "a strict schema with an object that lets other fields in"
+            yield Problem(f"{format}.strict-schema", where, what, 'give it "additionalProperties": false')
+        missing = sorted((fields or {}).keys() - set(schema.get("required") or ()))
+        if missing:
+            what = f"a strict schema that does not require {', '.join(missing)}"
+            yield Problem(f"{format}.strict-schema", where, what, "require every field; let optional ones be null")
+    inner = [*(fields or {}).values(), *(schema.get("$defs") or {}).values(), schema.get("items"), schema.get("anyOf")]
+    yield from check_strict(format, inner, where)
+
+
+def repeated_tools(format: str, named: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
+    """Find tool definitions, given as place and name, that have the name of an earlier one."""
+    seen: set[str] = set()
+    for where, name in named:
+        if isinstance(name, str):
+            if name in seen:
+                what = f"a second tool of the name {name!r}"
+                yield Problem(f"{format}.unique-tools", where, what, "give each tool a name of its own")
+            seen.add(name)
 
 
 def unknown_role(format: str, roles: Mapping[str, Role], name: str | None, where: str) -> FormatError:

@@ -114,7 +114,9 @@ def _of_body(fields: Mapping[str, Any]) -> str | None:
         return str(fields["format"])
     for tool in fields.get("tools") or ():
         if isinstance(tool, dict):
-            is_chat = tool.get("type") in {"function", "custom"} and "input_schema" not in tool
+            # Mistral's tools may lack the type.
+            is_chat = tool.get("type") in {"function", "custom"} or isinstance(tool.get("function"), dict)
+            is_chat = is_chat and "input_schema" not in tool
             return "openai" if is_chat else "anthropic"
     thinking = fields.get("thinking")
     # DeepSeek and GLM have a field of this name too.
@@ -163,6 +165,12 @@ def detect_usage(usage: Mapping[str, Any]) -> str:
     """Return the format of a usage object."""
     if "input_tokens_details" in usage or ("input_tokens" in usage and "total_tokens" in usage):
         return "responses"
-    if "promptTokenCount" in usage or "prompt_token_count" in usage:
+    if not {"promptTokenCount", "prompt_token_count", "totalTokenCount", "total_token_count"}.isdisjoint(usage):
         return "gemini"
-    return "openai" if "prompt_tokens" in usage else "anthropic"
+    if not {"prompt_tokens", "completion_tokens"}.isdisjoint(usage):
+        return "openai"
+    if {"input_tokens", "output_tokens"}.isdisjoint(usage):
+        found = ", ".join(list(usage)[:5]) or "nothing"
+        remedy = 'pass the usage of the response, or {"input_tokens": ..., "output_tokens": ...}'
+        raise FormatError(f"a usage of no known kind: it has {found}", where="usage", remedy=remedy)
+    return "anthropic"

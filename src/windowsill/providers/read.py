@@ -31,6 +31,12 @@ T = TypeVar("T")
 
 _SPEAKERS = ("user", "assistant")
 
+_USAGES = (
+    ("inputTokens", "outputTokens", "cacheWriteInputTokens", "cacheReadInputTokens"),  # Bedrock Converse
+    ("prompt_eval_count", "eval_count"),  # Ollama's own API
+)
+"""Names of input, output, cache writes and reads in a usage that no format here has."""
+
 _FIELDS = frozenset(
     {"role", "type", "parts", "messages", "contents", "input", "message", "choices", "candidates", "output"}
 )
@@ -196,5 +202,16 @@ def read_tools(sources: Sequence[Any]) -> tuple[Tool, ...]:
 
 def read_usage(usage: Any) -> Usage:
     """Read what a provider reported, from its own usage object."""
+    if isinstance(usage, Usage):
+        return usage
     body = encode(usage)
-    return get(detect_usage(decode(any_decoder, body))).read_usage(body)
+    value = decode(any_decoder, body)
+    if not isinstance(value, dict):
+        raise FormatError(f"{type_name(usage)} is no usage", where="usage", remedy="pass the usage of the response")
+    if isinstance(tokens := value.get("tokens"), dict):
+        value, body = tokens, encode(tokens)  # Cohere's, beside the units it bills
+    for names in _USAGES:
+        if names[0] in value:
+            counts = [each if isinstance(each := value.get(name), int) else 0 for name in names]
+            return Usage(**dict(zip(Usage.__struct_fields__, counts, strict=False)))
+    return get(detect_usage(value)).read_usage(body)

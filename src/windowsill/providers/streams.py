@@ -171,9 +171,15 @@ class Stream(ABC):
     def _take_all(self, arrived: list[sse.Event]) -> list[Event]:
         self._out = []
         for event in arrived:
-            if event.data and not self._take(loose_value(event.data), event):
+            if event.data == DONE:
+                self._take_done()
+            elif event.data and not self._take(loose_value(event.data), event):
                 self._fail(Failed("an event that cannot be read", MALFORMED, event.data))
         return self._out
+
+    def _take_done(self) -> None:
+        """Take the last event of a chat, which gateways send after the streams of other formats too."""
+        return  # it says nothing that those have not said
 
     @abstractmethod
     def _take(self, value: Any, event: sse.Event) -> bool:

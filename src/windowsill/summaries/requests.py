@@ -87,7 +87,7 @@ def extend_request(shared: Shared, brief: Brief, material: Material, *, endpoint
         body = providers.render_request(msgspec.structs.replace(request, messages=messages, rest=rest))
         # The model stands in the address of some providers.
         named = {"model": endpoint.model or "unnamed", **json_value(body)}
-        problems = providers.validate(named, target.name)
+        problems = target.validate(named)
     except UnusableError:
         raise
     except (WindowsillError, msgspec.DecodeError, RecursionError) as error:

@@ -230,7 +230,7 @@ class Server:
             raise RefusedError(failure[1], status=failure[0])
         # Only an answer has a length to be limited.
         limit = {protocol.spec.limit_field(): 1} if route.task == "count" and protocol.spec.default_limit else {}
-        problems = tuple(providers.validate({**limit, **whole, "model": model}, format))
+        problems = tuple(providers.get(format).validate({**limit, **whole, "model": model}))
         if problems:
             raise RefusedError(f"{problems[0].where}: {problems[0].what}", problems=problems)
         protocol.check(whole, notes["headers"])

@@ -17,6 +17,7 @@ SPEC = ProviderSpec(
         format="anthropic",
         user_first=True,
         alternate=True,
+        takes_neighbours=True,
         system_apart=True,
         unique_ids=True,
         id_pattern=ID_PATTERN,

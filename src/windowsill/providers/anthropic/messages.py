@@ -273,7 +273,8 @@ def _read_block(raw: bytes, list_place: str, index: int) -> Block:
             content = _read_content(wire.content, f"{list_place}[{index}]") if wire.content else ()
             return ToolResult(tool_use_id=wire.tool_use_id, content=content, is_error=bool(wire.is_error), raw=raw)
         case "thinking" if wire.thinking is not None:
-            return Reasoning(text=wire.thinking, signature=wire.signature, raw=raw)
+            # An empty signature is that of a stream that broke off: there is none.
+            return Reasoning(text=wire.thinking, signature=wire.signature or None, raw=raw)
         case "redacted_thinking" if wire.data is not None:
             return Reasoning(data=wire.data, raw=raw)
         case "image" | "document":

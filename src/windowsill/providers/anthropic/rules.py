@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, NAME_PATTERN
-from windowsill.providers.base import Problem
+from windowsill.providers.base import Problem, repeated_tools
 
 MAX_CACHE_MARKERS = 4
 
@@ -15,6 +15,10 @@ _id = re.compile(ID_PATTERN)
 _name = re.compile(NAME_PATTERN)
 
 USER_ONLY = frozenset({"tool_result", "image", "document", "search_result"})
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+FOREIGN = frozenset({"image_url", "input_text", "output_text", "input_image", "input_file", "input_audio", "refusal"})
+"""Blocks of OpenAI's formats."""
+
 ASSISTANT_ONLY = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
@@ -30,8 +34,11 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
         for index, block in enumerate(system):
             yield from _text(block, f"system[{index}]")
     tools = body.get("tools")
-    for index, tool in enumerate(tools if isinstance(tools, list) else []):
+    listed = tools if isinstance(tools, list) else []
+    for index, tool in enumerate(listed):
         yield from _tool(tool, f"tools[{index}]")
+    named = [tool.get("name") if isinstance(tool, dict) else None for tool in listed]
+    yield from repeated_tools("anthropic", ((f"tools[{index}]", name) for index, name in enumerate(named)))
     if (markers := _markers(body)) > MAX_CACHE_MARKERS:
         what = f"{markers} cache_control markers, {MAX_CACHE_MARKERS} are allowed"
         yield Problem("anthropic.cache-markers", "", what, "remove the oldest")
@@ -63,7 +70,6 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
 
 def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with the messages."""
-    del body
     if not isinstance(messages, list) or not messages:
         yield Problem("anthropic.no-messages", where, "no messages", "add at least one message of the user")
         return
@@ -83,6 +89,41 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         yield from _contents(message.get("content"), role, place)
         yield from calls.take(role, blocks, place)
     yield from calls.end()
+    yield from _last(messages, where)
+    yield from _thought(messages, where, body.get("thinking"))
+
+
+def _last(messages: list[Any], where: str) -> Iterator[Problem]:
+    """Find white space at the end of words that the model is to go on from."""
+    last = messages[-1] if isinstance(messages[-1], dict) else {}
+    blocks = _content(last.get("content"))
+    text = blocks[-1].get("text") if blocks and blocks[-1].get("type") == "text" else None
+    if last.get("role") == "assistant" and isinstance(text, str) and text != text.rstrip():
+        what = "the last message, which the model goes on from, ends with white space"
+        yield Problem("anthropic.trailing-space", f"{where}[{len(messages) - 1}]", what, "take the white space off")
+
+
+def _thought(messages: list[Any], where: str, thinking: Any) -> Iterator[Problem]:
+    """Find a running turn with calls that does not begin with thinking, where thinking is on."""
+    if not isinstance(thinking, dict) or thinking.get("type") != "enabled":
+        return
+    begins: int | None = None
+    calls = False
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index] if isinstance(messages[index], dict) else {}
+        kinds = [block.get("type") for block in _content(message.get("content"))]
+        if message.get("role") == "user" and "tool_result" not in kinds:
+            break
+        if message.get("role") == "assistant":
+            begins = index
+            calls = calls or "tool_use" in kinds
+    if begins is None or not calls:
+        return
+    first = [block for block in _content(messages[begins].get("content")) if block.get("type") != "compaction"]
+    if not first or first[0].get("type") not in THOUGHTS:
+        what = "thinking is on, and the turn that calls tools does not begin with thinking"
+        remedy = "send its thinking back as it came, or send the request without `thinking`"
+        yield Problem("anthropic.thinking-begins-turn", f"{where}[{begins}]", what, remedy)
 
 
 def _content(content: Any) -> list[dict[str, Any]]:
@@ -114,7 +155,9 @@ def _block(block: Any, role: str, where: str) -> Iterator[Problem]:
         yield Problem("anthropic.blocks-by-role", where, f"a {kind} block in a {role} message", "move or remove it")
     if kind == "text":
         yield from _text(block, where)
-    elif kind == "thinking" and not isinstance(block.get("signature"), str):
+    elif kind in FOREIGN:
+        yield Problem("anthropic.block", where, f"a part of type {kind}, which is OpenAI's", "convert or remove it")
+    elif kind == "thinking" and not (isinstance(block.get("signature"), str) and block["signature"]):
         yield Problem("anthropic.thinking-has-signature", where, "thinking without its signature", "leave it out")
     elif kind == "image":
         yield from _image(block, where)

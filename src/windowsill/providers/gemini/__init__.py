@@ -24,6 +24,7 @@ SPEC = ProviderSpec(
         format="gemini",
         user_first=True,
         alternate=True,
+        takes_neighbours=True,
         system_apart=True,
         name_pattern=NAME_PATTERN,
         blank_text=False,

@@ -33,12 +33,17 @@ _declaration = msgspec.json.Decoder(_Declaration)
 
 def read_tools(raw: bytes | Raw, where: str) -> tuple[Tool, ...]:
     """Read one tool for each function declaration of a body's `tools`. What else stands there only Google can run."""
-    entries = decode(items_decoder, raw, where)
     return tuple(
         read_tool(each, f"{where}[{index}].{DECLARED}[{number}]")
-        for index, entry in enumerate(entries)
-        for number, each in enumerate(_apart(bytes(entry), f"{where}[{index}]")[0])
+        for index, entry in enumerate(_entries_of(raw, where))
+        for number, each in enumerate(_apart(entry, f"{where}[{index}]")[0])
     )
+
+
+def _entries_of(raw: bytes | Raw, where: str) -> list[bytes]:
+    """Return the entries of `tools`; the API takes a single one without its list."""
+    value = bytes(raw)
+    return [value] if value[:1] == b"{" else [bytes(each) for each in decode(items_decoder, raw, where)]
 
 
 def read_tool(raw: bytes, where: str) -> Tool:
@@ -88,7 +93,7 @@ def join_tools(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
     `layout` is that value as it came. With the same tools it goes out again as it is; with others, the declarations
     stand in one entry, and what only Google can run comes after them.
     """
-    kept = [] if layout is None else [bytes(each) for each in decode(items_decoder, layout, "tools")]
+    kept = [] if layout is None else _entries_of(layout, "tools")
     taken = [_apart(entry, "tools") for entry in kept]
     declared = [each for declarations, _ in taken for each in declarations]
     everything = [each for pair in taken for part in pair for each in part]
@@ -101,7 +106,7 @@ def join_tools(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
 
 def layout_of(definitions: Sequence[bytes]) -> Raw | None:
     """Return the definitions as one value, where that says more than the tools in them."""
-    if any(is_declaration(entry) for entry in definitions):
+    if not definitions or any(is_declaration(entry) for entry in definitions):
         return None
     value = b"[" + b",".join(definitions) + b"]"
     tools = [each for entry in definitions for part in _apart(entry, "tools") for each in part]

@@ -7,6 +7,7 @@ only within a turn ignore the rest.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from windowsill.providers.base import Problem
 from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS, REASONING_FIELDS
 from windowsill.providers.openai_chat import SPEC as CHAT
 from windowsill.providers.openai_chat.messages import OpenAI, render_chat
-from windowsill.providers.wire import decode, encode, fields_decoder
+from windowsill.providers.wire import NULL, decode, encode, fields_decoder
 
 SPEC = msgspec.structs.replace(
     CHAT,
@@ -41,6 +42,16 @@ LEGACY = (b'"developer"', b'"function"', b'"function_call"')
 
 ROLES = "assistant, system, tool, user"
 
+_LIST = re.compile(rb'"content"\s*:\s*\[')
+
+
+class _Part(msgspec.Struct, gc=False):
+    type: str | None = None
+    text: str | None = None
+
+
+_parts = msgspec.json.Decoder(list[_Part])
+
 _REMEDY = "send reasoning_content back as it came; where there was none, a space"
 
 
@@ -51,7 +62,7 @@ class DeepSeek(OpenAI):
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a message as these models take it."""
-        chunks = render_chat(_without_legacy(message))
+        chunks = [_with_plain_text(chunk) for chunk in render_chat(_without_legacy(message))]
         return [_with_reasoning(chunk, message) for chunk in chunks] if message.role == "assistant" else chunks
 
     def validate(self, body: Any) -> list[Problem]:
@@ -86,6 +97,19 @@ def _without_legacy(message: Message) -> Message:
     if role == b'"function"' or bytes(fields.get("function_call", Raw(b"null"))) != b"null":
         return msgspec.structs.replace(message, edited=True)
     return message
+
+
+def _with_plain_text(chunk: bytes) -> bytes:
+    """Return the message with text for its content where its parts are nothing else: DeepSeek takes no list."""
+    if not _LIST.search(chunk):
+        return chunk
+    fields = decode(fields_decoder, chunk)
+    if bytes(fields.get("content", NULL))[:1] != b"[":
+        return chunk
+    parts = decode(_parts, fields["content"])
+    if any(part.type != "text" for part in parts):
+        return chunk
+    return encode({**fields, "content": "\n\n".join(part.text or "" for part in parts)})
 
 
 def _with_reasoning(chunk: bytes, message: Message) -> bytes:

@@ -375,7 +375,8 @@ def _without_reasoning(message: Message) -> Message:
 def render_chat(message: Message) -> list[bytes]:
     """Render a message as all dialects write it: results as one message each, then the rest."""
     native = message.format in DIALECTS
-    if native and message.raw is not None and not message.edited:
+    lacking = any(_lacks_arguments(call) for call in message.calls)
+    if native and message.raw is not None and not message.edited and not lacking:
         return [message.raw if message.role != "assistant" or message.calls else _without_empty_calls(message.raw)]
     template = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
     role = decode(text_decoder, template["role"]) if "role" in template else message.role
@@ -392,6 +393,16 @@ def _without_empty_calls(raw: bytes) -> bytes:
     if not _EMPTY_CALLS.search(raw):
         return raw
     return encode({key: value for key, value in decode(fields_decoder, raw).items() if key != "tool_calls"})
+
+
+def _lacks_arguments(call: ToolUse) -> bool:
+    """Tell whether a call came without text for its arguments: some servers write none, or the object."""
+    raw = call.raw or b""
+    # The usual spellings need no second look.
+    if b'"arguments":"' in raw or b'"arguments": "' in raw or b'"function"' not in raw:
+        return False
+    function = decode(fields_decoder, raw).get("function", NULL)
+    return function != NULL and bytes(decode(fields_decoder, function).get("arguments", NULL))[:1] != b'"'
 
 
 def _around(template: Mapping[str, Raw], role: str) -> dict[str, Any]:
@@ -461,18 +472,24 @@ def _spoken(blocks: Iterable[Block], *, thoughts: bool = False) -> list[Block]:
 
 def _render_call(block: ToolUse, *, native: bool) -> Raw:
     if native and block.raw is not None:
-        return Raw(block.raw)
-    function = {"name": safe_name(block.name), "arguments": block.arguments}
+        if not _lacks_arguments(block):
+            return Raw(block.raw)
+        fields = decode(fields_decoder, block.raw)
+        written = {**decode(fields_decoder, fields["function"]), "arguments": _spelled(block.arguments)}
+        return Raw(encode({**fields, "function": written}))
+    function = {"name": safe_name(block.name), "arguments": _spelled(block.arguments)}
     return Raw(encode({"id": block.id, "type": "function", "function": function}))
 
 
+def _spelled(arguments: str) -> str:
+    """Return the arguments of a call; none at all are an empty object."""
+    return "{}" if not arguments or arguments == "null" else arguments
+
+
 def _content(blocks: Sequence[Block], *, native: bool) -> Any:
-    """Return plain text where that says it all, else parts."""
-    if not blocks:
-        return ""
-    only = blocks[0]
-    if len(blocks) == 1 and isinstance(only, Text) and (only.raw is None or not native):
-        return only.text
+    """Return plain text where that says it all, which every server takes; else parts."""
+    if all(isinstance(block, Text) and (block.raw is None or not native) for block in blocks):
+        return "\n\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
     return [_render_part(block, native=native) for block in blocks]
 
 

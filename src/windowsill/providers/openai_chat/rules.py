@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windowsill.providers.base import Problem
+from windowsill.errors import UnknownModelError
+from windowsill.models import find
+from windowsill.providers.base import Problem, check_strict, repeated_tools
 from windowsill.providers.openai_chat import NAME_PATTERN
 
 _name = re.compile(NAME_PATTERN)
@@ -24,27 +26,53 @@ PARTS = {
 }
 KNOWN_PARTS = frozenset().union(*PARTS.values())
 
+FOREIGN_PARTS = frozenset(
+    {"tool_use", "tool_result", "redacted_thinking", "input_text", "output_text", "input_image", "input_file"}
+)
+"""Parts of other providers' formats, which no server of a chat takes; what is in neither set may be a server's own."""
+
 
 def check_body(body: dict[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with a body beside its messages."""
     if not isinstance(body.get("model"), str):
         yield Problem("openai.model", "model", "model is missing", "name the model")
     tools = body.get("tools")
-    for index, tool in enumerate(tools if isinstance(tools, list) else []):
-        yield from _tool(tool, f"tools[{index}]")
+    listed = tools if isinstance(tools, list) else []
+    for index, tool in enumerate(listed):
+        yield from _tool(tool, f"tools[{index}]", strict=_is_openais(body.get("model")))
+    yield from repeated_tools(
+        "openai", ((f"tools[{index}]", (_inner(tool) or {}).get("name")) for index, tool in enumerate(listed))
+    )
 
 
-def _tool(tool: Any, where: str) -> Iterator[Problem]:
+def _is_openais(model: Any) -> bool:
+    try:
+        return isinstance(model, str) and find(model).provider == "openai"
+    except UnknownModelError:
+        return False
+
+
+def _inner(tool: Any) -> dict[str, Any] | None:
+    """Return the function or custom tool of a definition; Mistral's need no type."""
+    inner = tool.get(tool.get("type") or "function") if isinstance(tool, dict) else None
+    return inner if isinstance(inner, dict) else None
+
+
+def _tool(tool: Any, where: str, *, strict: bool) -> Iterator[Problem]:
     kind = tool.get("type") if isinstance(tool, dict) else None
     if isinstance(kind, str) and kind not in KINDS:
         return  # a tool that the server runs itself
-    inner = tool.get(tool.get("type")) if isinstance(tool, dict) and isinstance(tool.get("type"), str) else None
+    if kind is None and strict:
+        yield Problem("openai.tool-type", where, "a tool without a type", 'give it "type": "function"')
+    inner = _inner(tool)
     if not isinstance(inner, dict) or not _name.fullmatch(str(inner.get("name", ""))):
         yield Problem("openai.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
         return
     schema = inner.get("parameters", {"type": "object"})
     if not isinstance(schema, dict) or (schema and schema.get("type") != "object"):
         yield Problem("openai.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
+    elif inner.get("strict") is True:
+        yield from check_strict("openai", schema, where)
 
 
 def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
@@ -97,8 +125,8 @@ def _answer(
 
 def _calls(message: dict[str, Any], where: str, open_calls: dict[str, str]) -> Iterator[Problem]:
     calls = message.get("tool_calls")
-    if calls is not None and not isinstance(calls, list):
-        yield Problem("openai.tool-calls", where, "tool_calls is not a list", "give a list")
+    if calls is not None and not (isinstance(calls, list) and calls):
+        yield Problem("openai.tool-calls", where, "tool_calls is no list of calls", "give a list, or leave it out")
         return
     for index, call in enumerate(calls or ()):
         place = f"{where}.tool_calls[{index}]"
@@ -136,7 +164,7 @@ def _content(message: dict[str, Any], role: str, where: str) -> Iterator[Problem
         kind = part.get("type") if isinstance(part, dict) else None
         if not isinstance(kind, str):
             yield Problem("openai.part", place, "a part without a type", "give it a type")
-        elif kind in KNOWN_PARTS and kind not in PARTS[role]:
+        elif (kind in KNOWN_PARTS and kind not in PARTS[role]) or kind in FOREIGN_PARTS:
             yield Problem("openai.parts-by-role", place, f"a {kind} part in a {role} message", "move or remove it")
         elif kind == "text" and not isinstance(part.get("text"), str):
             yield Problem("openai.part", place, "a text part without text", "give it text")

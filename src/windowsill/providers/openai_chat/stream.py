@@ -7,7 +7,6 @@ from typing import Any
 from windowsill.providers import sse
 from windowsill.providers.base import Format
 from windowsill.providers.streams import (
-    DONE,
     CallDelta,
     CallStarted,
     Pieces,
@@ -94,9 +93,7 @@ class OpenAIStream(Stream):
 
     def _take(self, value: Any, event: sse.Event) -> bool:
         if not isinstance(value, dict):
-            if event.data == DONE and not self.finished:
-                self._finish(self._stop_reason)
-            return event.data == DONE
+            return False
         if error := value.get("error"):
             self._fail_by(error, event, "type", "code")
         choices = value.get("choices")
@@ -110,8 +107,13 @@ class OpenAIStream(Stream):
                 self._take_choice(choice, event)
             else:
                 self._pass_on(event)
-        self._use(value.get("usage"))
+        groq = value.get("x_groq")
+        self._use(value.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
         return True
+
+    def _take_done(self) -> None:
+        if not self.finished:
+            self._finish(self._stop_reason)
 
     def _take_choice(self, choice: dict[str, Any], event: sse.Event) -> None:
         for key, value in choice.items():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windowsill.providers.base import Problem
+from windowsill.providers.base import Problem, check_strict, repeated_tools
 from windowsill.providers.openai_responses import (
     CALLS,
     CUSTOM,
@@ -23,6 +23,9 @@ from windowsill.providers.openai_responses import (
     author,
 )
 
+FOREIGN_PARTS = frozenset({"text", "image_url", "image", "document", "tool_use", "tool_result", "thinking"})
+"""Parts of other formats."""
+
 _id = re.compile(ID_PATTERN)
 _name = re.compile(NAME_PATTERN)
 
@@ -34,8 +37,11 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
     if not isinstance(body.get("instructions"), str | None):
         yield Problem("responses.instructions", "instructions", "instructions are not text", "write them as text")
     tools = body.get("tools")
-    for index, tool in enumerate(tools if isinstance(tools, list) else []):
+    listed = tools if isinstance(tools, list) else []
+    for index, tool in enumerate(listed):
         yield from _tool(tool, f"tools[{index}]")
+    named = [tool.get("name") if isinstance(tool, dict) and "name" in tool else None for tool in listed]
+    yield from repeated_tools("responses", ((f"tools[{index}]", name) for index, name in enumerate(named)))
 
 
 def _tool(tool: Any, where: str) -> Iterator[Problem]:
@@ -49,6 +55,8 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
         if schema and (not isinstance(schema, dict) or schema.get("type") != "object"):
             what = "parameters are not of type object"
             yield Problem("responses.tool-schema", where, what, 'give them "type": "object"')
+        elif schema and tool.get("strict") is True:
+            yield from check_strict("responses", schema, where)
 
 
 def _is_name(name: Any) -> bool:
@@ -131,7 +139,7 @@ def _part(part: Any, allowed: frozenset[str], holder: str, where: str) -> Iterat
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
         yield Problem("responses.part", where, "a part without a type", "give it a type")
-    elif kind in KNOWN_PARTS and kind not in allowed:
+    elif (kind in KNOWN_PARTS and kind not in allowed) or kind in FOREIGN_PARTS:
         remedy = f"use one of {', '.join(sorted(allowed))}"
         yield Problem("responses.parts-by-role", where, f"{kind} in {holder}", remedy)
     elif kind in {"input_text", "output_text"} and not isinstance(part.get("text"), str):

@@ -1,0 +1,137 @@
+"""Rules that depend on the model, the end of a conversation, or the other tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowsill import providers
+
+pytestmark = pytest.mark.unit
+
+HI = {"role": "user", "content": "hi"}
+CALL = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]}
+
+
+def anthropic(*messages: dict, **fields: object) -> dict:
+    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": list(messages), **fields}
+
+
+def rules(body: object, format: str, **options: str) -> list[str]:
+    return [problem.rule for problem in providers.validate(body, format, **options)]
+
+
+@pytest.mark.parametrize("content", ["So: ", [{"type": "text", "text": "So:\n"}]])
+def test_white_space_at_the_end_of_a_prefill_is_refused(content):
+    """Anthropic takes it in any message but the last, which the model goes on from."""
+    said = {"role": "assistant", "content": content}
+    assert rules(anthropic(HI, said), "anthropic") == ["anthropic.trailing-space"]
+    assert rules(anthropic(HI, said, HI), "anthropic") == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([HI, {"role": "assistant", "content": [CALL]}, RESULT], ["anthropic.thinking-begins-turn"]),
+        ([HI, {"role": "assistant", "content": [THOUGHT, CALL]}, RESULT], []),
+        ([HI, {"role": "assistant", "content": [CALL]}, RESULT, HI], []),
+        ([HI, {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}, HI], []),
+    ],
+    ids=["without", "with", "an-earlier-turn", "no-calls"],
+)
+def test_running_turn_with_calls_begins_with_thinking_where_it_is_on(messages, expected):
+    """Only the turn that is still running has to."""
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    assert rules(anthropic(*messages, thinking=thinking), "anthropic") == expected
+    assert rules(anthropic(*messages), "anthropic") == []
+
+
+def test_thinking_with_an_empty_signature_is_not_signed():
+    """A stream that broke off leaves an empty signature: it is refused, and mended by leaving the thinking out."""
+    messages = [HI, {"role": "assistant", "content": [{**THOUGHT, "signature": ""}, {"type": "text", "text": "a"}]}, HI]
+    assert rules(messages, "anthropic") == ["anthropic.thinking-has-signature"]
+    mended = providers.repair(messages, "anthropic").messages
+    assert [block["type"] for block in mended[1]["content"]] == ["text"]
+
+
+LONG = "word " * 300_000
+
+
+@pytest.mark.parametrize(
+    ("format", "body"),
+    [
+        ("anthropic", anthropic({"role": "user", "content": LONG})),
+        ("openai", {"model": "gpt-4o", "messages": [{"role": "user", "content": LONG}]}),
+        ("responses", {"model": "gpt-4o", "input": LONG}),
+    ],
+    ids=["anthropic", "openai", "responses"],
+)
+def test_request_longer_than_the_window_is_refused(format, body):
+    """The model in the body tells how much it takes."""
+    assert rules(body, format) == [f"{format}.too-long"]
+    assert rules({**body, "model": "some-local-model"}, format) == []
+
+
+def test_model_may_be_named_beside_the_body():
+    """Gemini's bodies name none, and a list of messages neither."""
+    contents = {"contents": [{"role": "user", "parts": [{"text": "word " * 1_300_000}]}]}
+    assert rules(contents, "gemini") == []
+    assert rules(contents, "gemini", model="gemini-2.5-pro") == ["gemini.too-long"]
+    assert rules([{"role": "user", "content": LONG}], "openai", model="gpt-4o") == ["openai.too-long"]
+
+
+@pytest.mark.parametrize(
+    ("format", "body"),
+    [
+        ("openai", {"model": "m", "messages": [{"role": "user", "content": [CALL]}]}),
+        ("openai", {"model": "m", "messages": [{"role": "user", "content": [{"type": "input_text", "text": "a"}]}]}),
+        ("responses", {"model": "m", "input": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]}),
+        ("anthropic", anthropic({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]})),
+    ],
+)
+def test_part_of_another_format_is_refused(format, body):
+    """A part that only another provider has is a problem, not an unknown kind."""
+    assert len(rules(body, format)) == 1
+
+
+@pytest.mark.parametrize(
+    ("format", "body", "tool"),
+    [
+        ("anthropic", anthropic(HI), {"name": "f", "input_schema": {"type": "object"}}),
+        ("openai", {"model": "m", "messages": [HI]}, {"type": "function", "function": {"name": "f"}}),
+        ("responses", {"model": "m", "input": "hi"}, {"type": "function", "name": "f"}),
+    ],
+)
+def test_two_tools_of_one_name_are_refused(format, body, tool):
+    """The second one is named."""
+    (problem,) = providers.validate({**body, "tools": [tool, tool]}, format)
+    assert (problem.rule, problem.where) == (f"{format}.unique-tools", "tools[1]")
+
+
+STRICT = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        ({}, 0),
+        ({"additionalProperties": True}, 1),
+        ({"required": ["a"]}, 1),
+        ({"properties": {"a": {"type": "array", "items": {"type": "object"}}}, "required": ["a"]}, 1),
+    ],
+    ids=["sound", "open", "optional", "inside"],
+)
+def test_schema_of_a_strict_tool_is_checked(change, count):
+    """OpenAI refuses a strict schema in which a field is optional or another may come, at any depth."""
+    function = {"name": "f", "strict": True, "parameters": {**STRICT, **change}}
+    chat = {"model": "m", "messages": [HI], "tools": [{"type": "function", "function": function}]}
+    flat = {"model": "m", "input": "hi", "tools": [{"type": "function", **function}]}
+    assert rules(chat, "openai") == ["openai.strict-schema"] * count
+    assert rules(flat, "responses") == ["responses.strict-schema"] * count
+    assert rules({**chat, "tools": [{"type": "function", "function": {**function, "strict": False}}]}, "openai") == []
