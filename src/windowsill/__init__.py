@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from windowsill.providers import repair as repair
     from windowsill.providers import validate as validate
     from windowsill.session.context_manager import AgentState as AgentState
-    from windowsill.session.context_manager import ContextManager as ContextManager
     from windowsill.session.context_manager import Manager as Manager
     from windowsill.session.fit import fit as fit
     from windowsill.session.session import Session as Session
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from windowsill.store import open_store as open_store
     from windowsill.strategies import Plan as Plan
     from windowsill.strategies import Strategy as Strategy
+    from windowsill.strategies.manager import ContextManager as ContextManager
 
 
 __version__ = "0.1.0"
@@ -50,7 +50,7 @@ _HOMES = {
     "Budget": "budget",
     "BudgetError": "errors",
     "ConflictError": "errors",
-    "ContextManager": "session.context_manager",
+    "ContextManager": "strategies.manager",
     "DamagedError": "errors",
     "Engine": "agent",
     "FoldError": "errors",

@@ -53,6 +53,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     media_bytes: int | None = None
 
 
+class CachePrices(msgspec.Struct, frozen=True, kw_only=True):
+    """The price of a cached token against one that is read afresh, and how long the cache lives without use."""
+
+    read: float = 0.1
+    write: float = 1.25
+    lifetime: float = 300.0
+    """Seconds."""
+
+
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """The token budget of one request."""
 
@@ -77,6 +86,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the model in its family."""
     refs: bool = True
     """The model is offered the tool that reads outputs by their refs: what is cut stays within its reach."""
+    cache: CachePrices = CachePrices()
     phase: str = ""
     """The phase of the work, for strategies under which requests tell the state."""
 

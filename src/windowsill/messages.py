@@ -320,6 +320,9 @@ SEARCH_TOOL = "history_search"
 MESSAGE_TOOL = "history_read"
 STATUS_TOOL = "context_status"
 
+WITHIN_REACH = f"; {SEARCH_TOOL} finds them"
+"""Said of hidden messages in requests that offer the tool."""
+
 OWN_TOOLS = frozenset({READ_TOOL, GREP_TOOL, SEARCH_TOOL, MESSAGE_TOOL, STATUS_TOOL})
 
 ECHOES = frozenset({SEARCH_TOOL, MESSAGE_TOOL, STATUS_TOOL})

@@ -424,6 +424,85 @@ def test_a_client_that_sends_only_what_is_new_is_told_that_the_disk_is_full():
         send(session, [user("and?")], resends=False)
 
 
+class Broken(MemoryStore):
+    """A store with a mistake in it, which no error of ours announces."""
+
+    broken = False
+
+    def append(self, *entries, **more):
+        if self.broken:
+            raise OverflowError("int too big to convert")
+        super().append(*entries, **more)
+
+
+STREAMED = events(piece("two"), piece(None, 0, "stop"), b"[DONE]")
+
+
+@pytest.mark.parametrize("answer", [chat("two"), STREAMED], ids=["whole", "streamed"])
+def test_an_answer_reaches_the_caller_whatever_fails_while_it_is_recorded(answer, caplog):
+    """The failure is logged with its place, and the next call has the answer from the client's list."""
+    store = Broken()
+    session = small(store)
+    exchange = Exchange(session, CHAT, json.dumps({"model": "gpt-5", "messages": [user("one")]}).encode())
+    exchange.request()
+    store.broken = True
+    if answer is STREAMED:
+        listen(exchange, answer)
+    else:
+        exchange.answer(200, json.dumps(answer).encode())
+    (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert "not recorded: OverflowError: int too big" in record.getMessage()
+    assert record.exc_info
+    store.broken = False
+    assert words(send(session, [user("one"), says("two"), user("three")], chat())) == ["one", "two", "three"]
+    assert texts(session) == ["one", "two", "three", "ok"]
+
+
+def test_a_whole_list_goes_out_whatever_fails_while_it_is_taken_in():
+    """And the call after it works again."""
+    store = Broken()
+    session = small(store)
+    send(session, [user("one")], chat("two"))
+    store.broken = True
+    talk = [user("one"), says("two"), user("three")]
+    assert words(send(session, talk, chat("four"))) == ["one", "two", "three"]
+    store.broken = False
+    assert len(words(send(session, [*talk, says("four"), user("five")], chat()))) == 5
+    assert len(texts(session)) == 6
+
+
+def test_a_window_that_cannot_be_learned_does_not_hide_the_providers_error():
+    """Whatever fails between the two."""
+    store = Broken()
+    session = small(store, model="gpt-5", budget=None)
+    messages = [user("hi"), *(user("word " * 300) for _ in range(10)), user("and?")]
+    exchange = Exchange(session, CHAT, json.dumps({"model": "gpt-5", "messages": messages}).encode())
+    exchange.request()
+    store.broken = True
+    assert exchange.retry(400, TOO_LONG.encode()) is None
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "not recorded"])
+@pytest.mark.parametrize("known", [True, False], ids=["later turn", "first turn"])
+def test_reasoning_in_the_list_is_kept_whether_or_not_its_answer_was_recorded(recorded, known):
+    """A stream that broke off, or a call that was passed on: the client has the items, and gives them back."""
+    session = small(budget=None, model="gpt-5")
+    start = [{"role": "user", "content": "read a.py"}]
+    if known:
+        item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}
+        send(session, start, {"id": "resp_0", "object": "response", "output": [item]}, to=RESPONSES)
+        start += [item, {"role": "user", "content": "again"}]
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    asks = {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"}
+    answer = {"id": "resp_1", "object": "response", "output": [thought, asks]}
+    send(session, start, answer if recorded else None, to=RESPONSES)
+    outcome = {"type": "function_call_output", "call_id": "c1", "output": "line"}
+    for _ in range(2):
+        sent = send(session, [*start, thought, asks, outcome], to=RESPONSES)
+        assert sent["input"][-3:] == [thought, asks, outcome]
+    assert written(session) == len(start) + 3
+
+
 # Several at once
 
 

@@ -130,6 +130,59 @@ def test_another_error_teaches_nothing():
     assert session.model.window == 200_000
 
 
+def test_an_error_about_one_field_teaches_nothing():
+    """Whatever number it names; a fresh session of the store has the table's window."""
+    store = MemoryStore()
+    assert opened(store).overflowed("Invalid 'metadata': maximum input length is 512 characters.", sent=90_000) is None
+    assert opened(store, "next").model.window == 200_000
+
+
+def test_a_window_is_never_smaller_than_what_was_answered():
+    """In this session and in the next of the store."""
+    store = MemoryStore()
+    with opened(store) as session:
+        session.add("hi")
+        session.compose_sync()
+        session.add(reply(120_000))
+        assert session.overflowed(OVERFLOW) is None
+        assert session.model.window == 200_000
+    later = opened(store, "next")
+    later.overflowed(OVERFLOW)
+    assert later.model.window == 200_000
+    assert later.overflowed("prompt is too long: 190000 tokens > 150000 maximum") == 150_000
+
+
+def test_a_window_that_was_learned_is_told_once_with_the_way_to_forget_it(caplog):
+    """Nothing else would say why requests are smaller."""
+    session = opened(MemoryStore())
+    for _ in range(2):
+        session.overflowed(OVERFLOW)
+    (record,) = caplog.records
+    assert "names a window of 100,000 tokens, not 200,000" in record.getMessage()
+    assert "windowsill models forget claude-sonnet-4-5" in record.getMessage()
+
+
+def test_a_request_that_cannot_be_made_smaller_after_an_overflow_is_sent_as_it_is():
+    """The provider named no window, and half of what was sent is a guess: its error is better than ours."""
+    session = opened(MemoryStore())
+    session.add("hi " * 50)
+    first = session.compose_sync(system="words " * 500)
+    session.overflowed("Your input exceeds the context window of this model.", sent=first.tokens)
+    again = session.compose_sync(system="words " * 500)
+    assert again.tokens == first.tokens <= again.report.limit
+
+
+def test_after_an_overflow_without_a_number_a_request_may_have_what_was_answered():
+    """Half of a request that was hardly larger would throw away what fits."""
+    session = opened(MemoryStore())
+    talk(session, 100)
+    sent = session.compose_sync()
+    session.add(reply(sent.tokens))
+    session.add("and now?")
+    session.overflowed("Your input exceeds the context window of this model.", sent=sent.tokens + 10)
+    assert session.compose_sync().report.limit == sent.tokens
+
+
 def test_a_stated_window_wins_over_the_table_and_over_what_was_learned():
     """T8: the user always knows better."""
     store = MemoryStore()

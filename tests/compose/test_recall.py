@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from support.conversations import result, text_block, use
 from support.sessions import TASK, kept, opened, problems, turn
 from windowsill.errors import StoreError
+from windowsill.store.memory import MemoryStore
 from windowsill.summaries.frame import RECALL
 
 pytestmark = pytest.mark.unit
@@ -51,6 +52,36 @@ def test_hidden_lines_that_a_step_mentions_come_back():
     assert DEFINITION in payload.body().decode()
     assert session.items()[-1].id == message.id
     assert "recall: " in " ".join(payload.report.notes)
+
+
+def test_lines_of_a_branch_that_was_left_do_not_come_back():
+    """They stand between entries that a fold hides, and belong to another conversation."""
+    session = opened(recall=300)
+    session.add({"role": "user", "content": TASK})
+    for message in turn(0, words=40):
+        session.add(message)
+    start = session.items()[-1].id
+    session.add({"role": "assistant", "content": [use("file")]})
+    session.add({"role": "user", "content": [result("file", FILE)]})
+    session.rewind(start)
+    for number in range(1, 20):
+        for message in turn(number, words=40):
+            session.add(message)
+        session.compose_sync()
+    mention(session)
+    assert DEFINITION not in session.compose_sync().body().decode()
+    assert recalls(session) == []
+
+
+def test_lines_of_other_sessions_do_not_come_back():
+    """A search may look into them; what is brought back unasked is of this conversation."""
+    store = MemoryStore()
+    other = opened(store, id="other", scope="project", project="p")
+    for number in range(60):
+        other.add({"role": "user", "content": f"{DEFINITION} # {number}"})
+    session = working(store, file="nothing", id="this", scope="project", project="p")
+    mention(session)
+    assert DEFINITION not in session.compose_sync().body().decode()
 
 
 def test_nothing_comes_twice():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support import sessions
 from support.conversations import (
     broken_anthropic,
     broken_openai,
@@ -149,3 +150,16 @@ def test_system_messages_that_lead_go_apart():
     rendered = at_once(session, "anthropic")
     assert [message.text for message in rendered.systems] == ["be brief"]
     assert len(rendered.chunks) == 1
+
+
+@pytest.mark.parametrize("strategy", ["sliding-window", "condense", "importance"])
+def test_hidden_messages_are_said_to_be_within_reach_only_where_they_are(strategy):
+    """A marker, a notice and a summary name the tool that finds what they stand for in requests that offer it."""
+    session = sessions.opened(strategy=strategy, budget=6_000)
+    sessions.fill(session, 7_000)
+    without, offered = session.compose_sync(), session.compose_sync(tools=session.tools.tools)
+    assert "[Memory Summary]" in str(without.messages)
+    assert "history_search" not in str(without.messages)
+    assert "history_search finds them" in str(offered.messages)
+    assert session.request(session.calls[-2].id) == without.body()
+    assert session.request(session.calls[-1].id) == offered.body()

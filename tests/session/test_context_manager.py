@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from support.sessions import TASK, fill, opened, talk
-from windowsill import Session
-from windowsill.session.context_manager import AgentState, ContextManager, Manager
+from windowsill import ContextManager, Session
+from windowsill.session.context_manager import AgentState, Manager
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit

@@ -397,3 +397,14 @@ def test_a_deleted_session_leaves_no_place(store: Store):
     assert store.places([b"one"]) == []
     store.create("s", at=1.0)
     assert store.places([b"one"]) == []
+
+
+def test_facts_are_listed_by_their_beginning_and_forgotten(store: Store):
+    """In the order of their keys, and no others."""
+    for key in ("window/b", "window/a", "windows", "calibration/a"):
+        store.remember(key, key.encode())
+    assert list(store.facts("window/").items()) == [("window/a", b"window/a"), ("window/b", b"window/b")]
+    assert store.forget("window/a") is True
+    assert store.forget("window/a") is False
+    assert store.recall("window/a") is None
+    assert list(store.facts("window/")) == ["window/b"]

@@ -246,9 +246,7 @@ def test_five_or_more_in_a_row_get_a_summary_and_fewer_a_notice_with_their_numbe
     spans, briefs, shown = plan.proposals[0].spans, plan.proposals[0].briefs, plan.proposals[0].stand_ins
     assert [span.hides for span in spans] == [8, 3]
     assert [brief.style if brief else None for brief in briefs] == ["summary", None]
-    assert shown[1].text == (
-        "[Memory Summary] 3 earlier messages are left out here, and kept in full outside this window."
-    )
+    assert shown[1].text == ("[Memory Summary] 3 earlier messages are left out here; history_search finds them.")
     assert "8 earlier messages" in shown[0].text
 
 
@@ -271,7 +269,7 @@ def test_a_summary_has_room_for_a_share_of_what_it_tells_of():
 def test_a_marker_that_finds_no_room_gives_way_to_a_notice():
     """The stand-in never takes more than its share."""
     _, plan = plan_of_runs(target=600, summary_least=30, summary=0.0)
-    assert plan.proposals[0].stand_ins[0].text.endswith("left out here, and kept in full outside this window.")
+    assert plan.proposals[0].stand_ins[0].text.endswith("left out here; history_search finds them.")
 
 
 def test_a_summary_is_not_given_up_for_a_notice():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.agent_models import FORMATS, ask, asking, fault, talking, told
 from support.sdk_types import SDK
-from windowsill import providers
+from windowsill import Engine, Session, providers
 from windowsill.agent.models import Delta, ModelError
 from windowsill.errors import SettingError
 from windowsill.models import is_overflow, learn_window
@@ -169,3 +169,12 @@ def test_settings_out_of_range(settings: Any) -> None:
     """A disturbance nobody knows is an error at once."""
     with pytest.raises(SettingError):
         Chaos(**settings)
+
+
+def test_an_overflow_of_a_small_request_is_got_over() -> None:
+    """It names no window and teaches none: the request is sent again, as small as it can be."""
+    session = Session.open("chaos", model="gpt-5", store=":memory:")
+    model = Chaos(inner=Scripted(["Fine.", "Fine."]), schedule=["server", "partial", "overflow"])
+    result = Engine(session, model=model).run_sync("Are you well?")
+    assert (result.text, result.status) == ("Fine.", "completed")
+    assert session.model.window == 400_000

@@ -78,6 +78,7 @@ COMMANDS = {
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
     "mcp": LazyCommand("windowsill.cli.mcp:mcp", "Serve the tools of a session to MCP clients."),
+    "models": LazyCommand("windowsill.cli.models:models", "List the models and the windows that were learned."),
     "strategies": LazyCommand("windowsill.cli.strategies:strategies", "List the strategies and their settings."),
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +14,7 @@ import msgspec
 from windowsill import providers, strategies, telemetry
 from windowsill.budget import Budget, Size, budget_for, tokens_of
 from windowsill.compose.check import check_fold
+from windowsill.compose.managed import ManagerCalls, history_of, read_composed
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import (
     FitResult,
@@ -25,18 +28,19 @@ from windowsill.compose.payload import (
 )
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import follow, reductions
-from windowsill.compose.render import Rendered, Renderer, shows_refs
+from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.compose.squeeze import over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
-from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, WindowsillError, log
+from windowsill.errors import BudgetError, FoldError, InputError, StoreError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
-from windowsill.history.head import Call, call_meta
-from windowsill.history.view import fold_meta
+from windowsill.history.head import MANAGED, Call, call_meta
+from windowsill.history.view import View, fold_meta
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Usage, text_message
+from windowsill.messages import READ_TOOL, Message, Usage, text_message
 from windowsill.models import record_usage
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
+from windowsill.strategies.manager import Managed
 from windowsill.strategies.registry import guarded
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.telemetry import names
@@ -112,7 +116,7 @@ class Composer:
         self.own_writer = writer
         self._contexts = {settings.model: context}
         self._strategies: dict[str, Strategy] = {}
-        self._renderers: dict[tuple[str, bool, bool], Renderer] = {}
+        self._renderers: dict[tuple[str, frozenset[str], bool], Renderer] = {}
         self._parts: RequestParts | None = None
         self._fixed = Weight()
         self._before: tuple[Rendered, RequestParts] | None = None
@@ -268,6 +272,9 @@ class Composer:
             ceiling=self.context.ceiling,
             warn=self.settings.warn,
         )
+        if fixed + self.journal.view.tokens() > found.low:
+            # Only then a strategy weighs what a fold costs, and what it saves.
+            found = msgspec.structs.replace(found, cache=self.context.cache_prices)
         if self.strategy.layers(found):
             found = msgspec.structs.replace(found, phase=self.state.value.runtime.phase)
         return found
@@ -288,8 +295,18 @@ class Composer:
             view, rules = self.journal.view, providers.get(format).rules
             if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
                 raise InputError("there is nothing to send yet", remedy="add a message from the user first")
+            fit = self.fit if stateless else self._fit_with_context
             spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
-            payload = self._payload(spec, self.fit(spec) if stateless else self._fit_with_context(spec))
+            managed = None if stateless or self._manager is None else self._fit_managed(spec, self._manager)
+            try:
+                result, apart = managed or (fit(spec), None)
+            except BudgetError:
+                if self.context.ceiling is None:
+                    raise
+                self.context.ceiling = None
+                spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
+                result, apart = fit(spec), None
+            payload = self._payload(spec, result, apart)
             if span.live:
                 model = self.context.model
                 span.set(
@@ -390,13 +407,17 @@ class Composer:
         stateless: bool = False,
     ) -> RequestSpec:
         weight = self._fixed = self._fixed_weight(parts)
+        if self.context.ceiling is not None and self.fixed_tokens >= self.context.ceiling:
+            self.context.ceiling = None
         budget = self.budget(self.fixed_tokens, max_output=max_output, stateless=stateless)
         most = int(budget.limit * MOST_UNSEEN)
         if self.context.unseen and budget.fixed > most:
             # What only the provider sees may pass a stated budget. It is no reason to send nothing any more.
             seen = budget.fixed - self.context.unseen
             budget = self.budget(max(seen, most), max_output=max_output, stateless=stateless)
-        budget = msgspec.structs.replace(budget, fixed_bytes=weight.bytes + ENVELOPE, refs=shows_refs(parts.tools))
+        budget = msgspec.structs.replace(
+            budget, fixed_bytes=weight.bytes + ENVELOPE, refs=READ_TOOL in own_tools(parts.tools)
+        )
         if budget.fixed >= budget.limit:
             raise self._nothing_left(parts, budget)
         idle = self.strategy.delegates and self._provider_fields(format) is None
@@ -475,6 +496,73 @@ class Composer:
         self.journal.add([message], conversation=view.conversation_hash)
         return [f"recall: {lines} hidden lines brought back"]
 
+    # A context manager in the place of a strategy
+
+    @property
+    def waits(self) -> bool:
+        """True when composing may wait for a model, or for a context manager."""
+        return self.summaries.writer is not None or self._manager is not None
+
+    @cached_property
+    def _manager(self) -> ManagerCalls | None:
+        strategy = self.strategy
+        return ManagerCalls(strategy, wait=self.settings.wait) if isinstance(strategy, Managed) else None
+
+    def complete_turn(self, format: str) -> None:
+        """Tell the context manager, if there is one, that the model has answered."""
+        if self._manager is not None:
+            self._manager.complete(history_of(self._messages(), providers.get(format))[0])
+
+    def close(self) -> None:
+        """Stop what runs in the background."""
+        self.summaries.close()
+        if self._manager is not None:
+            self._manager.close()
+
+    def _messages(self) -> list[Message]:
+        """Return every message of the branch, as it came."""
+        view = self.journal.view
+        if not any(item.fold for item in view.items):
+            return [view.whole(item) for item in view.items]
+        return [self.journal.decode(entry) for entry in self.journal.branch("message", bodies=True)]
+
+    def _fit_managed(self, spec: RequestSpec, calls: ManagerCalls) -> tuple[FitResult, View] | None:
+        """Let the context manager compose, and make that valid and fit; `None`, and a note, when it fails.
+
+        It is fitted apart from the session, whose view stays whole: what a manager leaves out is no fold.
+        """
+        native = providers.get(spec.format, spec.demands)
+        history, rag_context = history_of(self._messages(), native)
+        tools = [msgspec.json.decode(native.render_tool(tool)) for tool in spec.parts.tools]
+        system = spec.parts.system.text if spec.parts.system is not None else None
+        try:
+            messages = read_composed(calls.compose(system, history, tools, rag_context), native, spec.parts)
+            inner = self._apart(messages)
+            result = inner.fit(inner._spec(spec.parts, spec.format, spec.max_output, stateless=True))  # noqa: SLF001 - a twin
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a program's own manager may raise anything, and must not cost the turn
+            self.summaries.notes.append(f"{calls.fault(error)}; {SlidingWindow.name} takes over")
+            return None
+        result.note(*calls.take_notes())
+        if result.folds:
+            result.note(f"what context manager {calls.name!r} composed did not fit, and was reduced")
+            result.folds = []
+        return result, inner.journal.view
+
+    def _apart(self, messages: Sequence[Message]) -> Composer:
+        """Make a composer of a list that is not the session's history."""
+        from windowsill.store.memory import MemoryStore
+
+        store, context = MemoryStore(), copy(self.context)
+        context.settings = msgspec.structs.replace(
+            self.settings, strategy=SlidingWindow.name, writer="offline", high=1.0, low=0.75, outputs=False
+        )
+        store.create(self.journal.session, at=0.0, settings=b"{}")
+        journal = JournalWriter(store, self.journal.session, context.scale, self.journal.clock)
+        journal.add([msgspec.structs.replace(message, id="") for message in messages])
+        return Composer(journal, context, context.settings)
+
     # Fitting
 
     def fit(self, spec: RequestSpec) -> FitResult:
@@ -513,7 +601,7 @@ class Composer:
         raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
 
     def _renderer(self, spec: RequestSpec) -> Renderer:
-        key = (spec.format, spec.shows_refs, spec.continued)
+        key = (spec.format, spec.own_tools, spec.continued)
         if key not in self._renderers:
             self._renderers[key] = spec.renderer()
         return self._renderers[key]
@@ -626,9 +714,18 @@ class Composer:
 
     # The payload
 
-    def _payload(self, spec: RequestSpec, result: FitResult) -> Payload:
-        """Record a request that fits, and return it."""
-        view, parts, rendered, model = self.journal.view, spec.parts, result.rendered, self.context.model
+    def _payload(self, spec: RequestSpec, result: FitResult, managed: View | None = None) -> Payload:
+        """Record a request that fits, and return it; `managed` is the view of one that a context manager composed."""
+        parts, model = spec.parts, self.context.model
+        view = self.journal.view if managed is None else managed
+        blobs, ids = dict(parts.blobs.values()), parts.ids
+        if managed is not None:
+            # No view of the session gives these messages: the request can only be built again from them.
+            result.rendered = msgspec.structs.replace(result.rendered, settled=0, edits=-1)
+            data = msgspec.json.encode(msgspec.structs.replace(result.rendered, repairs=()))
+            ids = {**ids, MANAGED: hashlib.sha256(data).hexdigest()[:32]}
+            blobs[ids[MANAGED]] = data
+        rendered = result.rendered
         total = spec.budget.fixed + rendered.extra + view.tokens()
         common, stable = self._same_as_before(spec, rendered)
         self._before, self._total = (rendered, parts), total
@@ -645,7 +742,7 @@ class Composer:
             at=self.journal.version,
             format=spec.format,
             model=spec.model_name,
-            blobs=parts.ids,
+            blobs=ids,
             tokens=total,
             unseen=self.context.unseen,
             cached=stable,
@@ -653,7 +750,7 @@ class Composer:
             breakpoints=msgspec.structs.asdict(breakpoints),
             demands=spec.demands,
         )
-        self.journal.queue_call(call, dict(parts.blobs.values()))
+        self.journal.queue_call(call, blobs)
         fields = self._provider_fields(spec.format)
         return Payload(
             spec,

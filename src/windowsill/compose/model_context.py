@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from windowsill import models, tokens
+from windowsill.budget import CachePrices
 from windowsill.config import Settings
-from windowsill.errors import UnknownModelError
+from windowsill.errors import UnknownModelError, log
 from windowsill.messages import Usage
 from windowsill.models import Model
 from windowsill.models.overflow import is_overflow, learn_count, learn_window
 from windowsill.store import Store
 from windowsill.tokens import Calibration, Scale, Weight
+
+WINDOW = "window/"
+"""Before the name of a model, the fact that a store remembers of it."""
 
 STATED_FRAMING = "generic"
 """A stated tokenizer is used as it is, with framing that undercounts no provider."""
@@ -56,7 +61,11 @@ class ModelContext:
         self.unseen = 0
         """Tokens of the last request that only the provider saw: tools given to its SDK, files by id, its own text."""
         self.ceiling: int | None = None
-        """The most tokens a request may have, by our count, after the provider refused one that should have fitted."""
+        """The most tokens a request should have, by our count, after the provider refused one that should have fitted.
+
+        A guess: what cannot be made so small is sent as the window allows."""
+        self._accepted = self._recalled_number(self._accepted_key)
+        """Tokens of the largest request that the provider has answered, by its own count."""
         self._seen: tuple[Weight, int] | None = None
         self._unsaved = 0
         self._largest = max(self.model.window, self._table_window())
@@ -67,6 +76,15 @@ class ModelContext:
             return models.find(self.settings.model or "").window
         except UnknownModelError:
             return 0
+
+    @cached_property
+    def cache_prices(self) -> CachePrices:
+        """The prices of cached tokens against fresh ones. Found on use: loading the price list takes a moment."""
+        found = models.prices(self.model)
+        fresh = found.input or 1.0
+        return CachePrices(
+            read=found.cache_read / fresh, write=found.cache_write / fresh, lifetime=float(self.model.cache_lifetime)
+        )
 
     def _find(self) -> Model:
         settings = self.settings
@@ -83,13 +101,16 @@ class ModelContext:
             return models.find(settings.model, window=stated, overrides=settings.models)
 
     def _learned_window(self) -> int | None:
-        learned = self.store.recall(self._window_key(self.settings.model)) if self.settings.model else None
-        # What a damaged store remembers is not worth refusing to open for: the table still knows a window.
-        return int(learned) if learned is not None and learned.isdigit() and int(learned) > 0 else None
+        return self._recalled_number(WINDOW + self.settings.model) or None if self.settings.model else None
 
-    @staticmethod
-    def _window_key(model: str) -> str:
-        return f"window/{model}"
+    def _recalled_number(self, key: str) -> int:
+        known = self.store.recall(key)
+        # What a damaged store remembers is not worth refusing to open for: the table still knows a window.
+        return int(known) if known is not None and known.isdigit() else 0
+
+    @property
+    def _accepted_key(self) -> str:
+        return f"accepted/{self.settings.model or self.model.name}"
 
     @property
     def _calibration_key(self) -> str:
@@ -114,6 +135,7 @@ class ModelContext:
         if not LEAST_OF_COUNT * self.calibration.estimate(counted) < reported <= self._largest:
             # No provider counts like that: a mistake in the report, which must not empty or overfill a window.
             return
+        self._accepted = max(self._accepted, usage.prompt)
         seen, self._seen = self._seen, (counted, reported)
         total = (float(predicted - self.settings.overhead), reported)
         if seen is not None:
@@ -136,6 +158,7 @@ class ModelContext:
         """Remember what was learned for the next session."""
         if self._unsaved:
             self.store.remember(self._calibration_key, msgspec.json.encode(self.calibration))
+            self.store.remember(self._accepted_key, str(self._accepted).encode())
             self._unsaved = 0
 
     def overflowed(self, error: str, sent: int | None = None) -> int | None:
@@ -145,15 +168,24 @@ class ModelContext:
         counts more than we do or does not say what it takes: less is sent from then on, as long as the session is open.
         """
         window, learned = learn_window(error), None
-        if window is not None and self.settings.model is not None and not self.settings.window:
+        if window is not None and window < self._accepted:
+            # It has answered larger requests: whatever this number is, it is not the window.
+            window = None
+        name = self.settings.model
+        if window is not None and name is not None and not self.settings.window:
             if window < self.model.window:
-                self.store.remember(self._window_key(self.settings.model), str(window).encode())
-                self.model = self._find()
+                self.store.remember(WINDOW + name, str(window).encode())
+                before, self.model = self.model.window, self._find()
+                log.warning(
+                    "the provider of %s names a window of %s tokens, not %s; `windowsill models forget %s` undoes it",
+                    *(name, f"{window:,}", f"{before:,}", name),
+                )
             learned = self.model.window
         if sent is not None and is_overflow(error):
-            counted = learn_count(error)
-            share = SAFE * window / counted if window is not None and counted is not None else SMALLER
-            self.ceiling = min(int(sent * share), self.ceiling or sent)
+            counted = learn_count(error) if window is not None else None
+            guess = max(int(SMALLER * sent), self._accepted)
+            fits = int(SAFE * sent * window / counted) if window is not None and counted is not None else guess
+            self.ceiling = min(fits, self.ceiling or sent)
         return learned
 
     @property

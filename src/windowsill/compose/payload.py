@@ -12,7 +12,7 @@ import msgspec
 from windowsill import providers
 from windowsill.budget import Budget
 from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Rendered, Renderer, shows_refs
+from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.history.head import prompt_hash
 from windowsill.history.repair import drop_open_calls, is_blank
 from windowsill.history.repair_rules import OPENING, Repair
@@ -112,9 +112,9 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
         return prompt_hash(self.parts.ids)
 
     @property
-    def shows_refs(self) -> bool:
-        """True when messages name the refs of outputs: only if the model has the tool that follows them."""
-        return shows_refs(self.parts.tools)
+    def own_tools(self) -> frozenset[str]:
+        """The tools with which the model reads what is not shown."""
+        return own_tools(self.parts.tools)
 
     @property
     def continued(self) -> bool:
@@ -125,7 +125,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Make what renders messages for this request, in its format or another."""
         target = providers.get(format or self.format, self.demands)
         continued = target.name == self.format and self.continued
-        return Renderer(target, self.demands, refs=self.shows_refs, continued=continued)
+        return Renderer(target, self.demands, own_tools=self.own_tools, continued=continued)
 
     def shared(self, view: View) -> Shared:
         """Build the request as it would be sent now, whether it fits or not: a summary can be asked for at its end.

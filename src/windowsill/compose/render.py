@@ -6,7 +6,7 @@ turn renders only what is new.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 
 import msgspec
@@ -14,7 +14,18 @@ import msgspec
 from windowsill.history.repair import repair
 from windowsill.history.repair_rules import Repair
 from windowsill.history.view import Item, View
-from windowsill.messages import READ_TOOL, Block, Message, Reasoning, Text, Tool, ToolResult
+from windowsill.messages import (
+    OWN_TOOLS,
+    READ_TOOL,
+    SEARCH_TOOL,
+    WITHIN_REACH,
+    Block,
+    Message,
+    Reasoning,
+    Text,
+    Tool,
+    ToolResult,
+)
 from windowsill.models import Demands
 from windowsill.outputs.show import without_ref
 from windowsill.providers import Format
@@ -55,13 +66,13 @@ class Renderer:
         format: Format,
         demands: Demands = Demands(),  # noqa: B008 - it cannot be changed
         *,
-        refs: bool = False,
+        own_tools: Set[str] = frozenset(),
         continued: bool = False,
     ) -> None:
         self.format = format
         self.demands = demands
         """The demands of the model beyond the format."""
-        self.refs = refs
+        self.own_tools = own_tools
         """Show refs of outputs: only where the tool that reads them is offered."""
         self.continued = continued
         """The provider keeps what came before the messages of the request."""
@@ -139,6 +150,12 @@ class Renderer:
             message if len(kept) == len(message.blocks) else msgspec.structs.replace(message, blocks=kept, edited=True)
         )
 
+    def _without_hints(self, item: Item, message: Message) -> Message:
+        """Leave out how to read what is not shown where the model has no tool for it."""
+        if item.fold:
+            return message if SEARCH_TOOL in self.own_tools else without_hint(message)
+        return without_refs(message) if item.results and READ_TOOL not in self.own_tools else message
+
     def _part(self, view: View, start: int, stop: int) -> _Part:
         if start == self._tail.start and stop == self._tail.stop:
             # What was last rendered as the tail of the view is now settled: the same items give the same bytes.
@@ -146,7 +163,7 @@ class Renderer:
         places = [place for place in range(start, stop) if not view.items[place].is_empty]
         items = [view.items[place] for place in places]
         shown = [view.read(item) for item in items]
-        plain = shown if self.refs else [without_refs(m) if i.results else m for i, m in zip(items, shown, strict=True)]
+        plain = [self._without_hints(item, message) for item, message in zip(items, shown, strict=True)]
         messages = [
             self._without_refused_reasoning(view, item, message) for item, message in zip(items, plain, strict=True)
         ]
@@ -183,9 +200,21 @@ class Renderer:
         return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
 
 
-def shows_refs(tools: Sequence[Tool]) -> bool:
-    """Tell whether a request with these tools shows refs of outputs: only if the model can follow them."""
-    return any(tool.name == READ_TOOL for tool in tools)
+def own_tools(tools: Sequence[Tool]) -> frozenset[str]:
+    """Return the names of Windowsill's own tools among these: what they can read is named in the messages."""
+    return OWN_TOOLS.intersection(tool.name for tool in tools)
+
+
+def without_hint(message: Message) -> Message:
+    """Take out of a stand-in that what it stands for can be found."""
+    blocks = tuple(
+        Text(text=block.text.replace(WITHIN_REACH, "", 1))
+        if isinstance(block, Text) and WITHIN_REACH in block.text
+        else block
+        for block in message.blocks
+    )
+    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+    return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
 
 
 def without_refs(message: Message) -> Message:

@@ -36,6 +36,10 @@ LETTERS: dict[Kind, str] = {
 """Ids are a letter and the entry's number: short, unique in their session, the same for the same input."""
 
 
+MANAGED = "messages"
+"""The part of a request that holds its messages, where a context manager composed them; part of the stored format."""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request that was composed: enough to build the same bytes again."""
 

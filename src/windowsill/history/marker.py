@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.history.folds import BlockSpan, MessageSpan
 from windowsill.history.view import Item, View, sum_weights
-from windowsill.messages import ORIGIN, Block, Message, Origin, Text, text_message
+from windowsill.messages import ORIGIN, WITHIN_REACH, Block, Message, Origin, Text, text_message
 from windowsill.secrets import redact
 from windowsill.text import cut_middle
 from windowsill.tokens import Weight
@@ -129,7 +129,7 @@ def _from_both_ends(count: int) -> Iterator[int]:
 def marker(facts: Facts) -> Message:
     """Write the message that stands for hidden messages."""
     hidden = f"{_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
-    lines = [f"[Memory Summary] {hidden} are kept in full outside this window. What was there:"]
+    lines = [f"[Memory Summary] {hidden} are left out here{WITHIN_REACH}. What was there:"]
     if facts.calls:
         names = sorted(facts.calls.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name} x{count}" for name, count in names[:MOST_TOOLS])

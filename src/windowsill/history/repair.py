@@ -217,21 +217,12 @@ def is_media(block: Block) -> bool:
     return isinstance(block, Image | Document)
 
 
-def _say_the_same(one: ToolResult, other: ToolResult) -> bool:
-    """Tell whether two results say the same, whatever bytes they came as."""
-    return one.is_error == other.is_error and list(map(_bare, one.content)) == list(map(_bare, other.content))
+Words: TypeAlias = tuple[bool, tuple[Block, ...]]
 
 
-def _merge_results(one: ToolResult, other: ToolResult, *, one_format: bool) -> ToolResult:
-    """Join two results into one, in order."""
-    more = other.content if one_format else tuple(map(without_bytes, other.content))
-    return msgspec.structs.replace(
-        one,
-        content=one.content + more,
-        is_error=one.is_error or other.is_error,
-        ref=one.ref or other.ref,
-        raw=None,
-    )
+def _words(result: ToolResult) -> Words:
+    """Return what a result says, whatever bytes it came as."""
+    return result.is_error, tuple(map(_bare, result.content))
 
 
 def _bare(block: Block) -> Block:
@@ -260,6 +251,23 @@ class Answer(msgspec.Struct):
     source: int | None
     block: ToolResult
     order: int
+    more: list[ToolResult] = []
+    """Further results for the same call that say something else."""
+    words: set[Words] = set()
+    """What it said so far, once there was a second result."""
+
+    def whole(self) -> ToolResult:
+        """Join all results for the call into one, in order."""
+        if not self.more:
+            return self.block
+        every = [self.block, *self.more]
+        return msgspec.structs.replace(
+            self.block,
+            content=tuple(inner for each in every for inner in each.content),
+            is_error=any(each.is_error for each in every),
+            ref=next((each.ref for each in every if each.ref), None),
+            raw=None,
+        )
 
 
 class Call(msgspec.Struct):
@@ -557,12 +565,17 @@ class Mender:
     def _again(self, index: int, call: Call, own: Fitted) -> list[Block]:
         earlier = call.answer
         assert earlier is not None
-        if _say_the_same(earlier.block, own.result):
+        words = _words(own.result)
+        if not earlier.words:
+            earlier.words.add(_words(earlier.block))
+        if words in earlier.words:
             self._report("duplicate_merged", index, "the same result a second time was left out", call.id)
             return []
         self._report("duplicate_merged", index, "a second result for one call was added to the first", call.id)
         one_format = earlier.source is not None and self.messages[earlier.source].format == self.messages[index].format
-        earlier.block = _merge_results(earlier.block, own.result, one_format=one_format)
+        earlier.words.add(words)
+        content = own.result.content if one_format else tuple(map(without_bytes, own.result.content))
+        earlier.more.append(msgspec.structs.replace(own.result, content=content))
         return own.media
 
     # Writing out
@@ -634,7 +647,7 @@ class Mender:
 
     def _push_results(self, slot: Sequence[Answer]) -> None:
         for entry in slot:
-            self._push(Piece(entry.source, "user", [entry.block]), results=True)
+            self._push(Piece(entry.source, "user", [entry.whole()]), results=True)
 
     def _drop_loose_reasoning(self) -> None:
         """Drop reasoning at the end of a turn: it lost what it led to, and is refused alone."""

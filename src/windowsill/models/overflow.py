@@ -16,42 +16,69 @@ MOST_OVER = 20
 _NUMBER = r"(\d[\d,_]*)"
 _NUMBERS = re.compile(_NUMBER)
 
-# Each names the limit in its one group. The forms of Anthropic, OpenAI and those who speak its protocol (DeepSeek,
-# vLLM, Groq), Gemini, llama.cpp, Mistral, xAI, Qwen, Kimi, Cohere, TGI, Copilot and LM Studio.
+# Each names the limit in its one group, written N. They are the forms of Anthropic, of OpenAI and those who speak its
+# protocol (DeepSeek, vLLM, SGLang, Groq, OpenRouter, Azure), of Gemini and Vertex, llama.cpp, Mistral, xAI, Qwen, Kimi,
+# Cohere, TGI, Copilot, LM Studio, Cerebras, Fireworks, Together, Bedrock, watsonx, SambaNova, GitHub and others.
 _LIMITS = tuple(
-    re.compile(form.replace("N", _NUMBER), re.IGNORECASE)
+    re.compile(form.replace("N", _NUMBER).replace("#", r"\d[\d,_]*"), re.IGNORECASE)
     for form in (
-        r"prompt is too long: \d[\d,_]* tokens > N maximum",
-        r"exceed context limit: \d[\d,_]* \+ \d[\d,_]* > N",
+        r"prompt is too long: # tokens > N maximum",
+        r"exceed context limit: # \+ # > N",
         r"exceeds? the maximum number of tokens allowed \(?N",
-        r"token count is \d[\d,_]* but model only supports up to N",
-        r"maximum (?:context|prompt|model|input) length (?:is|of) (?:only )?N",
-        r"configured limit of N tokens",
+        r"token count is # but model only supports up to N",
+        r"context length (?:of|is) only N",
+        r"max(?:imum)? (?:context|prompt|model) (?:length|limit|window|size)(?: is| of| of \S+ is|:)? (?:only )?\(?N",
+        r"max(?:imum)? (?:allowed )?input length (?:is|of) N tokens",
+        r"prompt length \(#\) exceeds maximum input length \(N",
+        r"configured (?:limit of|context size is) N tokens",
         r"exceeds? the available context size \(N",
         r"\"n_ctx\": ?N",
         r"with N maximum context length",
         r"range of input length should be \[\d+, ?N\]",
         r"exceeded model token limit:? N",
-        r"tokens in the prompt exceeds? (?:the )?limit of N",
+        r"tokens in the prompt (?:exceeds? (?:the )?limit of|cannot exceed) N",
         r"max_new_tokens` must be <= N",
-        r"prompt token count of \d[\d,_]* exceeds the limit of N",
-        r"loaded with context length of only N",
-        r"context (?:window|length) (?:is|of) N tokens",
+        r"`inputs` must have less than N tokens",
+        r"prompt token count of # exceeds the limit of N",
+        r"context (?:window|length) (?:is |of )?\(?N tokens",
+        r"longer than the model's context length (?:of )?\(?N",
+        r"current length is # while limit is N",
+        r"size limit exceeded by # tokens.*?limit for this model is N tokens",
+        r"max input tokens: N, request input token count",
+        r"number of input tokens # cannot exceed the total tokens limit N",
+        r"request body too large for .{1,99}? model\. max size: N tokens",
+        r"is greater than max_seq_len N",
     )
 )
 
 _SIGNS = re.compile(
-    r"context[_ ]length[_ ]exceeded|exceed_context_size|model_context_window_exceeded|prompt (?:is )?too long"
-    r"|input is too long for|too many input tokens|exceeds? the (?:model's )?context (?:window|length|limit)"
-    r"|context window exceeds|exceeded max context length|longer than the maximum model length"
-    r"|reduce the length of the (?:messages|prompt|input)",
+    r"context[_ ]length[_ ]exceeded|exceed_context_size|model_context_window_exceeded|ContextWindowExceeded"
+    r"|(?:prompt|input) (?:is )?too long|prompt exceeds max(?:imum)? length|total length of all messages is too long"
+    r"|too many (?:input )?tokens:|too many input tokens|input tokens exceeded|token limit exceeded"
+    r"|tokens_limit_reached"
+    r"|(?:exceeds?|exceeded|(?:longer|greater) than) (?:the |model's |maximum |max |available )*"
+    r"(?:context|model) (?:window|length|limit|size)"
+    r"|context window exceeds|reduce the length of the (?:messages|prompt|input)"
+    # Too many bytes: fewer messages are the remedy here too.
+    r"|request_too_large|request exceeds the maximum (?:size|allowed number of bytes)|request payload size exceeds"
+    r"|(?:payload|request entity|content) too large",
     re.IGNORECASE,
 )
+
+_OTHER = re.compile(
+    r"tokens per (?:minute|min|hour|day)\b|\bTP[MD]\b|rate[ _-]?limit|too many requests|throttl"
+    r"|maximum (?:allowed )?(?:number of )?output|(?:string|array) (?:is )?too long|above_max_length"
+    r"|invalid '(?!(?:messages|input|prompt|contents)\b)|\d (?:characters|chars)\b",
+    re.IGNORECASE,
+)
+"""What is said of another limit: that of a minute, of the answer, of one field, of the characters in a text."""
 
 
 def learn_window(message: str) -> int | None:
     """Read the limit in tokens that an overflow error names; `None` when it names none, or is another error."""
     text = message[:LONGEST]
+    if _OTHER.search(text):
+        return None
     for form in _LIMITS:
         match = form.search(text)
         if match:
@@ -70,5 +97,6 @@ def learn_count(message: str) -> int | None:
 
 
 def is_overflow(message: str) -> bool:
-    """Tell whether an error says that the request did not fit the model's window."""
-    return learn_window(message) is not None or _SIGNS.search(message[:LONGEST]) is not None
+    """Tell whether an error says that the request did not fit the model's window, or is too large to be sent."""
+    text = message[:LONGEST]
+    return learn_window(text) is not None or (_SIGNS.search(text) is not None and _OTHER.search(text) is None)

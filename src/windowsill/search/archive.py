@@ -139,16 +139,18 @@ class Archive:
         return sorted(found, key=lambda each: (each.at, each.session, each.seq or 0, each.lines)) if by_time else found
 
     def mentions(self, words: Iterable[str], k: int, *, within: Sequence[tuple[int, int]] | None = None) -> list[Found]:
-        """Find the passages that hold most of these words, best first; neither neighbours nor circumstances weigh.
+        """Find the passages of the session's branch that hold most of these words, best first.
 
-        For a program that looks through them itself: it is several times faster than `retrieve`.
+        Neither neighbours nor circumstances weigh. For a program that looks through them itself: it is several times
+        faster than `retrieve`.
         """
         _check(k)
         asked = " ".join(words)
         with telemetry.retrieval(SOURCE, asked, session=self.session_id, scope=self.scope) as span:
-            scope = self._ready(None)
+            scope = self._ready([self.session_id])
             matched = self._index.match(query_terms(asked), scope, Filters(within=within), min(k, MOST))
             found = load_found(self._index, dict(matched), scope)
+            found = [each for each in self._with_branches(found) if not each.abandoned]
             span.set(found=len(found))
         return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windowsill.session.context_manager import AgentState, ContextManager, Manager
+from windowsill.session.context_manager import AgentState, Manager
 from windowsill.session.fit import fit
 from windowsill.session.session import Session
 
-__all__ = ["AgentState", "ContextManager", "Manager", "Session", "fit"]
+__all__ = ["AgentState", "Manager", "Session", "fit"]

@@ -11,11 +11,11 @@ import msgspec
 from windowsill import providers
 from windowsill.compose.payload import build_body
 from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Renderer, shows_refs
+from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, ends, unpack_stand_ins
-from windowsill.history.head import Call, call_meta, rewind_meta
+from windowsill.history.head import MANAGED, Call, call_meta, rewind_meta
 from windowsill.history.view import fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Tool, ToolUse, text_of
@@ -310,10 +310,13 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     format = providers.get(call.format, call.demands)
     system, tools = prompt_of(journal, call)
     rest = rest_of(journal, call)
-    renderer = Renderer(format, call.demands, refs=shows_refs(tools), continued=format.continues(rest))
+    rendered = _part(journal, call, MANAGED, Rendered)
+    if rendered is None:
+        renderer = Renderer(format, call.demands, own_tools=own_tools(tools), continued=format.continues(rest))
+        rendered = renderer.render(journal.at(call.at).view, call.prompt_hash)
     return build_body(
         format,
-        renderer.render(journal.at(call.at).view, call.prompt_hash),
+        rendered,
         system=system,
         tools=tools,
         rest=rest,

@@ -15,7 +15,7 @@ from windowsill.history.entries import ROOT, START, extend, of_message, pieces
 from windowsill.history.head import Call, call_meta
 from windowsill.history.view import message_meta, response_key
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Message, Request, Tool
+from windowsill.messages import Message, Reasoning, Request, Tool
 from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of, rest_of
@@ -307,10 +307,17 @@ class ClientHistory:
             if place != (items[-1].last if items else ROOT):
                 self._left = [self._journal.version, *self._left][:MOST_ENDS]
                 branches.move(self._journal, place, "a client went on from here", carry=True)
-        while count < len(messages) and messages[count].role == "assistant" and not pieces(messages[count]):
+        while count < len(messages) and _is_wordless(messages[count]):
+            if any(isinstance(block, Reasoning) for block in messages[count].blocks) and not self._ends_wordless():
+                # Reasoning of an answer that was not recorded: only the client has it.
+                break
             # An answer without words is given back too; there is nothing to recognise it by, and nothing to add.
             count += 1
         self._add(messages[count:])
+
+    def _ends_wordless(self) -> bool:
+        view = self._journal.view
+        return bool(view.items) and _is_wordless(view.read(view.items[-1]))
 
     def _go_on(self, messages: Sequence[Message]) -> None:
         """Add messages at the end, unless they are there already because the same call is made again."""
@@ -354,6 +361,11 @@ def without_system(request: Request) -> tuple[Message | None, list[Message]]:
         return (systems[0] if systems else None), messages
     blocks = tuple(block for system in systems for block in system.blocks)
     return Message(role="system", blocks=blocks, format=systems[0].format), messages
+
+
+def _is_wordless(message: Message) -> bool:
+    """Tell whether a message is an answer by which no conversation can be recognised: nothing but reasoning."""
+    return message.role == "assistant" and not pieces(message)
 
 
 def _alike(one: Message | None, other: Message | None) -> bool:

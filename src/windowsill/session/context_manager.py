@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from anyio import to_thread
 
@@ -11,19 +11,6 @@ from windowsill import providers
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.messages import Request
 from windowsill.session.session import Session
-
-
-@runtime_checkable
-class ContextManager(Protocol):
-    """Decides what a model sees. Windowsill's own is `Manager`; a program may bring another."""
-
-    async def compose_payload(
-        self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
-    ) -> Payload:
-        """Compose the request to send now."""
-
-    async def on_turn_complete(self, history: Sequence[Any]) -> None:
-        """Do, after a turn, the work that no turn should wait for."""
 
 
 class Manager:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
 
-from windowsill import providers, telemetry
+from windowsill import providers, strategies, telemetry
 from windowsill.budget import Size
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.model_context import ModelContext
@@ -37,6 +37,7 @@ from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, R
 from windowsill.store import Store, open_store
 from windowsill.store.checks import check_name
 from windowsill.strategies import Strategy
+from windowsill.strategies.manager import ContextManager
 from windowsill.strategies.registry import check_found
 from windowsill.telemetry import names
 
@@ -111,7 +112,7 @@ class Session:
         cls,
         id: str,
         *,
-        strategy: str | Strategy | None = None,
+        strategy: str | Strategy | ContextManager | None = None,
         writer: Source | None = None,
         store: Store | str | Path | None = None,
         clock: Callable[[], float] = time.time,
@@ -123,6 +124,8 @@ class Session:
         A new session takes what is not stated from the environment and the nearest settings file, as the command line
         does; `config=False` reads neither. A session that exists has its settings: `config=True`, a settings file, or
         what `config.load` returned replaces them. What is stated beside it wins.
+
+        `strategy` is the name of one, one of your own, or a whole context manager (see `ContextManager`).
 
         `store` is a folder, a database file, `":memory:"`, or a store; without it sessions are kept in `.windowsill/`
         of the current folder if there is one, else in the user's data folder.
@@ -147,7 +150,7 @@ class Session:
         store: Store,
         clock: Callable[[], float],
         stated: dict[str, Any],
-        strategy: str | Strategy | None = None,
+        strategy: str | Strategy | ContextManager | None = None,
         writer: Source | None = None,
         *,
         owned: bool,
@@ -155,7 +158,7 @@ class Session:
         known = store.info(id)
         before = read_settings(known.settings, id) if known else Settings()
         after = with_changes(before, stated)
-        own = strategy if isinstance(strategy, Strategy) else None
+        own = None if strategy is None or isinstance(strategy, str | list | tuple) else strategies.get(strategy)
         # An unknown model, strategy or format is refused here, before anything is written.
         session = cls(id, store=store, settings=after, clock=clock, owned=owned, strategy=own, writer=writer)
         if known is None:
@@ -182,9 +185,9 @@ class Session:
     def close(self) -> None:
         """Write what is pending and release the store, if this session opened it."""
         # Before the lock too: a request of another thread may hold it while it waits for a summary.
-        self.composer.summaries.close()
+        self.composer.close()
         with self.journal.lock:
-            self.composer.summaries.close()
+            self.composer.close()
             self.journal.flush()
             self.composer.context.save()
             if self._owned:
@@ -296,6 +299,8 @@ class Session:
             if sent is not None and not edited:
                 # What the provider counted after it cut the request itself says nothing about what was sent.
                 sent.observe(added.usage)
+        if any(message.role == "assistant" for message in added.messages):
+            self.composer.complete_turn(self.format)
         return ids
 
     async def compose(
@@ -326,8 +331,8 @@ class Session:
 
     async def _unblocked(self, call: Callable[[], T]) -> T:
         """Make a call that may wait for a model in a thread of its own."""
-        if self.composer.summaries.writer is None:
-            # Without a model a thread would cost more than it saves.
+        if not self.composer.waits:
+            # With nothing to wait for, a thread would cost more than it saves.
             return call()
         try:
             return await to_thread.run_sync(call, abandon_on_cancel=True)
@@ -650,7 +655,7 @@ class Session:
         *,
         store: Store | Path | str | None = None,
         id: str | None = None,
-        strategy: str | Strategy | None = None,
+        strategy: str | Strategy | ContextManager | None = None,
         writer: Source | None = None,
         clock: Callable[[], float] = time.time,
         **settings: Unpack[StatedSettings],
@@ -727,12 +732,12 @@ class Session:
 
 
 def _stated(
-    config: Config, settings: StatedSettings, strategy: str | Strategy | None, writer: Source | None
+    config: Config, settings: StatedSettings, strategy: str | Strategy | ContextManager | None, writer: Source | None
 ) -> dict[str, Any]:
     """Return the settings that a configuration and the caller state."""
     stated: dict[str, Any] = {
         **settings,
-        "strategy": None if isinstance(strategy, Strategy) else strategy,
+        "strategy": strategy if isinstance(strategy, str | list | tuple) else None,
         "writer": writer if isinstance(writer, str) else None,
     }
     if config is False:

@@ -145,6 +145,12 @@ class Store(Protocol):
     def recall(self, key: str) -> bytes | None:
         """Return a fact kept by `remember`."""
 
+    def facts(self, prefix: str) -> dict[str, bytes]:
+        """Return the facts whose keys begin with `prefix`, in the order of their keys."""
+
+    def forget(self, key: str) -> bool:
+        """Drop a fact; false when there was none."""
+
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
 

@@ -200,6 +200,16 @@ class MemoryStore:
         with self._lock:
             return self._facts.get(key)
 
+    def facts(self, prefix: str) -> dict[str, bytes]:
+        """Return the facts whose keys begin with `prefix`, in the order of their keys."""
+        with self._lock:
+            return {key: value for key, value in sorted(self._facts.items()) if key.startswith(prefix)}
+
+    def forget(self, key: str) -> bool:
+        """Drop a fact; false when there was none."""
+        with self._lock:
+            return self._facts.pop(key, None) is not None
+
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
         check_name("session's name", session)

@@ -21,11 +21,7 @@ from windowsill.history.folds import BlockSpan, Proposal, StandIn
 from windowsill.history.marker import replace_block
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import (
-    GREP_TOOL,
-    MESSAGE_TOOL,
-    READ_TOOL,
-    SEARCH_TOOL,
-    STATUS_TOOL,
+    OWN_TOOLS,
     Block,
     Image,
     OutputRef,
@@ -58,9 +54,6 @@ BATCH = 0.1
 
 BYTES_PER_TOKEN = 4
 """Bytes of a token of text, roughly."""
-
-OWN = (READ_TOOL, GREP_TOOL, SEARCH_TOOL, MESSAGE_TOOL, STATUS_TOOL)
-"""Tools that answer within limits of their own: cut again, what the model reads on would never be seen."""
 
 SHORTEST_REPEAT = 200
 """Bytes of a message below which no pointer is worth its place."""
@@ -217,7 +210,8 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         self, view: View, item: Item, names: dict[ResultKey, str], seen: SeenLines | None, limits: Limits
     ) -> list[tuple[BlockSpan, StandIn]]:
         cuts: list[tuple[BlockSpan, StandIn]] = []
-        for place, block, original, ref in results_of(view, item, names, (*self.exempt, *OWN)):
+        # Our tools answer within limits of their own: cut again, what the model reads on would never be seen.
+        for place, block, original, ref in results_of(view, item, names, (*self.exempt, *sorted(OWN_TOOLS))):
             less = self._less(block, original, ref, seen, limits)
             if less is not None:
                 cuts.append((replace_block(view, item, place, block, less), less))

@@ -16,6 +16,7 @@ from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
 from windowsill.strategies.base import Plan, Strategy, tokens_freed
+from windowsill.strategies.manager import Managed
 from windowsill.strategies.registry import get
 from windowsill.text import type_name
 
@@ -102,6 +103,11 @@ def _stage(given: Any) -> Strategy:
         stage = get(given.strip())
     else:
         stage = get(given)
+    if isinstance(stage, Managed):
+        raise InputError(
+            f"{stage.name} is a context manager, which composes the whole request, so it cannot be a stage",
+            remedy="use it alone",
+        )
     if stage.delegates:
         raise InputError(
             f"{stage.name} leaves the work to the provider, so it cannot be a stage",

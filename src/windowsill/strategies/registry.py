@@ -20,6 +20,7 @@ from windowsill.errors import InputError, NotFoundError, SettingError, StoreErro
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 from windowsill.strategies.base import Plan, ProviderRequestFields, Strategy
+from windowsill.strategies.manager import ContextManager, Managed, is_manager
 from windowsill.strategies.sliding_window import SlidingWindow
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ BUILT_IN = {
     DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow",
     "compact": "windowsill.strategies.compact:Compact",
     "condense": "windowsill.strategies.condense:Condense",
+    "economy": "windowsill.strategies.economy:Economy",
     "extract": "windowsill.strategies.extract:Extract",
     "importance": "windowsill.strategies.importance:Importance",
     "layered": "windowsill.strategies.layered:Layered",
@@ -135,7 +137,7 @@ BUILT_IN = {
 }
 
 
-def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
+def get(strategy: str | Strategy | ContextManager | None = None, settings: Mapping[str, Any] | None = None) -> Strategy:
     """Return a strategy by name or dotted path (`package.module:Class`) with its settings; an object as it is.
 
     Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`. Several names joined by `+`
@@ -143,6 +145,8 @@ def get(strategy: str | Strategy | None = None, settings: Mapping[str, Any] | No
     """
     if isinstance(strategy, Strategy):
         return strategy
+    if strategy is not None and not isinstance(strategy, str) and is_manager(strategy):
+        return Managed(strategy)
     stages = read_stages(str(strategy or DEFAULT))
     if len(stages) == 1:
         return _build(stages[0].name, {**stages[0].settings, **(settings or {})})
@@ -203,7 +207,7 @@ def _build(name: str, values: dict[str, Any]) -> Strategy:
     if plugin is not None:
         return _build_plugin(plugin, values)
     made = factory(name)
-    if not isinstance(made, type) or not issubclass(made, Strategy):
+    if not _is_usable(made):
         # Nothing else is called: a settings file of somebody else's project may name any function that is installed.
         raise InputError(
             f"{name} is not a strategy", remedy="derive a class with a `name` and a `plan` from windowsill.Strategy"
@@ -211,12 +215,17 @@ def _build(name: str, values: dict[str, Any]) -> Strategy:
     return _make(name, made, values)
 
 
-def _make(name: str, made: type[Strategy], values: Mapping[str, Any]) -> Strategy:
+def _is_usable(made: object) -> bool:
+    """Tell whether this is the class of a strategy, or of a context manager."""
+    return isinstance(made, type) and (issubclass(made, Strategy) or is_manager(made))
+
+
+def _make(name: str, made: type[Any], values: Mapping[str, Any], source: str = "") -> Strategy:
     """Make a strategy from its class and settings; `SettingError` when it does not take them."""
     try:
-        if issubclass(made, msgspec.Struct):
-            return msgspec.convert(_with_numbers(made, values), made, strict=False)
-        return made(**values)
+        is_struct = issubclass(made, msgspec.Struct)
+        found = msgspec.convert(_with_numbers(made, values), made, strict=False) if is_struct else made(**values)
+        return found if isinstance(found, Strategy) else Managed(found, name=name, source=source)
     except (msgspec.ValidationError, TypeError) as error:
         raise _refusal(name, made, values, error) from None
 
@@ -244,7 +253,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
     name: str
     package: str
-    made: type[Strategy] | None = None
+    made: type[Any] | None = None
     error: str = ""
 
 
@@ -280,7 +289,7 @@ def find_plugin(name: str) -> Plugin | None:
         made = point.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a package of somebody else may raise anything
         return Plugin(name, package, error=f"{type(error).__name__}: {error}")
-    if not isinstance(made, type) or not issubclass(made, Strategy):
+    if not _is_usable(made):
         return Plugin(name, package, error=f"{made!r:.80} is not a class derived from windowsill.Strategy")
     return Plugin(name, package, made)
 
@@ -297,7 +306,8 @@ def _build_plugin(plugin: Plugin, settings: Mapping[str, Any]) -> Strategy:
     fault = f"cannot be used ({plugin.error})"
     if plugin.made is not None:
         try:
-            return Guarded(_make(plugin.name, plugin.made, settings), source=plugin.package)
+            found = _make(plugin.name, plugin.made, settings, plugin.package)
+            return found if isinstance(found, Managed) else Guarded(found, source=plugin.package)
         except SettingError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - as above

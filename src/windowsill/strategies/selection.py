@@ -13,7 +13,7 @@ from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief, MessageSpan, Proposal
 from windowsill.history.marker import gather, hide, marker
 from windowsill.history.view import View
-from windowsill.messages import ORIGIN, Message, Origin, text_message
+from windowsill.messages import ORIGIN, WITHIN_REACH, Message, Origin, text_message
 from windowsill.strategies.base import (
     CHARACTERS_PER_TOKEN,
     MEASURED,
@@ -225,7 +225,7 @@ class Selector:
 def notice(messages: int) -> Message:
     """Return a stand-in that says how many messages were there."""
     what = "1 earlier message is" if messages == 1 else f"{messages:,} earlier messages are"
-    text = f"[Memory Summary] {what} left out here, and kept in full outside this window."
+    text = f"[Memory Summary] {what} left out here{WITHIN_REACH}."
     return text_message("user", text, metadata={ORIGIN: Origin.NOTICE})
 
 

@@ -204,6 +204,15 @@ class SQLiteStore:
         row = self._one("recall", key)
         return row[0] if row else None
 
+    def facts(self, prefix: str) -> dict[str, bytes]:
+        """Return the facts whose keys begin with `prefix`, in the order of their keys."""
+        return dict(self._all("facts", prefix))
+
+    def forget(self, key: str) -> bool:
+        """Drop a fact; false when there was none."""
+        with self._connections.writing() as db:
+            return db.execute(self._sql["forget"], (key,)).rowcount > 0
+
     def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
         check_name("session's name", session)

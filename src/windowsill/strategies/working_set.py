@@ -1,0 +1,356 @@
+"""The working set of hidden messages: the lines of files and outputs, and the names, that later calls may need.
+
+It is written into the text that stands for the messages. What the text holds, with a few numbers that travel with the
+fold, is enough to choose again when several such texts become one: hidden messages are not read a second time.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from windowsill.history.view import Item, View
+from windowsill.messages import Message, ToolResult, ToolUse, text_of
+from windowsill.secrets import redact
+from windowsill.tool_arguments import Arguments
+
+Kind: TypeAlias = Literal["read", "change", "output"]
+
+FACTS = "working_set"
+"""The name under which a fold keeps the numbers of its working set."""
+
+AGE = 40
+"""Entries after which what was shown, or a file that was touched, is worth half as much. A turn makes about four."""
+
+CHANGED_FILE = 4.0
+"""A line of a file that was changed is so many times as likely to be needed as one of a file that was only read."""
+
+CHANGED_LINE = 4.0
+"""So is a line that was written by a call, against one that was read."""
+
+OUTPUT_LINE = 0.3
+"""A line of any other output, against one of a file."""
+
+ARGUMENT = 5
+"""A name that a call was given counts as so many mentions."""
+
+SHORTEST_LINE = 8
+"""Characters below which a line tells nothing by itself."""
+
+LONGEST_LINE = 160
+"""Characters above which a line of an output, which may be one long record, is taken in pieces."""
+
+SHORTEST_NAME = 4
+LONGEST_NAME = 100
+MOST_NAMES = 4_000
+"""Names that are compared: more of them would only cost time, the room is used up long before."""
+
+REMEMBERED = 16_384
+"""Tokens of which it is remembered whether they are names: a session shows the same ones again and again."""
+
+LARGEST_TEXT = 200_000
+"""Characters of one output that are looked at, half from each end."""
+
+_NAME = re.compile(r"[A-Za-z0-9_./:@#-]{4,}", re.ASCII)
+_TELLING = re.compile(r"\d{5}|[A-Za-z].*\d|\d.*[A-Za-z]|\d[.:/-]\d|\w[/_.#@]\w|^[/#@.]\w|[a-z][A-Z]", re.ASCII)
+_SPACE = re.compile(r"\s")
+_STARTS = ":-"
+_ENDS = ".:-/#"
+_PIECE = re.compile(r'(?<=[,;]) ?(?=["{\[(])|(?<=[.;]) ')
+_LINE_NUMBER = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
+
+
+class Region(msgspec.Struct, frozen=True):
+    """Lines that stood together in a file or an output, and the entry that showed them."""
+
+    source: str
+    kind: Kind
+    at: int
+    lines: list[str]
+
+
+class WorkingSet(msgspec.Struct):
+    """Lines, names with `(mentions, last entry)`, and files with `(last entry, changes)`."""
+
+    regions: list[Region] = []
+    names: dict[str, tuple[float, int]] = {}
+    touched: dict[str, tuple[int, int]] = {}
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A working set as text, and the numbers that are kept with it."""
+
+    text: str
+    facts: str
+
+
+class _Numbers(msgspec.Struct, array_like=True):
+    """The numbers that a fold keeps: as JSON in one text, which is quicker to look through than thousands of values."""
+
+    regions: list[tuple[str, Kind, int, int]] = []
+    """Source, kind, entry and number of lines of each region, in the order of the text."""
+    names: list[tuple[float, int]] = []
+    """Mentions and last entry of each name, in the order of the text."""
+    touched: dict[str, tuple[int, int]] = {}
+
+
+def _numbers(item: Item) -> _Numbers | None:
+    try:
+        return msgspec.json.decode(item.facts.get(FACTS, ""), type=_Numbers)
+    except msgspec.DecodeError:
+        # A stand-in of another strategy, or one whose numbers were damaged: its text is still read.
+        return None
+
+
+def collect(view: View, items: Sequence[Item]) -> WorkingSet:
+    """Collect the working set of visible items; stand-ins give what they hold."""
+    found = WorkingSet(regions=[], names={}, touched={})
+    calls: dict[str, tuple[str, bool]] = {}
+    for item in items:
+        message = view.read(item)
+        if item.fold:
+            _take_over(found, message, _numbers(item))
+        else:
+            _take(found, message, item.seq, calls)
+    return found
+
+
+def touched_files(view: View, items: Iterable[Item]) -> dict[str, tuple[int, int]]:
+    """Return the files that calls of these items touched, and those that stand-ins tell of."""
+    found = WorkingSet(regions=[], names={}, touched={})
+    for item in items:
+        if item.fold:
+            numbers = _numbers(item)
+            _merge_touched(found, numbers.touched if numbers is not None else {})
+        elif item.calls:
+            for block in view.read(item).blocks:
+                if isinstance(block, ToolUse):
+                    path, changed, _ = _read_call(block)
+                    if path:
+                        _touch(found, path, item.seq, changes=changed)
+    return found.touched
+
+
+def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[str, bool]]) -> None:
+    for block in message.blocks:
+        if isinstance(block, ToolUse):
+            path, changed, written = _read_call(block)
+            calls[block.id] = (path, changed)
+            if path:
+                _touch(found, path, at, changes=changed)
+            if path and written:
+                found.regions.append(Region(path, "change", at, written.splitlines()))
+            for value in strings(block.input):
+                if SHORTEST_NAME <= len(value) <= LONGEST_NAME and not _SPACE.search(value):
+                    _mention(found, value, ARGUMENT, at)
+                else:
+                    _mention_all(found, value, at, ARGUMENT)
+        elif isinstance(block, ToolResult):
+            path, changed = calls.get(block.tool_use_id, ("", False))
+            text = _LINE_NUMBER.sub("", _ends(redact(text_of(block.content))))
+            if not changed and text:
+                lines = text.splitlines()
+                region = (path, "read", lines) if path else (block.name or "output", "output", _pieces(lines))
+                found.regions.append(Region(region[0], region[1], at, region[2]))  # type: ignore[arg-type]
+            _mention_all(found, text, at)
+    if words := message.text:
+        _mention_all(found, _ends(redact(words)), at)
+
+
+def _read_call(call: ToolUse) -> tuple[str, bool, str]:
+    """Return the file that a call is about, whether it changes it, and the text it writes there."""
+    arguments = Arguments(call.input)
+    path = arguments.text("path")
+    if not path or "\n" in path:
+        return "", False, ""
+    written = arguments.text("new")
+    return path, bool(written or arguments.has("old") or arguments.has("patch")), written
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers of a value, those of lists and objects in it too."""
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each)
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield repr(value)
+
+
+def _pieces(lines: Iterable[str]) -> list[str]:
+    return [piece for line in lines for piece in (_PIECE.split(line) if len(line) > LONGEST_LINE else (line,)) if piece]
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= LARGEST_TEXT else f"{text[: LARGEST_TEXT // 2]}\n{text[-LARGEST_TEXT // 2 :]}"
+
+
+def _mention_all(found: WorkingSet, text: str, at: int, mentions: float = 1) -> None:
+    for name in _names_in(text):
+        _mention(found, name, mentions, at)
+
+
+def _names_in(text: str) -> set[str]:
+    names = set(map(_name, set(_NAME.findall(text))))
+    names.discard("")
+    return names
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _name(token: str) -> str:
+    """Return the name in a token; empty for an ordinary word."""
+    name = token.lstrip(_STARTS).rstrip(_ENDS)
+    return name if SHORTEST_NAME <= len(name) <= LONGEST_NAME and _TELLING.search(name) else ""
+
+
+def _mention(found: WorkingSet, name: str, mentions: float, at: int) -> None:
+    before, last = found.names.get(name, (0, 0))
+    found.names[name] = (before + mentions, max(last, at))
+
+
+def _touch(found: WorkingSet, path: str, at: int, *, changes: int) -> None:
+    last, before = found.touched.get(path, (0, 0))
+    found.touched[path] = (max(last, at), before + changes)
+
+
+def _merge_touched(found: WorkingSet, kept: dict[str, tuple[int, int]]) -> None:
+    for path, (last, changes) in kept.items():
+        _touch(found, path, last, changes=changes)
+
+
+# The text
+
+NAMES = "Names: "
+_HEADING = "== "
+
+
+def write(
+    found: WorkingSet,
+    *,
+    now: int,
+    shown: set[str],
+    shown_text: str,
+    touched: dict[str, tuple[int, int]],
+    lines: int,
+    names: int,
+    count: Callable[[str], int],
+) -> Written:
+    """Write the most valuable lines and names within so many tokens; what `shown` has already is left out."""
+    regions = _choose(found.regions, now, shown, touched, lines, count)
+    regions.sort(key=lambda region: (region.source, region.at))
+    written: list[str] = []
+    for place, region in enumerate(regions):
+        if not place or regions[place - 1].source != region.source:
+            written.append(_HEADING + " ".join(region.source.split()))
+        written.extend(region.lines)
+    text = "\n".join(written)
+    listed = _choose_names(found, now, text + shown_text, names, count)
+    numbers = _Numbers(
+        [(each.source, each.kind, each.at, len(each.lines)) for each in regions],
+        [found.names[name] for name in listed],
+        {path: found.touched[path] for path in sorted({each.source for each in regions} & found.touched.keys())},
+    )
+    head = NAMES + " ".join(listed) + "\n" if listed else ""
+    return Written(head + text, msgspec.json.encode(numbers).decode())
+
+
+def _choose(
+    regions: Sequence[Region],
+    now: int,
+    shown: set[str],
+    touched: dict[str, tuple[int, int]],
+    room: int,
+    count: Callable[[str], int],
+) -> list[Region]:
+    """Choose lines within `room`, the most valuable regions first, no line twice."""
+    seen = set(shown)
+    chosen: list[Region] = []
+    ordered = sorted(regions, key=lambda region: (-_worth(region, now, touched), -region.at))
+    for region in ordered:
+        if room <= 0:
+            break
+        kept: list[str] = []
+        for line in region.lines:
+            bare = line.strip()
+            if len(bare) < SHORTEST_LINE or bare in seen:
+                continue
+            cost = count(line) + 1
+            if cost > room:
+                room = 0
+                break
+            seen.add(bare)
+            kept.append(line)
+            room -= cost
+        if kept:
+            chosen.append(msgspec.structs.replace(region, lines=kept))
+    return chosen
+
+
+def _worth(region: Region, now: int, touched: dict[str, tuple[int, int]]) -> float:
+    """Value a region: less with its age and that of its file, more where something was changed."""
+    age = AGE + now - region.at
+    if region.kind == "output":
+        return OUTPUT_LINE / age / age
+    last, changes = touched.get(region.source, (region.at, 0))
+    worth = 1.0 / age / (AGE + now - last)
+    return worth * (CHANGED_FILE if changes else 1.0) * (CHANGED_LINE if region.kind == "change" else 1.0)
+
+
+def _choose_names(found: WorkingSet, now: int, shown: str, room: int, count: Callable[[str], int]) -> list[str]:
+    """Choose names within `room` that stand nowhere else: often and lately used ones first."""
+    latest = max(1, now)
+    ordered = sorted(
+        found.names,
+        key=lambda name: (-found.names[name][0] * (0.5 + found.names[name][1] / latest), -found.names[name][1], name),
+    )
+    chosen: list[str] = []
+    for name in ordered[:MOST_NAMES]:
+        if name in shown:
+            continue
+        cost = count(name) + 1
+        if cost > room:
+            if room < SHORTEST_NAME:
+                break
+            continue
+        chosen.append(name)
+        room -= cost
+    return chosen
+
+
+def _take_over(found: WorkingSet, message: Message, numbers: _Numbers | None) -> None:
+    """Add what the text of an earlier fold holds, by the numbers kept with it."""
+    if numbers is None:
+        _mention_all(found, message.text, 0)
+        return
+    lines = message.text.split("\n")
+    _merge_touched(found, numbers.touched)
+    place = next((place for place, line in enumerate(lines) if line.startswith(NAMES)), None)
+    if place is None:
+        place = _first_heading(lines) - 1
+    else:
+        for name, (mentions, last) in zip(lines[place][len(NAMES) :].split(" "), numbers.names, strict=False):
+            _mention(found, name, mentions, last)
+    before = None
+    for source, kind, at, number in numbers.regions:
+        place += source != before
+        before = source
+        kept = lines[place + 1 : place + 1 + number]
+        place += number
+        found.regions.append(Region(source, kind, at, kept))
+        # What stands in the lines is not listed as a name: it becomes one again when they have to go.
+        if kind != "output":
+            found.names.setdefault(source, (ARGUMENT, at))
+        for name in _names_in("\n".join(kept)):
+            found.names.setdefault(name, (1, at))
+
+
+def _first_heading(lines: Sequence[str]) -> int:
+    return next((place for place, line in enumerate(lines) if line.startswith(_HEADING)), len(lines))
