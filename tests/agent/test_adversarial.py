@@ -116,7 +116,7 @@ def test_of_two_hundred_calls_in_one_answer_a_hundred_are_run():
 
 @pytest.mark.parametrize(
     "arguments",
-    ["null", "[1]", "3", '"x"', '{"path":', '{"path": "\\ud800"}', "[" * 100_000, '{"a":' * 5_000, '{"a": 1e999}'],
+    ["null", "[1]", "3", '"x"', '{"path":', '{"path": "\\ud800"}', "[" * 100_000, '{"a":' * 5_000],
 )
 def test_arguments_that_are_no_object_are_answered(arguments):
     """However they are broken; nothing is run."""

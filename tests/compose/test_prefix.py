@@ -13,7 +13,8 @@ pytestmark = pytest.mark.unit
 
 
 def message(*content, role="user"):
-    return json.dumps({"role": role, "content": content[0] if isinstance(content[0], str) else content}).encode()
+    whole = {"role": role, "content": content[0] if isinstance(content[0], str) else content}
+    return json.dumps(whole, separators=(",", ":")).encode()
 
 
 @pytest.mark.parametrize(

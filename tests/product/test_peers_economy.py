@@ -147,11 +147,11 @@ class Weighed:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def append(self, session, version, entries, *, snapshots=(), blobs=()):
+    def append(self, session, version, entries, *, snapshots=(), blobs=(), **more):
         snapshots, blobs = list(snapshots), list(blobs)
         self.written += sum(len(entry.meta) + len(entry.body or b"") for entry in entries)
         self.written += sum(len(data) for _, data in (*snapshots, *blobs))
-        self._store.append(session, version, entries, snapshots=snapshots, blobs=blobs)
+        self._store.append(session, version, entries, snapshots=snapshots, blobs=blobs, **more)
 
     def read(self, *args, **more):
         found = self._store.read(*args, **more)

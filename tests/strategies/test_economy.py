@@ -214,11 +214,11 @@ def test_an_unfold_gives_everything_back(session):
 
 def test_a_caller_without_a_session_gets_the_same_cut_for_many_turns():
     """B9: the budget of a stateless caller hides a multiple of its step, counted from the start."""
-    stateless = msgspec.structs.replace(BUDGET, step=450)
+    stateless = msgspec.structs.replace(BUDGET, limit=6_000, high=4_800, low=3_000, step=1_800)
     with Session.open("x", model="gpt-4o", store=":memory:") as session:
-        chat(session, 25)
+        chat(session, 100)
         cuts = []
-        for number in range(25, 33):
+        for number in range(100, 120):
             chat(session, 1, start=number)
             cuts.append(Economy().plan(session.view, stateless).proposals[0].spans[0].last)
     assert len(set(cuts)) <= 2 < len(cuts)

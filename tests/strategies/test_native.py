@@ -28,7 +28,7 @@ def working():
 def run(speaker, session, turns, **options):
     """A tool loop through a wrapped client, streaming every other turn; the server and what it saw."""
     with Server(working(), window=WINDOW, **options) as server:
-        client = windowsill.wrap(speaker.client(server.url, later=False), session)
+        client = windowsill.wrap(speaker.client(server.url, later=False), session, resends=False)
 
         async def loop():
             messages = [speaker.user("Read everything.")]
@@ -177,6 +177,6 @@ def test_a_compacted_conversation_goes_on_with_another_provider():
     session = opened(Anthropic(), Native(clear=False, smallest=0))
     run(Anthropic(), session, 26, summarise=lambda _: "Many files were read.")
     with Server(window=WINDOW) as server, openai.OpenAI(base_url=server.url + "/v1", api_key="none") as plain:
-        windowsill.wrap(plain, session).chat.completions.create(model="gpt-5", messages=[Chat().user("go on")])
+        windowsill.wrap(plain, session, resends=False).chat.completions.create(model="gpt-5", messages=[Chat().user("go on")])
     assert server.refused == []
     assert "Many files were read." in str(server.seen[0].body["messages"])

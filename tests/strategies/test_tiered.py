@@ -86,7 +86,7 @@ def test_exempt_outputs_keep_no_stale_ones():
     session.add({"role": "user", "content": TASK}, at=1.0)
     for number in range(40):
         for name, after in (("read", 0.0), ("TodoWrite", 1.0)):
-            id, at = f"{name}{number}", 9_000.0 * (number == 0) + 100.0 * number + after
+            id, at = f"{name}{number}", 9_000.0 * (number == 0) + 200.0 * number + after
             session.add({"role": "assistant", "content": [use(id, name)]}, at=at)
             session.add({"role": "user", "content": [result(id, "word " * 30)]}, at=at)
         session.compose_sync()

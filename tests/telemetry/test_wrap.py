@@ -33,7 +33,7 @@ def ask(name, server, *texts, stream=False, **settings):
     speaker, later = SPEAKERS[name]
 
     async def main(session):
-        client = windowsill.wrap(speaker.client(server.url, later=later), session)
+        client = windowsill.wrap(speaker.client(server.url, later=later), session, resends=False)
         try:
             for text in texts:
                 await speaker.ask(client, [speaker.user(text)], stream=stream)

@@ -272,7 +272,7 @@ class Composer:
             ceiling=self.context.ceiling,
             warn=self.settings.warn,
         )
-        if fixed + self.journal.view.tokens() > found.low:
+        if self.strategy.priced and not stateless and fixed + self.journal.view.tokens() > found.low:
             # Only then a strategy weighs what a fold costs, and what it saves.
             found = msgspec.structs.replace(found, cache=self.context.cache_prices)
         if self.strategy.layers(found):

@@ -80,11 +80,13 @@ class ModelContext:
     @cached_property
     def cache_prices(self) -> CachePrices:
         """The prices of cached tokens against fresh ones. Found on use: loading the price list takes a moment."""
-        found = models.prices(self.model)
+        lifetime = float(self.model.cache_lifetime)
+        try:
+            found = models.prices(self.model)
+        except ImportError:
+            return CachePrices(lifetime=lifetime)
         fresh = found.input or 1.0
-        return CachePrices(
-            read=found.cache_read / fresh, write=found.cache_write / fresh, lifetime=float(self.model.cache_lifetime)
-        )
+        return CachePrices(read=found.cache_read / fresh, write=found.cache_write / fresh, lifetime=lifetime)
 
     def _find(self) -> Model:
         settings = self.settings

@@ -91,6 +91,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Names, paths and ids that stand-ins keep, as a multiple of the usual."""
 
     name = "economy"
+    priced = True
 
     def __post_init__(self) -> None:
         check_count(self, "keep", "messages")

@@ -42,6 +42,7 @@ class Pipeline(Strategy):
         self.stages: tuple[Strategy, ...] = tuple(_stage(each) for each in listed)
         self.least = _share(least)
         self.name = JOINT.join(stage.name for stage in self.stages)
+        self.priced = any(stage.priced for stage in self.stages)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pipeline) and (self.stages, self.least) == (other.stages, other.least)
