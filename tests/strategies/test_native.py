@@ -177,6 +177,7 @@ def test_a_compacted_conversation_goes_on_with_another_provider():
     session = opened(Anthropic(), Native(clear=False, smallest=0))
     run(Anthropic(), session, 26, summarise=lambda _: "Many files were read.")
     with Server(window=WINDOW) as server, openai.OpenAI(base_url=server.url + "/v1", api_key="none") as plain:
-        windowsill.wrap(plain, session, resends=False).chat.completions.create(model="gpt-5", messages=[Chat().user("go on")])
+        client = windowsill.wrap(plain, session, resends=False)
+        client.chat.completions.create(model="gpt-5", messages=[Chat().user("go on")])
     assert server.refused == []
     assert "Many files were read." in str(server.seen[0].body["messages"])

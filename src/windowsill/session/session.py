@@ -82,7 +82,7 @@ class Session:
     - settings and end: `id`, `settings`, `model`, `format`, `close`, `delete`
 
     Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`, and what follows
-    the list of a client in `client_history`.
+    the list of a client in `client_history`; `beside` opens another session with the same settings.
     """
 
     def __init__(
