@@ -18,7 +18,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 @pytest.mark.parametrize("content", [[IMAGE, IMAGE, text_block(LONG)], [text_block("a"), IMAGE, text_block(LONG)]])
 def test_reading_on_begins_where_the_view_ends(content):
     """Pictures before a text do not shift the line that the view tells to read on at."""
-    session = working(content)
+    session = working(content, strategy="outputs:view=start")
     (text,) = sent(session)
     *_, last, note = text.splitlines()
     offset = int(re.search(r"offset=(\d+)", note)[1])

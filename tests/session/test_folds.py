@@ -159,7 +159,7 @@ def test_a_mask_hides_the_output_and_keeps_the_call():
     session.mask("m3")
     shown_result = session.view.read(session.items()[2]).results[0]
     assert shown_result.tool_use_id == "t0_0"
-    assert shown_result.content[0].text == "[tool output trimmed; ref=o3; 1 line; read a.py]"
+    assert shown_result.content[0].text == "[tool output trimmed; ref=o3; 1 line]"
     assert b"line 0 " in kept(session)[2]
     assert problems(session.compose_sync()) == []
 

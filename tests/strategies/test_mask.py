@@ -10,7 +10,7 @@ from support.sessions import TASK, opened, problems, shown, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
 from windowsill.compose.check import check_fold
-from windowsill.messages import ToolResult
+from windowsill.messages import ToolResult, ToolUse
 from windowsill.outputs.show import TRIMMED
 from windowsill.strategies import get
 from windowsill.strategies.mask import Mask
@@ -224,6 +224,45 @@ def test_an_output_that_was_cut_before_is_named_by_its_whole_size():
     plan = Mask().plan(view, tight(view, 0.01))
     assert lines(plan) == [f"[tool output trimmed; ref=o{view.items[2].seq}; 500 lines; read a.py]\nline 0"]
     assert check_fold(view, plan.proposals[0]).spans[0].saves.overhead == plan.proposals[0].spans[0].saves.overhead
+
+
+def edit(number, path, text="word " * 300):
+    return {"type": "tool_use", "id": f"e{number}", "name": "write", "input": {"path": path, "content": text}}
+
+
+def editing():
+    """Reads of three files, of which the second is written again."""
+    session = opened(budget=1_000_000)
+    session.add({"role": "user", "content": TASK})
+    for number, path in enumerate(("a.py", "b.py", "c.py")):
+        session.add({"role": "assistant", "content": [{**use(f"t{number}"), "input": {"path": path}}]})
+        session.add({"role": "user", "content": [result(f"t{number}", f"{path} " + "word " * 300)]})
+    session.add({"role": "assistant", "content": [edit(0, "b.py")]})
+    session.add({"role": "user", "content": [result("e0", "written " * 60)]})
+    session.add({"role": "assistant", "content": "I have written it."})
+    session.add({"role": "user", "content": "Then go on."})
+    return session
+
+
+def test_a_read_that_an_edit_made_stale_goes_first():
+    """What it shows is no longer so; then the oldest."""
+    view = editing().view
+    assert masked(Mask(keep=0).plan(view, tight(view, 0.9))) == ["t1"]
+    assert masked(Mask(keep=0).plan(view, tight(view, 0.5)))[:2] == ["t1", "t0"]
+
+
+def test_arguments_can_be_cleared_along_with_outputs():
+    """The text of a written file goes, its path stays; undone, the call is as it was."""
+    session = editing()
+    before = shown(session)
+    view = session.view
+    plan = Mask(keep=0, inputs=True).plan(view, tight(view, 0.01))
+    cleared = [each for each in plan.proposals[0].stand_ins if isinstance(each, ToolUse)]
+    assert [call.input for call in cleared] == [{"path": "b.py", "content": "[1,502 characters omitted]"}]
+    fold = session.journal.fold(check_fold(view, plan.proposals[0]))
+    assert problems(session.compose_sync()) == []
+    session.unfold(fold.id)
+    assert shown(session) == before
 
 
 def test_settings_may_follow_the_name():

@@ -23,7 +23,7 @@ SECONDS = 10.0
 MOST_CONTEXT = 100
 """Lines of context on one side; reading at the line shows more."""
 
-COUNTED = 10_000
+COUNTED = 100_000
 """Matching lines after which counting ends: nobody reads so many."""
 
 MORE_COLUMNS = 10

@@ -21,6 +21,8 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The latest outputs that are never masked; those the model has not answered to yet stay as well."""
     exempt: tuple[str, ...] = EXEMPT
     """Tools whose outputs are never masked, by name or pattern (`*` for anything), in lower or upper case."""
+    inputs: bool = False
+    """True to clear long arguments, such as the text of a written file, of the calls whose outputs are masked."""
     batch: Size = "5%"
     """The least that a batch frees, in tokens or as a share of what a request may have; less is not worth the cached
     prefix while the request still fits."""
@@ -39,7 +41,7 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if wanted <= 0:
             return Plan()
         batch = tokens_of(self.batch, budget.limit, "batch")
-        masker = Masker(view, self.keep, self.exempt)
+        masker = Masker(view, self.keep, self.exempt, inputs=self.inputs)
         chosen = masker.oldest(max(wanted, batch))
         saved = sum(output.saves for output in chosen)
         if saved < batch and total <= budget.limit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -25,6 +26,9 @@ EXEMPT = ("*plan*", "*todo*", "*skill*", "ask*", "*question*")
 UNNAMED = "a tool"
 """The name of a tool whose call is hidden."""
 
+LONGEST_ARGUMENT = 120
+"""Characters up to which an argument stays: ids, paths and flags."""
+
 SMALLEST = 24
 """Tokens below which no placeholder is shorter than the output."""
 
@@ -37,6 +41,9 @@ LONGEST_PREVIEW = 240
 LONGEST_ABOUT = 80
 """Characters for the tool and its main argument; half of them even where the output is short."""
 
+SHORTEST_FACTS = 20
+"""Characters below which nothing is said of an output but its size: it is hardly longer than that."""
+
 SHORTEST_WORDS = 30
 """Characters below which a preview would say nothing."""
 
@@ -45,19 +52,23 @@ LARGEST_PLACEHOLDER = 160
 
 
 class Output(msgspec.Struct, frozen=True):
-    """One tool output that can be masked."""
+    """One tool output that can be masked, or the arguments of its call."""
 
     part: BlockSpan
-    placeholder: ToolResult
+    placeholder: ToolResult | ToolUse
     saves: int
     """Tokens it is shorter by."""
 
 
 class Masker:
-    """Finds what can be masked in a view: not the latest `keep` outputs, nor those of exempt tools."""
+    """Finds what can be masked in a view: not the latest `keep` outputs, nor those of exempt tools.
 
-    def __init__(self, view: View, keep: int, exempt: tuple[str, ...]) -> None:
+    With `inputs`, long arguments of the calls go along with their outputs.
+    """
+
+    def __init__(self, view: View, keep: int, exempt: tuple[str, ...], *, inputs: bool = False) -> None:
         self.view = view
+        self._inputs = inputs
         self._names = tool_names(view)
         self._exempt = exempt
         self._latest = self._latest_results(keep)
@@ -88,15 +99,14 @@ class Masker:
         return tuple(found)
 
     def oldest(self, wanted: int) -> list[Output]:
-        """Return the oldest outputs that save `wanted` tokens together, or all."""
+        """Return outputs that save `wanted` tokens together, or all: reads that an edit made stale, then the oldest."""
         found: list[Output] = []
         saved = 0
-        for item in self.items:
+        stale = stale_reads(self.view)
+        for item in sorted(self.items, key=lambda item: stale.isdisjoint(result_keys(item))):
             if saved >= wanted:
                 break
-            outputs = [
-                each for each in self._outputs(item) if (item.seq, each.placeholder.tool_use_id) not in self._latest
-            ]
+            outputs = list(self._outputs(item))
             saved += sum(output.saves for output in outputs)
             found += outputs
         return found
@@ -104,8 +114,10 @@ class Masker:
     def _outputs(self, item: Item) -> Iterator[Output]:
         view, alone = self.view, len(self.view.read(item).blocks) == 1
         for place, block, original, ref in results_of(view, item, self._names, self._exempt):
-            if _is_masked(block):
+            if _is_masked(block) or (item.seq, block.tool_use_id) in self._latest:
                 continue
+            if self._inputs:
+                yield from self._arguments(item, block.tool_use_id)
             # A message that is nothing but this output was weighed before, and is not weighed again.
             size = item.weight if alone else view.weigh(Message(role="user", blocks=(block,)))
             masked = placeholder(original, block, ref, call_of(view, item, block.tool_use_id))
@@ -118,6 +130,54 @@ class Masker:
                 yield Output(BlockSpan(message=item.seq, block=place, saves=taken + (size - left)), masked, saves)
             else:
                 yield Output(replace_block(view, item, place, block, masked), masked, saves)
+
+    def _arguments(self, item: Item, id: str) -> Iterator[Output]:
+        """Yield the call of an output without its long arguments, if that is shorter."""
+        view, caller = self.view, item_of_call(self.view, item, id)
+        if caller is None or caller.pinned:
+            return
+        for place, block in enumerate(view.read(caller).blocks):
+            if isinstance(block, ToolUse) and block.id == id and (caller.seq, place) not in view.restored:
+                shorter = without_long_arguments(block)
+                part = replace_block(view, caller, place, block, shorter)
+                if (saves := view.tokens() - view.tokens_of(view.after([part]))) > 0:
+                    yield Output(part, shorter, saves)
+
+
+def without_long_arguments(call: ToolUse) -> ToolUse:
+    """Return a call whose long arguments say how long they were; paths, flags and numbers stay."""
+    shown = {
+        key: value
+        if len(text := json.dumps(value, ensure_ascii=False)) <= LONGEST_ARGUMENT
+        else f"[{len(text):,} characters omitted]"
+        for key, value in call.input.items()
+    }
+    return (
+        msgspec.structs.replace(call, arguments=json.dumps(shown, ensure_ascii=False), raw=None)
+        if shown != call.input
+        else call
+    )
+
+
+def stale_reads(view: View) -> set[ResultKey]:
+    """Return the outputs of reads whose file a later call changed."""
+    from windowsill.summaries.tool_calls import recognise  # noqa: PLC0415 - as below
+
+    reading: dict[str, str] = {}
+    reads: dict[str, list[ResultKey]] = {}
+    stale: set[ResultKey] = set()
+    for item in view.items:
+        for key in result_keys(item):
+            if path := reading.pop(key[1], ""):
+                reads.setdefault(path, []).append(key)
+        for call in view.read(item).calls if item.calls and not item.fold else ():
+            action = recognise(call.input)
+            for file in action.touched:
+                if file.changed:
+                    stale.update(reads.pop(file.path, ()))
+                elif action.kind == "read":
+                    reading[call.id] = file.path
+    return stale
 
 
 ResultKey: TypeAlias = tuple[int, str]
@@ -182,13 +242,17 @@ def is_exempt(patterns: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
+def item_of_call(view: View, item: Item, id: str) -> Item | None:
+    """Return the item with the call that a result of this item answers; `None` when it is hidden."""
+    place = view.position(item.seq) or 0
+    earlier = (view.items[at] for at in range(place - 1, -1, -1))
+    return next((each for each in earlier if id in each.calls and not each.fold), None)
+
+
 def call_of(view: View, item: Item, id: str) -> ToolUse | None:
     """Return the call that a result of this item answers; `None` when it is hidden."""
-    place = view.position(item.seq)
-    for earlier in reversed(view.items[:place] if place is not None else ()):
-        if id in earlier.calls and not earlier.fold:
-            return next((call for call in view.read(earlier).calls if call.id == id), None)
-    return None
+    caller = item_of_call(view, item, id)
+    return next((call for call in view.whole(caller).calls if call.id == id), None) if caller is not None else None
 
 
 def placeholder(original: Block, shown: ToolResult, ref: str, call: ToolUse | None = None) -> ToolResult:
@@ -210,6 +274,8 @@ def _describe(text: str, result: ToolResult, call: ToolUse | None) -> tuple[list
     from windowsill.summaries.collect import read_outcome  # noqa: PLC0415 - word lists that most requests do not need
 
     room = min(len(text) // DESCRIBED, LONGEST_PREVIEW)
+    if room < SHORTEST_FACTS and not _media(result.content):
+        return [], ""
     arguments = Arguments(call.input) if call is not None else Arguments({})
     command, path = arguments.text("command"), arguments.text("path")
     about = command or path or arguments.text("pattern")

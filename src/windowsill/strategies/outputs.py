@@ -36,7 +36,6 @@ from windowsill.outputs.structure import ENDS, outline
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masks import (
     EXEMPT,
-    LARGEST_PLACEHOLDER,
     Masker,
     ResultKey,
     mask_outputs,
@@ -54,6 +53,9 @@ BATCH = 0.1
 
 BYTES_PER_TOKEN = 4
 """Bytes of a token of text, roughly."""
+
+LARGEST_PLACEHOLDER_BYTES = 640
+"""Bytes up to which an output is as good as trimmed: those of the longest placeholder."""
 
 SHORTEST_REPEAT = 200
 """Bytes of a message below which no pointer is worth its place."""
@@ -284,7 +286,7 @@ class _Memo:
             if item.results and not item.fold:
                 self.places.append(place)
                 self.weight = self.weight + item.weight
-                if not item.pinned and view.tokens(item) > LARGEST_PLACEHOLDER * len(item.results):
+                if not item.pinned and item.weight.bytes > LARGEST_PLACEHOLDER_BYTES * len(item.results):
                     self.heavy.append(item.weight)
                     self.heavy_weight = self.heavy_weight + item.weight
                 if key_of(item) not in self.within:
