@@ -28,9 +28,10 @@ from support.agent_models import (
     words,
 )
 from support.model_writers import KEY, Bent, Raw
+from windowsill import Engine, Session
 from windowsill.agent.models import Delta, HttpModel, ModelError
 from windowsill.providers.http import RetryPolicy
-from windowsill.testing import Answer, Server
+from windowsill.testing import Answer, Scripted, Server
 
 pytestmark = pytest.mark.integration
 
@@ -313,3 +314,25 @@ def test_error_says_what_and_what_to_do() -> None:
         None,
         "",
     )
+
+
+def test_a_run_goes_on_without_reasoning_that_was_refused() -> None:
+    """The thinking of the past is left out once, told, and stays in the history."""
+    session = Session.open("s", model="claude-sonnet-4-5", store=":memory:")
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "forged"}
+    session.add({"role": "user", "content": "hi"})
+    session.add({"role": "assistant", "content": [thinking, {"type": "text", "text": "hello"}]})
+    seen: list[bytes] = []
+
+    def answers(request: dict[str, Any]) -> str:
+        seen.append(json.dumps(request).encode())
+        if b"forged" in seen[-1]:
+            words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+            raise ModelError("refused", f"400: {words}", provider_message=words)
+        return "Fine."
+
+    result = Engine(session, model=Scripted([answers, answers, answers], "anthropic")).run_sync("Go on.")
+    assert (result.status, result.text) == ("completed", "Fine.")
+    assert [b"forged" in each for each in seen][:2] == [True, False]
+    assert any("sent again without reasoning" in note for note in result.notes)
+    assert any(b"forged" in (message.raw or b"") for message in session.messages())

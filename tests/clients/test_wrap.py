@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 
 TURNS = 200
 BUDGET = 3_000
+TEXT = {"type": "text", "text": "ok"}
 OUTPUT = "line of the file\n" * 20
 ENDLESS = "a long answer " * 20_000
 """More than a client reads at once."""
@@ -169,6 +170,29 @@ def test_a_second_overflow_is_the_callers():
             ask(Anthropic(), client, *(f"question {number} " + "word " * 200 for number in range(20)))
     assert len(server.seen) == 2
     assert len(server.seen[1].raw) < 0.9 * len(server.seen[0].raw)
+
+
+@pytest.mark.parametrize("speaker", [Anthropic(), Responses()], ids=lambda each: type(each).__name__)
+def test_reasoning_that_the_provider_refuses_is_left_out_and_the_call_made_again(speaker, caplog):
+    """A signature from elsewhere: the caller has its answer, and later calls are not refused for it again."""
+    session = small(speaker, budget=None)
+    thought = (
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "forged"}, TEXT]}
+        if isinstance(speaker, Anthropic)
+        else {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "forged"}
+    )
+    answer = [thought] if isinstance(speaker, Anthropic) else [thought, {"role": "assistant", "content": "ok"}]
+    with serving() as server, wrapped(speaker, server, session) as client:
+        messages = [speaker.user("hi"), *answer, speaker.user("go on")]
+        for _ in range(2):
+            reply = asyncio.run(speaker.ask(client, messages, stream=False))
+            messages += [*speaker.said(reply), speaker.user("more")]
+    assert [each.status for each in server.seen] == [400, 200, 200]
+    assert [b"forged" in each.raw for each in server.seen] == [True, False, False]
+    assert "the provider refused reasoning" in caplog.text
+    assert any(b"forged" in (message.raw or b"") for message in session.messages())
+    (call, *_) = session.calls[-1:]
+    assert b"forged" not in session.request(call.id)
 
 
 @pytest.mark.parametrize("speaker", [Anthropic(), Chat(), Responses()], ids=lambda each: type(each).__name__)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block
+from windowsill import Session
 from windowsill.compose.prompt_cache import same_blocks, same_start
 
 pytestmark = pytest.mark.unit
@@ -84,3 +85,50 @@ def test_a_share_is_a_share(old, new):
     share = same_blocks(message(*old), message(*new))
     assert 0.0 <= share <= 1.0
     assert (share == 1.0) is (old[: len(new)] == new)
+
+
+def requests(count, **parts):
+    """The notes of as many requests, each with the parts that functions of its number return."""
+    session = Session.open("s", model="claude-sonnet-4-5", store=":memory:")
+    session.add("hi")
+    return [
+        session.compose_sync(**{name: part(number) for name, part in parts.items()}).report.notes
+        for number in range(count)
+    ]
+
+
+def reader(number, name="read"):
+    return {"name": name, "description": f"Reads {number}.", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "place"),
+    [
+        (
+            {"system": lambda number: f"You are a clerk. It is 10:0{number}. Be kind."},
+            "the system prompt changes at character 28 ('a clerk. It is 10:04. Be kind.')",
+        ),
+        (
+            {"system": lambda _: "You are a clerk.", "tools": lambda n: [reader(0, "write"), reader(n)]},
+            "the definition of tool 'read' changes",
+        ),
+    ],
+    ids=["system", "tools"],
+)
+def test_a_start_that_changes_with_every_request_is_told(parts, place, caplog):
+    """In the notes while it lasts, and once in the log, with the first place that differs."""
+    notes = requests(5, **parts)
+    assert [any("no prompt cache" in note for note in each) for each in notes] == [False, False, False, True, True]
+    assert notes[-1] == (f"no prompt cache can serve these requests: {place}, each time",)
+    assert len([each for each in caplog.records if "no prompt cache" in each.getMessage()]) == 1
+
+
+@pytest.mark.parametrize(
+    "system",
+    [lambda _: "the same", lambda number: "one" if number < 4 else "two", lambda number: "abbccd"[number]],
+    ids=["never", "once", "every other"],
+)
+def test_a_start_that_stays_for_a_while_is_not_told(system, caplog):
+    """Another phase, another set of tools: the requests between them begin alike."""
+    assert requests(6, system=system) == [()] * 6
+    assert "no prompt cache" not in caplog.text

@@ -48,6 +48,7 @@ from windowsill.errors import DamagedError, FormatError, InputError, WindowsillE
 from windowsill.messages import ORIGIN, Message, Origin, Reply, Text, Tool, ToolUse, Unknown, text_message
 from windowsill.models import prices
 from windowsill.providers import stop_kind
+from windowsill.providers.faults import refuses_reasoning
 from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import open_calls, record_tools, run_key
 from windowsill.session.session import Session
@@ -366,13 +367,18 @@ class Loop:
 
     async def _ask_model(self) -> None:
         """Ask the model and record its answer; get over an overflow once, and over faults that may pass."""
-        attempt, reduced = 0, False
+        attempt, reduced, unreasoned = 0, False, False
         while True:
             payload = await self._compose()
             try:
                 answer, reply = await self._call_model(payload)
                 break
             except ModelError as error:
+                if error.kind == "refused" and not unreasoned and refuses_reasoning(error.provider_message):
+                    unreasoned = True
+                    self._session.composer.drop_reasoning()
+                    self._emit("retry", f"sent again without reasoning: {error}")
+                    continue
                 if error.kind == "overflow" and not reduced:
                     reduced = True
                     await self._reduce(error, payload)

@@ -17,6 +17,7 @@ from windowsill.messages import RESPONSE, Request
 from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.providers import streams
+from windowsill.providers.faults import refuses_reasoning
 from windowsill.providers.streams import PARTIAL, Stream
 from windowsill.session import Session
 from windowsill.session.client_history import PREVIOUS, THREAD, Resumed
@@ -61,7 +62,7 @@ class Exchange:
         self._format = route.format
         self._read: Request | None = None
         self._resumed: Resumed | None = None
-        self._retried = False
+        self._retried = self._unreasoned = False
         self._call: ModelCall | None = None
         self._stream: Stream | None = None
         self._whole: list[bytes] | None = None
@@ -119,13 +120,18 @@ class Exchange:
     # The answer
 
     def retry(self, status: int, body: bytes) -> bytes | None:
-        """Return a smaller request, once, when the provider says that the last one did not fit; else `None`."""
+        """Return another request, once, when the last was too long or its reasoning was refused; else `None`."""
         text = body.decode(errors="replace")
         read, session, resumed = self._read, self._session, self._resumed
         if status not in OVERFLOW_STATUSES or read is None or session is None or resumed is None:
             return None
         # Whatever fails, the caller gets the provider's word for it, not ours.
-        with _logged("a request that was too long was not made smaller"):
+        with _logged("a request that was refused was not mended"):
+            if refuses_reasoning(text) and not self._unreasoned:
+                self._unreasoned = True
+                session.composer.drop_reasoning()
+                again = self._compose(read).payload.body()
+                return again if again != resumed.payload.body() else None
             if is_overflow(text):
                 session.overflowed(text, sent=resumed.sent)
                 return None if self._retried else self._smaller(read, resumed)

@@ -23,6 +23,7 @@ from windowsill.compose.payload import (
     RequestParts,
     RequestSpec,
     Statistics,
+    first_difference,
     parts_key,
     read_parts,
 )
@@ -73,6 +74,9 @@ MOST_UNSEEN = 0.9
 RECENT_ENTRIES = 100
 """Entries before the end of a session among which its last request is looked for when it is opened."""
 
+MOST_CHANGES = 3
+"""Requests in a row that begin anew before it is told: a new phase or another tool is no mistake."""
+
 ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
 
@@ -120,6 +124,8 @@ class Composer:
         self._parts: RequestParts | None = None
         self._fixed = Weight()
         self._before: tuple[Rendered, RequestParts] | None = None
+        self._changed = 0
+        """Requests in a row whose start was another one than before."""
         self._total = 0
         self._runs = 0
         self._warned = False
@@ -392,6 +398,17 @@ class Composer:
     def prepare(self, parts: RequestParts, format: str) -> None:
         """Have summaries that will soon be needed written in the background."""
         self._prepare(self._spec(parts, format))
+
+    def drop_reasoning(self) -> None:
+        """Leave out the reasoning of everything said so far: the provider refused a signature in it.
+
+        It stays in the history. What is said from now on keeps its reasoning.
+        """
+        with self.journal.lock:
+            self.journal.refresh()
+            self.context.demands = msgspec.structs.replace(self.context.demands, refused=self.journal.version)
+            self._renderers.clear()
+        log.warning("session %s: the provider refused reasoning; it is sent without", self.journal.session)
 
     def sent_behind(self, message_id: str) -> SentRequest | None:
         """Return the last request that ended with this message, if it was not long ago."""
@@ -728,6 +745,9 @@ class Composer:
         rendered = result.rendered
         total = spec.budget.fixed + rendered.extra + view.tokens()
         common, stable = self._same_as_before(spec, rendered)
+        self._note_change(parts, result)
+        if spec.demands.refused:
+            result.note("the provider refused reasoning: none that was written before is sent")
         self._before, self._total = (rendered, parts), total
         self._remember(SentRequest(self.context, self._fixed_weight(parts) + view.weight, parts.rest, total))
         task = view.task()
@@ -773,6 +793,17 @@ class Composer:
         self._recent[end] = sent
         if len(self._recent) > MOST_RECENT:
             del self._recent[next(iter(self._recent))]
+
+    def _note_change(self, parts: RequestParts, result: FitResult) -> None:
+        """Tell that no request begins as the one before, so that no prompt cache can serve it; log it once."""
+        place = first_difference(self._before[1], parts) if self._before is not None else ""
+        self._changed = self._changed + 1 if place else 0
+        if self._changed < MOST_CHANGES:
+            return
+        note = f"no prompt cache can serve these requests: {place}, each time"
+        result.note(note)
+        if self._changed == MOST_CHANGES:
+            log.warning("session %s: %s", self.journal.session, note)
 
     def _same_as_before(self, spec: RequestSpec, rendered: Rendered) -> tuple[int, int]:
         """Count the messages, and the tokens, at the start that equal the request before."""

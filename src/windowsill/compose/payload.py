@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -23,7 +24,11 @@ from windowsill.models import Demands, Model
 from windowsill.models.prices import prices
 from windowsill.strategies import Strategy
 from windowsill.summaries import Shared
+from windowsill.text import printable_line
 from windowsill.tokens import Scale, Weight
+
+SHOWN = 20
+"""Characters on each side of a difference that are shown."""
 
 
 class RequestParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +84,21 @@ def read_parts(
         tools_weight=scale.weigh_tools(read),
         blobs={name: (hashlib.sha256(data).hexdigest()[:32], data) for name, data in encoded.items()},
     )
+
+
+def first_difference(before: RequestParts, after: RequestParts) -> str:
+    """Say where the system prompt or the tools of two requests first differ; empty where they are the same."""
+    if all(before.ids.get(name) == after.ids.get(name) for name in ("system", "tools")):
+        return ""
+    one, other = (parts.system.text if parts.system is not None else "" for parts in (before, after))
+    if one != other:
+        pairs = enumerate(zip(one, other, strict=False))
+        at = next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+        shown = printable_line(other[max(0, at - SHOWN) : at + SHOWN])
+        return f"the system prompt changes at character {at + 1:,} ({shown!r})"
+    tools = zip_longest(before.tools, after.tools)
+    changed = next((now or then for then, now in tools if then != now), None)
+    return f"the definition of tool {changed.name!r} changes" if changed is not None else "the system prompt changes"
 
 
 def _encode(value: Any) -> bytes:

@@ -143,6 +143,7 @@ class Renderer:
         if item.role != "assistant":
             return message
         unwanted = self.demands.no_reasoning and self.format.spec.plain_reasoning
+        unwanted = unwanted or item.last <= self.demands.refused
         if not unwanted and not (self.demands.bound_reasoning and view.edited_before(item, self._prompt_hash)):
             return message
         kept = tuple(block for block in message.blocks if not isinstance(block, Reasoning))

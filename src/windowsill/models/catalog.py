@@ -46,6 +46,8 @@ class Demands(msgspec.Struct, frozen=True, omit_defaults=True):
     """A chat message comes without its reasoning."""
     signed_calls: bool = False
     """A call comes with a signature."""
+    refused: int = 0
+    """Reasoning comes only behind this entry of the history: the provider refused a signature before it."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -73,6 +73,19 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 """Seconds as Google writes them."""
 
 
+_BAD_REASONING = re.compile(
+    r"invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking|block is bound to a different conversation"
+    r"|thinking` blocks in the latest assistant message cannot be modified"
+    r"|invalid_encrypted_content|encrypted content .{0,400}could not be (?:verified|decrypted|parsed)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refuses_reasoning(message: str) -> bool:
+    """Tell whether an error says that reasoning in the request is not as the provider signed or encrypted it."""
+    return _BAD_REASONING.search(message[:MAX_READ]) is not None
+
+
 class ModelError(WindowsillError):
     """A model gave no answer. `kind` says why, `passing` whether it may go better the next time."""
 
