@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.sessions import opened
 from windowsill import providers
 
 pytestmark = pytest.mark.unit
@@ -135,3 +136,44 @@ def test_schema_of_a_strict_tool_is_checked(change, count):
     assert rules(chat, "openai") == ["openai.strict-schema"] * count
     assert rules(flat, "responses") == ["responses.strict-schema"] * count
     assert rules({**chat, "tools": [{"type": "function", "function": {**function, "strict": False}}]}, "openai") == []
+
+
+def test_white_space_at_the_end_is_mended():
+    """Composing and repairing take it off the last message; the history keeps it."""
+    session = opened()
+    session.add("hi")
+    id = session.add({"role": "assistant", "content": "So: "})
+    payload = session.compose_sync()
+    assert payload.to("anthropic")["messages"][-1]["content"] == [{"type": "text", "text": "So:"}]
+    assert [each.kind for each in payload.report.repairs] == ["end_trimmed"]
+    assert session.message(id).text == "So: "
+    session.add("go on")
+    assert session.compose_sync().to("anthropic")["messages"][1]["content"] == "So: "
+
+
+def test_thinking_is_left_out_while_the_running_turn_has_none():
+    """A request that would be refused goes out without thinking; the next turn has it again."""
+    session = opened()
+    fields = {"max_tokens": 2_048, "thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    session.extend([HI, {"role": "assistant", "content": [CALL]}, RESULT])
+    body = session.compose_sync(params=fields).to("anthropic")
+    assert "thinking" not in body
+    assert rules(body, "anthropic") == []
+    session.extend([{"role": "assistant", "content": "done"}, HI])
+    assert session.compose_sync(params=fields).to("anthropic")["thinking"] == fields["thinking"]
+
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+
+
+def test_pictures_are_kept_from_models_that_cannot_see():
+    """Words stand in their place, also inside a result; the history keeps them, and another model sees them."""
+    session = opened(model="deepseek-chat", budget=50_000)
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": [PICTURE]}
+    session.add({"role": "user", "content": [{"type": "text", "text": "look"}, PICTURE]}, format="anthropic")
+    session.add({"role": "assistant", "content": [CALL]}, format="anthropic")
+    id = session.add({"role": "user", "content": [answer]}, format="anthropic")
+    body = session.compose_sync().body("deepseek")
+    assert b"image_url" not in body
+    assert body.count(b"(image image/png) is not shown: this model takes no pictures") == 2
+    assert session.message(id).results[0].content[0].data == "aGk="

@@ -190,10 +190,10 @@ def test_a_system_prompt_that_changes_is_no_edit_of_the_conversation():
 
 
 def test_several_system_messages_at_the_start_all_go_out():
-    """In one, in their order."""
+    """In one, in their order, as text, which every server takes."""
     session = opened(format="openai", model="gpt-5")
     sent = resumed(session, [{"role": "system", "content": text} for text in "ab"] + [user("one")], format="openai")
-    assert [part["text"] for part in sent[0]["content"]] == ["a", "b"]
+    assert sent[0]["content"] == "a\n\nb"
 
 
 def test_what_windowsill_put_in_does_not_hide_where_a_client_goes_on():

@@ -80,3 +80,17 @@ def test_a_filling_window_is_said_once_for_each_crossing(caplog):
         fill(session, 2_000, start=at)
         session.compose_sync()
     assert len([record for record in caplog.records if "of what fits" in record.message]) == 1
+
+
+def test_history_tells_calls_and_results_in_words():
+    """A message that only calls a tool, and its result, are not empty text."""
+    state = AgentState(opened())
+    state.session.add("look")
+    state.session.add(
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "ls", "input": {"a": 1}}]}
+    )
+    state.session.add({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "a.py"}]})
+    assert [each["content"] for each in state.conversation_history][1:] == [
+        '[calls ls: {"a":1}]',
+        "[result of c]\na.py",
+    ]

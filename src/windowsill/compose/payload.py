@@ -196,7 +196,7 @@ def build_body(
     if native is not None and not format.rules.system_apart:
         chunks, native = [native, *chunks], None
     definitions = [format.render_tool(tool) for tool in tools if providers.crosses(tool, format.name)]
-    fields = dict(rest)
+    fields = format.fit_fields(dict(rest), chunks)
     if breakpoints is not None and format.rules.cache_markers:
         native, chunks, fields = breakpoints.place(native, chunks, definitions, fields, rendered.tokens)
     return format.render_body(messages=chunks, system=native, tools=definitions, model=model, rest=fields)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from windowsill.messages import json_value
+
 MARK = {"type": "ephemeral"}
 _MARKED = b'"cache_control":'
 
@@ -122,7 +124,8 @@ def same_blocks(old: bytes, new: bytes) -> float:
         return 0.0
     blocks = [bytes(each) for each in _blocks(now)]
     pairs = zip((bytes(each) for each in _blocks(before)), blocks, strict=False)
-    count = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    # Spaces between the words of JSON make no other block.
+    count = sum(1 for _ in itertools.takewhile(lambda pair: json_value(pair[0]) == json_value(pair[1]), pairs))
     return sum(map(len, blocks[:count])) / sum(map(len, blocks)) if blocks else 0.0
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from windowsill.history.repair import repair
-from windowsill.history.repair_rules import Repair
+from windowsill.history.repair_rules import Repair, describe
 from windowsill.history.view import Item, View
 from windowsill.messages import (
     OWN_TOOLS,
@@ -20,6 +20,7 @@ from windowsill.messages import (
     SEARCH_TOOL,
     WITHIN_REACH,
     Block,
+    Image,
     Message,
     Reasoning,
     Text,
@@ -168,6 +169,8 @@ class Renderer:
         messages = [
             self._without_refused_reasoning(view, item, message) for item, message in zip(items, plain, strict=True)
         ]
+        if self.demands.no_images:
+            messages = [without_images(message) for message in messages]
         repaired = repair(
             messages,
             self.format.rules,
@@ -199,6 +202,21 @@ class Renderer:
             or not any(item.fold for item in view.items[max(0, where - 1) : where + 1])
         ]
         return _Part(start, stop, chunks, tokens, found, extra, repaired.ids)
+
+
+def without_images(message: Message) -> Message:
+    """Put words in the place of pictures, for a model that takes none."""
+    blocks = tuple(_without_images(block) for block in message.blocks)
+    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+    return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
+
+
+def _without_images(block: Block) -> Block:
+    if isinstance(block, Image):
+        return Text(text=f"{describe(block)} is not shown: this model takes no pictures")
+    if isinstance(block, ToolResult) and any(isinstance(inner, Image) for inner in block.content):
+        return msgspec.structs.replace(block, content=tuple(map(_without_images, block.content)), raw=None)
+    return block
 
 
 def own_tools(tools: Sequence[Tool]) -> frozenset[str]:

@@ -892,8 +892,22 @@ def repair(
     """
     ids = ids_if_sound(messages, rules, sent=sent, used=used, first=first)
     if ids is not None:
-        return Repaired(tuple(messages), (), tuple((index,) for index in range(len(messages))), frozenset(ids))
-    return mend(messages, rules, sent=sent, used=used, first=first, continued=continued)
+        places = tuple((index,) for index in range(len(messages)))
+        return _with_end_trimmed(Repaired(tuple(messages), (), places, frozenset(ids)), rules)
+    return _with_end_trimmed(mend(messages, rules, sent=sent, used=used, first=first, continued=continued), rules)
+
+
+def _with_end_trimmed(repaired: Repaired, rules: Rules) -> Repaired:
+    """Take white space off the end of the words that the model is to go on from, where the provider refuses it."""
+    last = repaired.messages[-1] if repaired.messages else None
+    end = last.blocks[-1] if last is not None and last.role == "assistant" and last.blocks else None
+    if rules.trailing_space or last is None or not isinstance(end, Text) or end.text == (text := end.text.rstrip()):
+        return repaired
+    trimmed = msgspec.structs.replace(last, blocks=(*last.blocks[:-1], Text(text=text)), edited=True)
+    report = Repair("end_trimmed", repaired.sources[-1][-1], "", "white space at the end was left out")
+    return msgspec.structs.replace(
+        repaired, messages=(*repaired.messages[:-1], trimmed), repairs=(*repaired.repairs, report)
+    )
 
 
 def mend(

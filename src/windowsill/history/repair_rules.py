@@ -19,6 +19,7 @@ RepairKind: TypeAlias = Literal[
     "role_order_mended",
     "id_renamed",
     "name_respelled",
+    "end_trimmed",
 ]
 
 
@@ -51,6 +52,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Reasoning of this format must carry the provider's signature."""
     reasoning_last: bool = True
     """An assistant message may end with reasoning."""
+    trailing_space: bool = True
+    """The last message may end with white space where it is the assistant's."""
     result_media: bool = True
     """Results may hold pictures and files."""
     bare_results: bool = True

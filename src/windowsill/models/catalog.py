@@ -48,6 +48,8 @@ class Demands(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call comes with a signature."""
     refused: int = 0
     """Reasoning comes only behind this entry of the history: the provider refused a signature before it."""
+    no_images: bool = False
+    """A message comes without pictures."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +79,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """True where signed reasoning is only accepted while everything before it is unchanged."""
     signs_calls: bool = False
     """True where a call is only accepted with the model's signature, or with a word in its place."""
+    sees: bool = True
+    """False where the model takes no pictures."""
     reasoning_content: ReasoningContent = "kept"
     """The treatment of unsigned reasoning beside a message of an OpenAI-like format: the model wants it back with every
     message of the assistant; takes it as it came, or ignores it; or refuses a message that has it."""
@@ -97,6 +101,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             bound_reasoning=self.binds_reasoning,
             no_reasoning=self.reasoning_content == "refused",
             signed_calls=self.signs_calls,
+            no_images=not self.sees,
         )
 
 

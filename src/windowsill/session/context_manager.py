@@ -10,6 +10,7 @@ from anyio import to_thread
 from windowsill import providers
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.messages import Request
+from windowsill.providers.convert import message_text
 from windowsill.session.session import Session
 
 
@@ -41,8 +42,9 @@ class AgentState:
 
     @property
     def conversation_history(self) -> list[dict[str, Any]]:
-        """The messages that the model sees, as role and text."""
-        return [{"role": item.role, "content": self.session.view.read(item).text} for item in self.session.items()]
+        """The messages that the model sees, as role and text; calls and results are told in words."""
+        read = self.session.view.read
+        return [{"role": item.role, "content": message_text(read(item))} for item in self.session.items()]
 
     def add_message(self, role: str, content: str) -> str:
         """Add a message; return its id."""

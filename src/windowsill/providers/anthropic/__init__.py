@@ -25,6 +25,7 @@ SPEC = ProviderSpec(
         blank_text=False,
         signed_reasoning=True,
         reasoning_last=False,
+        trailing_space=False,
         silent_errors=False,
         cache_markers=True,
     ),

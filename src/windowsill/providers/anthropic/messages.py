@@ -242,6 +242,20 @@ class Anthropic(Format):
         thinking = fields.get("thinking") or {}
         return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
 
+    def fit_fields(self, fields: dict[str, Raw], messages: Sequence[bytes]) -> dict[str, Raw]:
+        """Leave `thinking` out while the running turn does not begin with thinking: it was cut, or came without."""
+        thinking = decode(any_decoder, fields["thinking"], "thinking") if "thinking" in fields else None
+        if not rules.thinks(thinking):
+            return fields
+        turn: list[Any] = []
+        for chunk in reversed(messages):
+            turn.insert(0, decode(any_decoder, chunk))
+            if turn[0].get("role") == "user" and b'"tool_result"' not in chunk:
+                break
+        if not any(rules.check_thinking(turn, "", thinking)):
+            return fields
+        return {key: value for key, value in fields.items() if key != "thinking"}
+
     check_body = staticmethod(rules.check_body)
     check_messages = staticmethod(rules.check_messages)
 

@@ -90,7 +90,7 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         yield from calls.take(role, blocks, place)
     yield from calls.end()
     yield from _last(messages, where)
-    yield from _thought(messages, where, body.get("thinking"))
+    yield from check_thinking(messages, where, body.get("thinking"))
 
 
 def _last(messages: list[Any], where: str) -> Iterator[Problem]:
@@ -103,9 +103,14 @@ def _last(messages: list[Any], where: str) -> Iterator[Problem]:
         yield Problem("anthropic.trailing-space", f"{where}[{len(messages) - 1}]", what, "take the white space off")
 
 
-def _thought(messages: list[Any], where: str, thinking: Any) -> Iterator[Problem]:
+def thinks(thinking: Any) -> bool:
+    """Tell whether a request has thinking on in the form that asks for it back."""
+    return isinstance(thinking, dict) and thinking.get("type") == "enabled"
+
+
+def check_thinking(messages: list[Any], where: str, thinking: Any) -> Iterator[Problem]:
     """Find a running turn with calls that does not begin with thinking, where thinking is on."""
-    if not isinstance(thinking, dict) or thinking.get("type") != "enabled":
+    if not thinks(thinking):
         return
     begins: int | None = None
     calls = False
