@@ -1,6 +1,7 @@
 """The documentation's examples run, so that they cannot drift."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.doc_examples import Example, examples, problems
 from windowsill.providers import ProviderSpec
 
 pytestmark = pytest.mark.end_to_end
@@ -19,18 +21,52 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.name
 )
-def test_the_python_examples_of_a_page_run_one_after_the_other(page, tmp_path):
-    """A reader who types in a page from top to bottom sees no error."""
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL))
+def test_each_python_example_runs_alone_and_prints_what_the_page_says(page, tmp_path):
+    """A reader who pastes one example sees no error, the output that the page shows, and no file in the data folder."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", str(ROOT / "tests" / "support" / "doc_examples.py"), str(page)],
         cwd=tmp_path,
-        env={"WINDOWSILL_HOME": str(tmp_path), "PATH": ""},
+        env={"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "problem"),
+    [
+        ("print(1 + 1)  # 2", None, None),
+        ("print('a', 7)  # a ...", None, None),
+        ("for number in range(3):\n    print(number)\n    # 2", None, None),
+        ("print(1)\nprint(2)", "1\n2\n", None),
+        ("print(1 + 1)  # 3", None, "the page says '3', it prints '2'"),
+        ("print(1)", None, "does not say what it prints"),
+        ("print(1)", "2\n", "the page says '2', it prints '1'"),
+        ("missing", None, "NameError"),
+        ("import windowsill\nwindowsill.Session.open('s', window=9_000)", None, "data folder"),
+    ],
+)
+def test_examples_that_lie_are_found(code, output, problem, monkeypatch):
+    """The check itself can fail: on another output, none, an error, and a file where none is expected."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("HOME", os.environ.get("HOME", ""))
+    monkeypatch.setenv("XDG_DATA_HOME", "")
+    monkeypatch.delenv("WINDOWSILL_HOME", raising=False)
+    found = problems(Example(1, code, output))
+    assert (problem is None) == (not found)
+    assert problem is None or problem in found[0]
+
+
+def test_packages_that_examples_import_can_be_installed_as_the_page_says():
+    """A page whose examples import what Windowsill does not bring names the command that installs it."""
+    for page in PAGES:
+        text = page.read_text()
+        for example in examples(text):
+            for name in re.findall(r"^(?:import|from) (\w+)", example.code, flags=re.MULTILINE):
+                if name not in {*sys.stdlib_module_names, "windowsill", "msgspec"}:
+                    assert "pip install" in text, f"{page.name}: {name}"
 
 
 def test_the_help_texts_on_the_page_are_what_the_commands_print(monkeypatch):

@@ -79,7 +79,7 @@ class Session:
     - checkpoints: `checkpoint`, `checkpoints`, `restore`, `clean_up_checkpoints`, `checkpoint_if_due`
     - export: `write_snapshot`, `from_snapshot`
     - what belongs to it: `state`, `extracted`, `tools`, `outputs`, `collect_outputs`, `archive`
-    - settings and end: `id`, `settings`, `model`, `format`, `close`, `delete`
+    - settings and end: `id`, `settings`, `model`, `format`, `beside`, `close`, `delete`
 
     Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`, and what follows
     the list of a client in `client_history`; `beside` opens another session with the same settings.
