@@ -266,3 +266,37 @@ def test_object_that_is_no_message_is_named_with_what_may_be_passed(value):
         opened().add(value)
     assert type(value).__name__ in str(raised.value)
     assert "LangChain" in raised.value.remedy
+
+
+CONVERSE = [
+    {"role": "user", "content": [{"text": "look"}, {"image": {"format": "png", "source": {"bytes": b"png"}}}]},
+    {
+        "role": "assistant",
+        "content": [
+            {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "sig"}}},
+            {"toolUse": {"toolUseId": "t1", "name": "read", "input": {"path": "a"}}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"toolResult": {"toolUseId": "t1", "status": "error", "content": [{"text": "no"}, {"json": {"code": 2}}]}},
+            {"cachePoint": {"type": "default"}},
+        ],
+    },
+]
+
+
+def test_messages_of_bedrock_and_strands_are_added():
+    """Their blocks are read as Anthropic's: calls, failed results, signed thinking and pictures arrive."""
+    session = opened()
+    session.extend(CONVERSE)
+    asked, called, answered = session.messages()
+    assert [type(block).__name__ for block in asked.blocks] == ["Text", "Image"]
+    assert called.blocks[0].signature == "sig"
+    assert called.calls[0].input == {"path": "a"}
+    assert answered.results[0].is_error
+    assert [block.text for block in answered.results[0].content] == ["no", '{"code":2}']
+    body = session.compose_sync().to("anthropic")
+    assert providers.validate({"max_tokens": 9, **body}, "anthropic") == []
+    assert fit(CONVERSE, budget=10_000).messages[1]["content"][1]["name"] == "read"

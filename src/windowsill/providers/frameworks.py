@@ -1,4 +1,4 @@
-"""Reads the message objects of agent frameworks: LangChain, pydantic-ai and the OpenAI Agents SDK.
+"""Reads the message objects of agent frameworks: LangChain, pydantic-ai, the OpenAI Agents SDK, strands.
 
 They are known by their fields; none of these packages is imported. A message that a provider's model wrote goes back
 to its provider's own form where the object says enough, so that signatures stay valid.
@@ -50,6 +50,11 @@ _CLAUDE_BLOCKS = frozenset({"tool_use", "thinking", "redacted_thinking", "server
 """Blocks of an answer by which it is Anthropic's."""
 
 
+_CONVERSE = frozenset(
+    {"text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint", "guardContent"}
+)
+"""Blocks of Bedrock Converse, each named by the one field it has."""
+
 _ITEMS = ("to_input_items", "to_input_list", "to_input_item")
 """Methods by which the Agents SDK gives what may be sent again."""
 
@@ -64,7 +69,9 @@ class Converted(msgspec.Struct, frozen=True):
 
 def is_framework(value: Any) -> bool:
     """Tell whether it is a message object of a framework."""
-    if isinstance(value, dict | str | Message):
+    if isinstance(value, dict):
+        return _is_converse(value)
+    if isinstance(value, str | Message):
         return False
     return _is_langchain(value) or _is_pydantic_ai(value) or any(hasattr(value, name) for name in _ITEMS)
 
@@ -73,6 +80,9 @@ def convert(value: Any) -> Converted | None:
     """Convert a message object of a framework; `None` when it is none."""
     if not is_framework(value):
         return None
+    if isinstance(value, dict):
+        content = [_converse_block(block) for block in value["content"]]
+        return Converted([{"role": value["role"], "content": [each for each in content if each is not None]}])
     if _is_langchain(value):
         return _langchain(value)
     if _is_pydantic_ai(value):
@@ -263,6 +273,53 @@ def _response(value: Any) -> Converted:
         {"role": "assistant", "content": native} if claude else Message(role="assistant", blocks=tuple(blocks))
     )
     return Converted([message], _usage(getattr(value, "usage", None)), getattr(value, "model_name", None))
+
+
+# Bedrock Converse, which strands writes too
+
+
+def _is_converse(value: dict[str, Any]) -> bool:
+    content = value.get("content")
+    return (
+        "role" in value
+        and isinstance(content, list)
+        and bool(content)
+        and all(isinstance(block, dict) and "type" not in block for block in content)
+        and any(not _CONVERSE.isdisjoint(block) for block in content)
+    )
+
+
+def _converse_block(block: dict[str, Any]) -> dict[str, Any] | None:  # noqa: PLR0911 - one for each kind of block
+    """Return a block as Anthropic has it; a cache point is of the request, not of the conversation."""
+    match block:
+        case {"text": str(text)}:
+            return {"type": "text", "text": text}
+        case {"json": value}:
+            return {"type": "text", "text": encode(value).decode()}
+        case {"toolUse": {"toolUseId": id, "name": name, **rest}}:
+            return {"type": "tool_use", "id": id, "name": name, "input": rest.get("input") or {}}
+        case {"toolResult": {"toolUseId": id, "content": content, **rest}}:
+            inner = [each for part in content if (each := _converse_block(part)) is not None]
+            failed = {"is_error": True} if rest.get("status") == "error" else {}
+            return {"type": "tool_result", "tool_use_id": id, "content": inner, **failed}
+        case {"reasoningContent": {"reasoningText": {"text": text, **rest}}}:
+            return {"type": "thinking", "thinking": text, "signature": rest.get("signature") or ""}
+        case {"reasoningContent": {"redactedContent": data}}:
+            return {"type": "redacted_thinking", "data": _base64(data)}
+        case {"image": {"format": kind, "source": {"bytes": data}}}:
+            source = {"type": "base64", "media_type": f"image/{kind}", "data": _base64(data)}
+            return {"type": "image", "source": source}
+        case {"document": {"format": "pdf", "source": {"bytes": data}, **rest}}:
+            source = {"type": "base64", "media_type": "application/pdf", "data": _base64(data)}
+            return {"type": "document", "source": source, "title": rest.get("name")}
+        case {"cachePoint": _}:
+            return None
+    plain = {key: each for key, each in block.items() if not isinstance(each, bytes)}
+    return {"type": "text", "text": encode(plain).decode()}
+
+
+def _base64(data: Any) -> str:
+    return base64.b64encode(data).decode() if isinstance(data, bytes) else str(data)
 
 
 # All of them

@@ -84,10 +84,10 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
         return _mended(to_bytes(source), lambda body: _from_bytes(body, format, default))
     if isinstance(source, list | tuple):
         return _together([read_added(each, format=format, default=default) for each in source])
+    if (found := frameworks.convert(source)) is not None:
+        added = _together([read_added(each, default=default) for each in found.messages])
+        return msgspec.structs.replace(added, usage=found.usage, model=found.model)
     if not isinstance(source, Mapping):
-        if (found := frameworks.convert(source)) is not None:
-            added = _together([read_added(each, default=default) for each in found.messages])
-            return msgspec.structs.replace(added, usage=found.usage, model=found.model)
         made_for = sdk_format(type(source))
         if made_for not in DIALECTS:
             format = format or made_for
