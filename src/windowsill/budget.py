@@ -42,6 +42,9 @@ LARGEST_RESERVE_SHARE = 4
 MARGIN = 0.05
 """Of the model's own limit, kept free where its tokenizer is not public: a count that learns is still an estimate."""
 
+EXACT_MARGIN = 0.01
+"""The same where it is public: what stands around calls and results is not."""
+
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|k|m)?\s*", re.IGNORECASE)
 
 
@@ -169,8 +172,7 @@ def budget_for(
     else:
         reserve = max_output or min(model.max_output, OUTPUT_RESERVE, window // LARGEST_RESERVE_SHARE)
         limit = max(1, min(model.max_input, window - reserve))
-        if not model.exact:
-            limit -= int(limit * MARGIN)
+        limit -= int(limit * (EXACT_MARGIN if model.exact else MARGIN))
     if ceiling is not None:
         limit = min(limit, ceiling)
     top = min(limit, tokens_of(HIGH if high is None else high, limit, "high"))

@@ -12,8 +12,8 @@ def test_names_are_those_of_the_providers():
 
 
 def test_published_numbers_of_openai():
-    """OpenAI publishes three tokens for each message and three for the start of the answer."""
-    assert (framing("openai").message, framing("openai").reply) == (3, 3)
+    """OpenAI publishes three tokens for each message, one for its role, and three for the start of the answer."""
+    assert (framing("openai").message, framing("openai").reply) == (4, 3)
 
 
 def test_unknown_framing_lists_the_known_ones():

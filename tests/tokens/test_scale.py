@@ -25,8 +25,8 @@ def message(*blocks, **fields):
 def test_text_message():
     """A message weighs its words and the framing around it."""
     weight = scale("openai").weigh(text_message("user", "hello world"))
-    assert (weight.prose, weight.overhead) == (2, 3)
-    assert scale("openai").tokens(weight) == 5
+    assert (weight.prose, weight.overhead) == (2, 4)
+    assert scale("openai").tokens(weight) == 6
 
 
 def test_each_kind_is_counted_apart():
@@ -138,9 +138,9 @@ def test_calibration_changes_tokens_and_not_weights():
     """What was weighed once means more tokens when the ratio has grown."""
     scales = scale("openai", calibration=Calibration.starting(1.0))
     weight = scales.weigh(text_message("user", "a b c d e f g h i j"))
-    assert scales.tokens(weight) == 13
+    assert scales.tokens(weight) == 14
     scales.calibration = Calibration.starting(1.25)
-    assert scales.tokens(weight) == 16
+    assert scales.tokens(weight) == 17
 
 
 def test_bare_text_has_no_framing():

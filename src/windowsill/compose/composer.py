@@ -450,7 +450,7 @@ class Composer:
         )
 
     def _fixed_weight(self, parts: RequestParts) -> Weight:
-        return parts.system_weight + parts.tools_weight + self.context.scale.frame
+        return parts.system_weight + parts.tools_weight + parts.schema_weight + self.context.scale.frame
 
     def _nothing_left(self, parts: RequestParts, budget: Budget) -> BudgetError:
         scale = self.context.scale
@@ -458,6 +458,8 @@ class Composer:
             "system prompt": scale.tokens(parts.system_weight),
             "tool definitions": scale.tokens(parts.tools_weight),
         }
+        if parts.schema_weight.bytes:
+            sizes["schema of the answer"] = scale.tokens(parts.schema_weight)
         if self.settings.overhead:
             sizes["stated overhead"] = self.settings.overhead
         return BudgetError(

@@ -18,7 +18,7 @@ from windowsill.history.head import prompt_hash
 from windowsill.history.repair import drop_open_calls, is_blank
 from windowsill.history.repair_rules import OPENING, Repair
 from windowsill.history.units import units
-from windowsill.history.view import Item, View
+from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Message, Text, Tool, json_value, text_length, text_message
 from windowsill.models import Demands, Model
 from windowsill.models.prices import prices
@@ -41,6 +41,8 @@ class RequestParts(msgspec.Struct, frozen=True, kw_only=True):
     rest: dict[str, msgspec.Raw]
     system_weight: Weight
     tools_weight: Weight
+    schema_weight: Weight
+    """The weight of a schema for the answer among the further fields."""
     blobs: dict[str, tuple[str, bytes]]
     """Name of the part -> (blob id, bytes), so that the request can be built again."""
 
@@ -82,6 +84,9 @@ def read_parts(
         rest=fields,
         system_weight=scale.weigh(prompt) if prompt is not None else Weight(),
         tools_weight=scale.weigh_tools(read),
+        schema_weight=sum_weights(
+            scale.weigh_text(bytes(value).decode()) for name, value in fields.items() if _shows_schema(name, value)
+        ),
         blobs={name: (hashlib.sha256(data).hexdigest()[:32], data) for name, data in encoded.items()},
     )
 
@@ -99,6 +104,11 @@ def first_difference(before: RequestParts, after: RequestParts) -> str:
     tools = zip_longest(before.tools, after.tools)
     changed = next((now or then for then, now in tools if then != now), None)
     return f"the definition of tool {changed.name!r} changes" if changed is not None else "the system prompt changes"
+
+
+def _shows_schema(name: str, value: msgspec.Raw) -> bool:
+    """Tell whether a further field holds a schema, which the model reads, as `response_format` and `text` do."""
+    return name != "tools" and b"chema" in bytes(value)
 
 
 def _encode(value: Any) -> bytes:
@@ -267,8 +277,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """The whole request."""
     parts: dict[str, int]
-    """Tokens of the system prompt, the tools, summaries and markers, the messages, the framing around them, and what
-    only the provider saw of the last request (`unseen`): tools given to its SDK, files by id, text of its own."""
+    """Tokens of the system prompt, the tools (with a schema of the answer), summaries and markers, the messages, the
+    framing around them, and what only the provider saw of the last request (`unseen`): tools given to its SDK, files by
+    id, text of its own."""
     limit: int
     window: int
     messages: int
@@ -347,7 +358,7 @@ class Payload:
         summaries = view.tokens(*stand_ins) if stand_ins else 0
         shares = {
             "system": scale.tokens(parts.system_weight),
-            "tools": scale.tokens(parts.tools_weight),
+            "tools": scale.tokens(parts.tools_weight + parts.schema_weight),
             "summaries": summaries,
             "messages": view.tokens() - summaries + result.rendered.extra,
         }

@@ -275,8 +275,20 @@ def _clip(ratio: float) -> float:
     return max(LOWEST, min(HIGHEST, ratio))
 
 
+RULES = 2
+"""Raised when messages are weighed by other rules: what was weighed by the old ones is weighed again."""
+
 ENVELOPE = 48
 """Bytes of the JSON around one block or message that was made here: braces, keys, role, type."""
+
+SLACK = 200
+"""Bytes around a block or message that no model sees: keys, types, flags and marks of a cache."""
+
+REST_BYTES = 3
+"""Bytes for each token of what no rule is known for: this undercounts no language."""
+
+USUAL_ID, USUAL_NAME = 64, 40
+"""Characters of ids and names of arguments up to which the framing of a call contains them."""
 
 OPAQUE_CHARS = 4
 """Characters for each token of encrypted reasoning, which nobody but the provider can count."""
@@ -292,7 +304,7 @@ class Scale:
         self.framing = framing
         self.images = images
         self.calibration = calibration or Calibration.exact()
-        self.name = f"{counter.name}/{framing.name}/{images.name}"
+        self.name = f"{counter.name}/{framing.name}/{images.name}/{RULES}"
         """The names of all that a weight depends on: two scales of one name weigh alike."""
         self.frame = Weight(overhead=framing.reply)
         """The weight of a request before its first message."""
@@ -302,7 +314,12 @@ class Scale:
         pan = _Pan(self)
         for block in message.blocks:
             pan.put(block)
-        size = pan.bytes + ENVELOPE if message.raw is None or message.edited else len(message.raw)
+        if message.raw is not None:
+            pan.put_name(message.raw)
+        size = pan.bytes + ENVELOPE
+        if message.raw is not None and not message.edited:
+            pan.put_rest(message.raw, size)
+            size = len(message.raw)
         return pan.weight(self.framing.message, size)
 
     def weigh_text(self, text: str) -> Weight:
@@ -359,7 +376,37 @@ class _Pan:
         )
 
     def put(self, block: Block) -> None:
+        before = self.bytes
         self.bytes += ENVELOPE
+        self._put_block(block)
+        if block.raw is not None:
+            self.put_rest(block.raw, self.bytes - before)
+
+    def put_name(self, raw: bytes) -> None:
+        """Count the name of who speaks, where a message has one."""
+        if b'"name"' in raw:
+            try:
+                name = _name_of(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                return
+            if name:
+                self.overhead += self.count(name) + 1
+                self.bytes += len(name)
+
+    def put_rest(self, raw: bytes, known: int) -> None:
+        """Count what is sent beside the parts that were read, such as fields that this version does not know."""
+        if len(raw) <= known + SLACK:
+            return
+        try:
+            # Spaces and escaped letters are bytes that no model sees.
+            size = len(msgspec.json.encode(msgspec.json.decode(raw)))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            size = len(raw)
+        if size > known + SLACK:
+            self.overhead += (size - known) // REST_BYTES
+            self.bytes += size - known
+
+    def _put_block(self, block: Block) -> None:
         if isinstance(block, Text):
             self.put_text(block.text, kind_of(block.text))
         elif isinstance(block, ToolResult):
@@ -394,7 +441,7 @@ class _Pan:
 
     def _put_id(self, id: str) -> None:
         self.bytes += len(id)
-        if self.scale.framing.ids:
+        if self.scale.framing.ids or len(id) > USUAL_ID:
             self.overhead += self.count(id)
 
     def _put_call(self, call: ToolUse) -> None:
@@ -408,7 +455,9 @@ class _Pan:
             self.json += self.count(call.arguments)
             return
         self.overhead += framing.argument * len(values)
-        for value in values.values():
+        for name, value in values.items():
+            if len(name) > USUAL_NAME:
+                self.json += self.count(name)
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             self._add(self.count(text), "cjk" if kind_of(text) == "cjk" else "json")
 
@@ -444,6 +493,18 @@ class _Pan:
         if block.raw is not None:
             self.json += self.count(block.raw.decode("utf-8", "replace"))
             self.bytes += len(block.raw)
+
+
+class _Named(msgspec.Struct):
+    name: Any = None
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+def _name_of(raw: bytes) -> str:
+    name = _decode_named(raw).name
+    return name if isinstance(name, str) else ""
 
 
 def _arguments(call: ToolUse) -> dict[str, Any] | None:
