@@ -87,7 +87,7 @@ def test_documents():
     text = scale().weigh(message(Document(text="hello world", title="Greeting")))
     pdf = scale().weigh(message(Document(data="AAAA", media_type="application/pdf")))
     assert (text.prose, text.fixed, text.media) == (3, 0, 0)
-    assert (pdf.prose, pdf.fixed, pdf.media) == (0, 3000, 1)
+    assert (pdf.prose, pdf.fixed, pdf.media) == (0, 1600, 1)
 
 
 def test_unknown_blocks_count_as_their_bytes():

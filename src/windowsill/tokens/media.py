@@ -1,15 +1,15 @@
-"""The tokens of pictures and documents, by the rules that providers published."""
+"""The tokens of pictures, documents, sound and film, by the rules that providers published."""
 
 from __future__ import annotations
 
-import binascii
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from windowsill.errors import InputError
 from windowsill.messages import Document, Image
+from windowsill.tokens.lengths import count_pages, decode_base64, seconds_of_film, seconds_of_sound
 
 Size: TypeAlias = tuple[int, int]
 
@@ -26,7 +26,7 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 
 def picture_size(data: str) -> Size | None:
     """Read width and height of a base64 picture; `None` when it does not say them."""
-    head = _decode(data, _HEAD)
+    head = decode_base64(data, _HEAD)
     if head.startswith(b"\xff\xd8"):
         return _jpeg_in(data)
     size = _png(head) or _gif(head) or _webp(head)
@@ -36,13 +36,6 @@ def picture_size(data: str) -> Size | None:
 def decoded_size(data: str) -> int:
     """Count the bytes that a base64 text stands for, without decoding it."""
     return len(data) * 3 // 4 - data.count("=", -2)
-
-
-def _decode(data: str, length: int) -> bytes:
-    try:
-        return binascii.a2b_base64(data[:length])
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _png(head: bytes) -> Size | None:
@@ -73,7 +66,7 @@ def _webp(head: bytes) -> Size | None:
 
 def _jpeg_in(data: str) -> Size | None:
     for length in _JPEG_READS:
-        size = _jpeg(_decode(data, length))
+        size = _jpeg(decode_base64(data, length))
         if size or length >= len(data):
             return size
     return None
@@ -102,6 +95,14 @@ class ImageRule(msgspec.Struct, frozen=True):
 
     name: str
     """The name the model table uses."""
+    page: int = 1_000
+    """Tokens of the picture of a PDF's page."""
+    page_text: int = 1_500
+    """The most tokens that the text of a page has besides; 0 where it is not counted."""
+    sound: int = 32
+    """Tokens of a second of sound."""
+    film: int = 300
+    """Tokens of a second of film, its sound included."""
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Count the tokens of a picture of this size."""
@@ -112,7 +113,7 @@ class ImageRule(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
 
-class AreaRule(ImageRule, frozen=True):
+class AreaRule(ImageRule, frozen=True, kw_only=True):
     """Tokens by area, after the picture was made to fit a longest edge (Anthropic)."""
 
     edge: int
@@ -131,7 +132,7 @@ class AreaRule(ImageRule, frozen=True):
         return self.most
 
 
-class TileRule(ImageRule, frozen=True):
+class TileRule(ImageRule, frozen=True, kw_only=True):
     """A base and a price for each tile of 512 pixels (OpenAI: gpt-4o, gpt-4.1, gpt-5, o1, o3)."""
 
     base: int
@@ -150,7 +151,7 @@ class TileRule(ImageRule, frozen=True):
         return self.tokens(2048, 768, detail)
 
 
-class PatchRule(ImageRule, frozen=True):
+class PatchRule(ImageRule, frozen=True, kw_only=True):
     """A token for each square patch, up to a ceiling, times a factor of the model (newer OpenAI models, generic)."""
 
     patches: int
@@ -171,7 +172,7 @@ class PatchRule(ImageRule, frozen=True):
         return max(self.patches, self.original_patches) if detail == "original" else self.patches
 
 
-class CropRule(ImageRule, frozen=True):
+class CropRule(ImageRule, frozen=True, kw_only=True):
     """258 tokens for a small picture and for each crop of a larger one (Gemini up to 2.5)."""
 
     crop: int = 258
@@ -191,7 +192,7 @@ class CropRule(ImageRule, frozen=True):
         return self.tokens(3072, 384 + 1, detail)
 
 
-class FlatRule(ImageRule, frozen=True):
+class FlatRule(ImageRule, frozen=True, kw_only=True):
     """The same for every picture (Gemini 3 and later)."""
 
     each: int
@@ -212,19 +213,22 @@ def _cells(width: float, height: float, side: int) -> int:
     return math.ceil(round(width, 6) / side) * math.ceil(round(height, 6) / side)
 
 
+# A page of a PDF goes to the model as a picture, with its text besides except to Gemini. Gemini takes 32 tokens for a
+# second of sound and a frame of a film each second, 258 tokens up to 2.5 and 70 from 3 on; OpenAI 10 for a second of
+# sound.
 _RULES: tuple[ImageRule, ...] = (
-    AreaRule("anthropic", edge=1568, most=1600),
-    AreaRule("anthropic-high", edge=2576, most=4784),
-    TileRule("openai-4o", base=85, tile=170),
-    TileRule("openai-4o-mini", base=2833, tile=5667),
-    TileRule("openai-5", base=70, tile=140),
-    TileRule("openai-o", base=75, tile=150),
-    PatchRule("openai-mini", patches=1536, factor=1.62),
-    PatchRule("openai-nano", patches=1536, factor=2.46),
-    PatchRule("openai-o4-mini", patches=1536, factor=1.72),
-    PatchRule("openai-patches", patches=2500, original_patches=10_000),
-    CropRule("gemini"),
-    FlatRule("gemini-3", each=1120),
+    AreaRule("anthropic", edge=1568, most=1600, page=1600),
+    AreaRule("anthropic-high", edge=2576, most=4784, page=1600),
+    TileRule("openai-4o", base=85, tile=170, page=765, sound=10),
+    TileRule("openai-4o-mini", base=2833, tile=5667, page=765, sound=10),
+    TileRule("openai-5", base=70, tile=140, page=630, sound=10),
+    TileRule("openai-o", base=75, tile=150, page=675, sound=10),
+    PatchRule("openai-mini", patches=1536, factor=1.62, sound=10),
+    PatchRule("openai-nano", patches=1536, factor=2.46, sound=10),
+    PatchRule("openai-o4-mini", patches=1536, factor=1.72, sound=10),
+    PatchRule("openai-patches", patches=2500, original_patches=10_000, sound=10),
+    CropRule("gemini", page=258, page_text=0),
+    FlatRule("gemini-3", each=1120, page=560, page_text=0, film=102),
     # Open models cut pictures into patches of 28 pixels and scale down to a few megapixels.
     PatchRule("generic", patches=2500, side=28),
 )
@@ -257,14 +261,17 @@ def inline_data(data: str | None, url: str | None) -> str | None:
     return data
 
 
-PAGE_TOKENS = 3_000
-"""Providers publish 1,500 to 3,000 tokens for a page of a PDF, its picture included: take the upper end."""
-
 PAGE_BYTES = 40_000
 """A PDF made from text has about 50 to 100 KB for a page, scans more: this asks for too many pages, not too few."""
 
+TEXT_BYTES = 4
+"""Bytes of a PDF for each token of its text, at least: fonts and pictures are among them, and text is packed."""
+
 REMOTE_PAGES = 10
 """Pages assumed for a document by address, whose size nobody can know before the reply; usage corrects it then."""
+
+REMOTE_SECONDS = 60
+"""Seconds assumed for sound and film by address."""
 
 MOST_PAGES = 600
 """The most pages any provider reads from one document."""
@@ -278,14 +285,50 @@ def document_text(document: Document) -> str | None:
     data = inline_data(document.data, document.url)
     if data is None or not (kind.startswith("text/") or kind == "application/json"):
         return None
+    text = decode_base64(data)
+    return text.decode("utf-8", "replace") if text or not data else None
+
+
+def file_tokens(document: Document, rule: ImageRule) -> int:
+    """Count the tokens of a document that is not text: sound and film by their seconds, others by their pages."""
+    kind, data = _kind(document), inline_data(document.data, document.url)
+    size = decoded_size(data) if data else 0
+    if kind.startswith("audio/"):
+        return math.ceil(rule.sound * (seconds_of_sound(data, size, kind) if data else REMOTE_SECONDS))
+    if kind.startswith("video/"):
+        return math.ceil(rule.film * (seconds_of_film(data, size) if data else REMOTE_SECONDS))
+    if data is None:
+        return REMOTE_PAGES * (rule.page + rule.page_text)
+    pages = min(MOST_PAGES, count_pages(decode_base64(data)) or max(1, -(-size // PAGE_BYTES)))
+    return pages * (rule.page + min(rule.page_text, size // pages // TEXT_BYTES))
+
+
+def _kind(document: Document) -> str:
+    source = document.data or document.url or ""
+    stated = source[5:].partition(",")[0].partition(";")[0] if source.startswith("data:") else ""
+    return (document.media_type or stated).lower()
+
+
+SOUND_FORMATS = frozenset({"wav", "mp3", "pcm16", "flac", "opus", "aac"})
+"""The formats of sound that OpenAI names."""
+
+
+def read_file(raw: bytes) -> Document | None:
+    """Read the encoded file in a block of an unknown kind, such as `input_audio` or `video_url`; `None` without one.
+
+    It must be most of the block: what else it has then does not count.
+    """
     try:
-        return binascii.a2b_base64(data).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
+        fields = msgspec.json.decode(raw, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def page_tokens(document: Document) -> int:
-    """Guess the tokens of a document that is not text from its size."""
-    data = inline_data(document.data, document.url)
-    pages = REMOTE_PAGES if data is None else -(-decoded_size(data) // PAGE_BYTES)
-    return PAGE_TOKENS * min(MOST_PAGES, max(1, pages))
+    for value in fields.values():
+        inner = value if isinstance(value, dict) else {}
+        for name in ("data", "url"):
+            data = inner.get(name)
+            if isinstance(data, str) and 2 * len(data) > len(raw) and (name == "data" or data.startswith("data:")):
+                kind = inner.get("media_type") or inner.get("mimeType")
+                if inner.get("format") in SOUND_FORMATS:
+                    kind = f"audio/{inner['format']}"
+                return Document(data=data, media_type=kind if isinstance(kind, str) else None)
+    return None

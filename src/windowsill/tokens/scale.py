@@ -12,7 +12,15 @@ import msgspec
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, Tool, ToolResult, ToolUse, Unknown
 from windowsill.tokens.counters import Counter
 from windowsill.tokens.frames import Framing, function_tokens, json_text
-from windowsill.tokens.media import ImageRule, decoded_size, document_text, image_tokens, inline_data, page_tokens
+from windowsill.tokens.media import (
+    ImageRule,
+    decoded_size,
+    document_text,
+    file_tokens,
+    image_tokens,
+    inline_data,
+    read_file,
+)
 
 
 class Weight(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -281,6 +289,9 @@ RULES = 2
 ENVELOPE = 48
 """Bytes of the JSON around one block or message that was made here: braces, keys, role, type."""
 
+LARGEST_FIELD = 1_000
+"""Bytes from which on a block of an unknown kind is looked into for an encoded file."""
+
 SLACK = 200
 """Bytes around a block or message that no model sees: keys, types, flags and marks of a cache."""
 
@@ -479,7 +490,7 @@ class _Pan:
             self.put_text(block.title, kind_of(block.title))
         text = document_text(block)
         if text is None:
-            self._put_media(block, page_tokens(block))
+            self._put_media(block, file_tokens(block, self.scale.images))
         else:
             self.put_text(text, kind_of(text))
 
@@ -490,9 +501,14 @@ class _Pan:
         self.bytes += len(block.data or "") + len(block.url or "")
 
     def _put_unknown(self, block: Unknown) -> None:
-        if block.raw is not None:
+        if block.raw is None:
+            return
+        self.bytes += len(block.raw)
+        if len(block.raw) > LARGEST_FIELD and (found := read_file(block.raw)) is not None:
+            # Sound and film are blocks of a kind of their own with some providers.
+            self.fixed += file_tokens(found, self.scale.images)
+        else:
             self.json += self.count(block.raw.decode("utf-8", "replace"))
-            self.bytes += len(block.raw)
 
 
 class _Named(msgspec.Struct):
