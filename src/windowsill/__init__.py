@@ -83,7 +83,43 @@ _HOMES = {
     "wrap": "clients.wrap",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place, checked by a test
+__all__ = [
+    "AgentState",
+    "Budget",
+    "BudgetError",
+    "ConflictError",
+    "ContextManager",
+    "DamagedError",
+    "Engine",
+    "FoldError",
+    "FormatError",
+    "InputError",
+    "LockedError",
+    "Manager",
+    "Message",
+    "NotFoundError",
+    "Payload",
+    "Plan",
+    "Report",
+    "Result",
+    "Session",
+    "SettingError",
+    "State",
+    "Store",
+    "StoreError",
+    "Strategy",
+    "Tool",
+    "UnknownModelError",
+    "Usage",
+    "WindowsillError",
+    "conversation",
+    "fit",
+    "open_store",
+    "repair",
+    "tool",
+    "validate",
+    "wrap",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -285,11 +285,13 @@ def test_fold_in_words():
 
 
 def test_place_is_never_the_users_own(tmp_path, monkeypatch):
-    """Without `.windowsill/` here, the session goes to a new folder, whatever the default place is."""
+    """Without `.windowsill/` here, the session is not kept, whatever the default place is, and nothing is left."""
     monkeypatch.setenv("WINDOWSILL_HOME", str(tmp_path / "mine"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    chosen = Path(choose_place(None, tmp_path))
-    assert (chosen.parent, chosen.name.startswith("windowsill-demo-")) == (tmp_path, True)
+    monkeypatch.chdir(tmp_path)
+    data, _ = run_demo(calls=1, window=8_000, store=None, picture=False)
+    assert (data["ok"], data["store"], list(tmp_path.iterdir())) == (True, None, [])
+    assert commands("demo", None, [])[0].partition(" demo ")[2].startswith("--store ")
     (tmp_path / ".windowsill").mkdir()
     assert choose_place(None, tmp_path) == str(tmp_path / ".windowsill")
 

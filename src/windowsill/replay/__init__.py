@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _HOMES = {"ReplayOptions": "walk"} | dict.fromkeys(("Replay", "ReplayReport", "compare", "replay"), "report")
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605 - one list, kept in one place
+__all__ = ["Replay", "ReplayOptions", "ReplayReport", "compare", "replay"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ WINDOW, SMALLEST_WINDOW = 8_000, 4_000
     type=click.IntRange(SMALLEST_WINDOW, 1_000_000),
     help="The most tokens a request may have.",
 )
-@click.option("--store", metavar="PLACE", help="Where the session is kept; a new folder if left out.")
+@click.option("--store", metavar="PLACE", help="Keep the session in this folder; it is removed if left out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, without the picture.")
 @click.pass_context
 def demo(context: click.Context, *, calls: int, window: int, store: str | None, as_json: bool) -> None:
@@ -63,31 +64,33 @@ def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> tu
     from windowsill.replay.walk import ReplayOptions, Walk
 
     started = time.monotonic()
-    place = choose_place(store, Path.cwd())
+    kept = choose_place(store, Path.cwd())
     messages = conversation(Workbench(Path(windowsill.__file__).parent), calls)
-    opened = windowsill.open_store(place)
-    names = ("demo" if number == 1 else f"demo-{number}" for number in itertools.count(1))
-    # Taken in the same step as found free: two demos at once never share a session.
-    name = next(name for name in names if opened.create(name, at=time.time()))
-    walk = Walk(recording(name, MODEL, messages), ReplayOptions(window=window), store=opened, clock=time.time)
-    run = Run(walk, calls)
-    with walk.session:
-        _watch(run, picture=picture)
-    opened.close()
-    with windowsill.Session.open(name, store=place) as again:
-        checks = check(run, again, window)
-        hidden = sum(item.hides for item in again.items())
-    return report(run, checks, place, window, hidden, time.monotonic() - started), run
+    new_folder = tempfile.TemporaryDirectory(prefix="windowsill-demo-") if kept is None else nullcontext(kept)
+    with new_folder as place:
+        opened = windowsill.open_store(place)
+        names = ("demo" if number == 1 else f"demo-{number}" for number in itertools.count(1))
+        # Taken in the same step as found free: two demos at once never share a session.
+        name = next(name for name in names if opened.create(name, at=time.time()))
+        walk = Walk(recording(name, MODEL, messages), ReplayOptions(window=window), store=opened, clock=time.time)
+        run = Run(walk, calls)
+        with walk.session:
+            _watch(run, picture=picture)
+        opened.close()
+        with windowsill.Session.open(name, store=place) as again:
+            checks = check(run, again, window)
+            hidden = sum(item.hides for item in again.items())
+    return report(run, checks, kept, window, hidden, time.monotonic() - started), run
 
 
-def choose_place(stated: str | None, cwd: Path) -> str:
-    """Return where the session goes: the stated place, `.windowsill/` here if there is one, else a new folder."""
+def choose_place(stated: str | None, cwd: Path) -> str | None:
+    """Return where the session is kept: the stated place, or `.windowsill/` here; `None` if it is not to stay."""
     from windowsill.errors import InputError
     from windowsill.store import database_file
 
     if stated is None:
         local = cwd / ".windowsill"
-        return str(local) if local.is_dir() else tempfile.mkdtemp(prefix="windowsill-demo-")
+        return str(local) if local.is_dir() else None
     if database_file(stated, os.environ, cwd) is None:
         raise InputError(
             "the demo reads its session back from disk, and this store is in memory only",
@@ -154,7 +157,7 @@ def _explained(added: Sequence[bytes | None], session: Session) -> tuple[bool, s
 
 
 def report(
-    run: Run, checks: list[dict[str, Any]], place: str, window: int, hidden: int, seconds: float
+    run: Run, checks: list[dict[str, Any]], place: str | None, window: int, hidden: int, seconds: float
 ) -> dict[str, Any]:
     """Return the report for a program."""
     import msgspec

@@ -209,11 +209,13 @@ def _print_lines(lines: Iterable[str]) -> None:
         click.echo(f"  {line}")
 
 
-def commands(session: str, place: str, folds: Sequence[FoldMade]) -> list[str]:
-    """Return the commands that show more of the session."""
+def commands(session: str, place: str | None, folds: Sequence[FoldMade]) -> list[str]:
+    """Return the commands that show more of the session, or the one that keeps it."""
     script = Path(sys.argv[0])
     found = shutil.which("windowsill") is not None or script.name != "windowsill"
     program = "windowsill" if found else shlex.quote(str(script))
+    if place is None:
+        return [f"{program} demo --store demo-sessions    # keeps the session in that folder"]
     where, store = shlex.quote(session), f"--store {shlex.quote(place)}"
     unfold = [f"{program} sessions unfold {where} {folds[-1].id} {store}"] if folds else []
     return [*(f"{program} sessions {verb} {where} {store}" for verb in ("show", "verify")), *unfold]
