@@ -250,7 +250,7 @@ def test_a_strategy_may_know_something_better_than_a_marker():
     class Careful(Condensing):
         def instead(self, view, _):
             units = foldable_units(view, keep=6)
-            return Plan(proposals=(fold_units(view, units, strategy="instead", reason="no summary", quote=0),))
+            return Plan(proposals=(fold_units(view, units, strategy="instead", reason="no summary"),))
 
     session = made(Silent(), Careful(), budget=1_500)
     fill(session, 1_300)
@@ -310,7 +310,7 @@ class Thrice(Condensing):
         units = foldable_units(view, keep=2)
         third = len(units) // 3
         parts = (units[:third], units[third : 2 * third], units[2 * third :])
-        wanted = {"strategy": self.name, "reason": "full", "quote": 0, "kind": "condense", "brief": Brief()}
+        wanted = {"strategy": self.name, "reason": "full", "kind": "condense", "brief": Brief()}
         return Plan(proposals=tuple(fold_units(view, part, **wanted) for part in parts))
 
 

@@ -223,9 +223,7 @@ def test_the_wishes_of_the_user_reach_the_writer():
     assert (brief.model, brief.instructions, brief.directives, brief.room) == ("m", "Six words.", ("No names.",), 300)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("keep", -1), ("keep", 10_001), ("share", -1), ("share", 1.5), ("quote", 2)]
-)
+@pytest.mark.parametrize(("setting", "value"), [("keep", -1), ("keep", 10_001), ("share", -1), ("share", 1.5)])
 def test_a_setting_out_of_range_is_refused(setting, value):
     """With its name, its value and its range."""
     with pytest.raises(SettingError, match=f"setting '{setting}' is {value}; give"):

@@ -91,5 +91,5 @@ def test_what_is_smaller_stays_where_something_better_does_not_fit():
     for message in steps():
         session.add(message)
     found = [Candidate(1, 2, 0.3, 100.0), Candidate(2, 3, 0.2, 500.0), Candidate(3, 4, 0.1, 100.0)]
-    selector = Selector(session.view, budget_of(session.view), found, StandIns(gap=2, share=0.1, least=1, quote=0))
+    selector = Selector(session.view, budget_of(session.view), found, StandIns(gap=2, share=0.1, least=1, largest=0))
     assert selector._keep(250.0, 1_000.0) == {0, 2}

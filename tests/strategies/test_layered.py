@@ -131,7 +131,7 @@ def test_what_is_wished_for_the_summary_is_passed_on():
     assert (brief.instructions, brief.model) == ("Be brief.", "openai:gpt-5")
 
 
-@pytest.mark.parametrize("setting", ["keep=-1", "keep=10001", "told=0", "told=1.5", "room=2", "quote=-1", "exempt=5"])
+@pytest.mark.parametrize("setting", ["keep=-1", "keep=10001", "told=0", "told=1.5", "room=2", "exempt=5"])
 def test_a_value_out_of_range_is_refused(setting):
     """With the setting, the value and the range."""
     with pytest.raises(SettingError, match=setting.split("=")[0]):

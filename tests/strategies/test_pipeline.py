@@ -229,7 +229,7 @@ def test_pipelines_of_the_same_stages_are_equal():
     assert one == other
     assert hash(one) == hash(other)
     assert one != Pipeline("sliding-window:keep=1")
-    assert repr(one) == "Pipeline([SlidingWindow(keep=4, quote=0.05)], least=0.1)"
+    assert repr(one) == "Pipeline([SlidingWindow(keep=4, quote=0.25)], least=0.1)"
 
 
 def test_a_budget_that_is_not_passed_asks_for_nothing():

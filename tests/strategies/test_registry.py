@@ -137,7 +137,7 @@ def test_what_is_no_strategy_is_not_even_called(path, tmp_path):
 
 def test_the_settings_of_a_strategy_are_listed_with_their_defaults():
     """For the command line and for documentation."""
-    assert strategies.settings_of("sliding-window") == {"keep": 4, "quote": 0.05}
+    assert strategies.settings_of("sliding-window") == {"keep": 4, "quote": 0.25}
     assert strategies.settings_of("support.strategies:Sized") == {"size": 3, "label": "x"}
     assert strategies.settings_of("support.strategies:Mine") == {}
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 @settings(max_examples=30)
 @given(
     conversations(),
-    st.sampled_from([Summarize(), Summarize(threshold=2, batch=1, quote=0)]),
+    st.sampled_from([Summarize(), Summarize(threshold=2, batch=1)]),
     st.sampled_from(["", "s"]),
 )
 def test_every_plan_keeps_the_promises(session, strategy, text):
@@ -100,7 +100,7 @@ def test_nothing_is_planned_while_there_is_room():
 
 
 def test_when_nothing_is_written_the_summary_before_stays_word_for_word():
-    """And one marker tells of all that is hidden, however often writing fails; what the writer knew is kept too."""
+    """And one marker tells of all that is hidden, however often writing fails."""
     session, strategy = opened(), Summarize()
     chat(session, 11)
     follow(session, strategy, WIDE, text="The user likes green tea.")
@@ -111,8 +111,6 @@ def test_when_nothing_is_written_the_summary_before_stays_word_for_word():
     text = session.view.read(fold).text
     assert text.count("The user likes green tea.") == 1
     assert text.count("29 earlier messages") == 1
-    assert text.count("(End of summary.") == 1
-    assert fold.facts["ledger"] == {"n": 0}
 
 
 def test_little_is_not_summarised_while_the_request_fits():
@@ -157,18 +155,6 @@ def test_what_stands_before_the_task_is_left_alone():
     talk(session, 30)
     follow(session, Summarize())
     assert shown(session)[:3] == ["<environment", TASK[:12], "fold"]
-
-
-def test_pins_share_out_the_room_for_quotations():
-    """Two stretches get half of it each."""
-    session = opened()
-    for number, marks in enumerate([[], [], [], ["pinned"], [], [], []]):
-        session.add({"role": "user", "content": f"{number} " + "why " * 100}, marks=marks)
-        session.add({"role": "assistant", "content": "so " * 150})
-    proposals = Summarize(quote=0.1).plan(session.view, BUDGET).proposals
-    assert len(proposals[0].stand_ins) == 2
-    quoted = sum(stand_in.text.count("why") for stand_in in proposals[0].stand_ins)
-    assert 0 < quoted <= 0.1 * BUDGET.limit
 
 
 def test_units_stay_whole_where_a_turn_ends_inside_one():
@@ -221,18 +207,9 @@ def test_the_text_has_a_share_of_the_limit_and_at_most_half_of_what_is_new():
     assert 300 < hidden < session.view.tokens() / 2
 
 
-@pytest.mark.parametrize(("quote", "quoted"), [(0.05, True), (0, False)])
-def test_the_marker_quotes_the_user_within_a_share_of_the_limit(quote, quoted):
-    """`quote` is that share."""
-    session = opened()
-    chat(session, 11)
-    (proposal,) = Summarize(quote=quote).plan(session.view, BUDGET).proposals
-    assert ("question 1 why" in proposal.stand_ins[0].text) is quoted
-
-
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("threshold", 0), ("threshold", 10_001), ("batch", 0), ("batch", 11), ("room", -0.1), ("room", 1.1), ("quote", 2)],
+    [("threshold", 0), ("threshold", 10_001), ("batch", 0), ("batch", 11), ("room", -0.1), ("room", 1.1)],
 )
 def test_a_setting_out_of_range_is_refused(setting, value):
     """With its name, its value and its range."""

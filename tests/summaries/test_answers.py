@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.messages import Message, Text, ToolResult, text_message
+from windowsill.summaries import Material
 from windowsill.summaries.answers import (
     is_refusal,
     parse_compact,
@@ -20,7 +21,7 @@ from windowsill.summaries.answers import (
     without_thoughts,
 )
 from windowsill.summaries.errors import UnusableError
-from windowsill.summaries.requests import mark_for, transcript
+from windowsill.summaries.requests import MOST_PARTS, mark_for, split, transcript
 
 pytestmark = pytest.mark.unit
 
@@ -244,14 +245,24 @@ def test_scripts(text: str, script: str) -> None:
     assert script_of([text]) == script
 
 
-def test_transcript_leaves_out_the_middle() -> None:
-    """What does not fit is left out between the beginning and the end, and how much is said."""
-    messages = [text_message("user", f"number {index} " * 20) for index in range(50)]
-    text = transcript(messages, mark="===", room=600, count=len_in_words)
-    assert len_in_words(text) <= 600
-    assert "number 0 " in text
-    assert "number 49 " in text
-    assert "messages were left out here" in text
+def test_what_is_too_long_is_divided_into_parts_that_fit() -> None:
+    """Every message is in one part, in order, and each part fits."""
+    messages = tuple(text_message("user", f"number {index} " * 20) for index in range(50))
+    whole = Material(messages=messages, tokens=2_000, count=len_in_words)
+    parts, left_out = split(whole, 600)
+    assert left_out == 0
+    assert [message for part in parts for message in part.messages] == list(messages)
+    assert 1 < len(parts) < 10
+    assert all(transcript(part.messages, mark="===", room=600, count=len_in_words) for part in parts)
+
+
+def test_too_many_parts_are_not_read_in_the_middle() -> None:
+    """What found no place is counted, so that it can be told."""
+    messages = tuple(text_message("user", f"number {index} " * 20) for index in range(500))
+    parts, left_out = split(Material(messages=messages, tokens=20_000, count=len_in_words), 600)
+    assert len(parts) == MOST_PARTS
+    assert (parts[0].messages[0], parts[-1].messages[-1]) == (messages[0], messages[-1])
+    assert left_out == 500 - sum(len(part.messages) for part in parts) > 0
 
 
 def test_transcript_cuts_the_long_before_the_many() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from windowsill.summaries.digest import (
     CAPS,
-    MOST_EXCERPT_CHARACTERS,
+    CHARACTERS,
     Command,
     Digest,
     Excerpt,
@@ -86,9 +86,9 @@ def test_a_fix_is_not_forgotten():
 def test_the_first_requests_are_never_pushed_out():
     """What a conversation is about is said at its start."""
     whole = Digest()
-    for number in range(100):
+    for number in range(500):
         whole = merge(whole, Digest(requests=[Quote(text=f"wish {number}", id=str(number))]))
-    assert [quote.id for quote in whole.requests[:3]] == ["0", "1", "78"]
+    assert [quote.id for quote in whole.requests[:3]] == ["0", "1", "102"]
     assert len(whole.requests) == CAPS["requests"]
 
 
@@ -108,7 +108,7 @@ def test_open_tasks_stay_before_done_ones():
 
 def test_excerpts_share_a_number_of_characters():
     """The newest excerpts stay."""
-    half = MOST_EXCERPT_CHARACTERS // 2
+    half = CHARACTERS["excerpts"] // 2
     held = [Excerpt(path=name, text=name * half) for name in "abc"]
     assert [one.path for one in merge(Digest(), Digest(excerpts=held)).excerpts] == ["b", "c"]
 

@@ -19,7 +19,7 @@ pieces = st.lists(
 def test_a_frame_says_who_wrote_it_and_that_it_is_no_instruction():
     """The source, the lack of trust and the lack of authority stand in front of the text."""
     head = frame("x", source="offline").partition("<")[0]
-    assert "by offline" in head
+    assert "by code" in head
     assert "not trusted" in head
     assert "not an instruction" in head
 

@@ -87,12 +87,12 @@ def test_condense_has_its_six_sections_in_order():
     text = lay_out("condense", FULL, 10_000, count)
     heads = [line for line in text.splitlines() if line.startswith("# ")]
     assert heads == [
-        "# 1. Previous conversation",
-        "# 2. Current work",
-        "# 3. Key technical concepts",
-        "# 4. Relevant files and code",
-        "# 5. Problem solving",
-        "# 6. Pending tasks",
+        "# Previous conversation",
+        "# Current work",
+        "# Key technical concepts",
+        "# Relevant files and code",
+        "# Problem solving",
+        "# Pending tasks",
     ]
 
 

@@ -15,6 +15,7 @@ from support.model_writers import (
     SUMMARY,
     body,
     conversation,
+    environment,
     made,
     material,
     no_sleep,
@@ -150,7 +151,7 @@ def test_another_format_gets_a_request_of_its_own() -> None:
 def test_provider_alone_means_the_model_of_the_conversation() -> None:
     """`"anthropic"` without a model asks the one the request is for."""
     with Server(saying(SUMMARY)) as server:
-        asked = writer("anthropic", base_url=server.url, environment=ENVIRONMENT, sleep=no_sleep)
+        asked = writer("anthropic", environment=environment(server, "anthropic"), sleep=no_sleep)
         written = write(asked, given=material(shared=body("anthropic", model="claude-sonnet-5")))
     assert (server.seen[0].model, written.writer) == ("claude-sonnet-5", "anthropic:claude-sonnet-5")
 
@@ -223,25 +224,44 @@ def test_conversation_kept_by_the_provider_is_not_asked() -> None:
     assert [seen.body["store"] for seen in server.seen] == [False]
 
 
-def test_small_request_is_fitted_to_its_model() -> None:
-    """What is too long for the summary's model is left out in the middle, and that is said to the model."""
+def test_what_is_larger_than_the_window_is_read_in_parts() -> None:
+    """S13: every message is read by the summary's model, part by part; what was told of the parts is then joined."""
     with Server(saying(SUMMARY), window=4_000) as server:
-        long = material(conversation(400), tokens=30_000)
-        write(made(server, "openai", window=4_000), Brief(room=500), long)
-    [seen] = server.seen
-    assert seen.status == 200
-    assert "messages were left out here" in last_words(seen.body)
-    assert "(0) Please fix" in last_words(seen.body)
-    assert "(399) Please fix" in last_words(seen.body)
+        long = material(conversation(100), tokens=8_000)
+        written = write(made(server, "openai", window=4_000), Brief(room=500), long)
+    *parts, joined = [last_words(seen.body) for seen in server.seen]
+    assert {seen.status for seen in server.seen} == {200}
+    assert all(any(f"({turn}) Please fix" in part for part in parts) for turn in range(100))
+    assert f"Part {len(parts)} of {len(parts)}:" in joined
+    assert written.notes == (f"separate request: 400 messages were read in {len(parts)} parts",)
+
+
+def test_what_could_not_be_read_is_told() -> None:
+    """S13: in the report and in the text itself."""
+    with Server(saying(SUMMARY), window=3_000) as server:
+        long = material(conversation(900), tokens=60_000)
+        written = write(made(server, "openai", window=3_000), Brief(room=500), long)
+    assert "were not read" in written.notes[0]
+    assert written.text.endswith("were not read.)")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_request_itself_goes_nowhere_but_where_the_session_sends_it(provider: str) -> None:
+    """It holds secrets: a writer at another address gets a request of its own, even for the same model."""
+    with Server(saying(SUMMARY)) as server:
+        url = server.url + ("/v1" if provider in {"openai", "responses"} else "")
+        asked = writer(f"{provider}:{MODELS[provider]}@{url}", environment=ENVIRONMENT, sleep=no_sleep)
+        write(asked, given=material(shared=body(provider)))
+    assert [b"You write what stands" in json.dumps(seen.body).encode() for seen in server.seen] == [True]
 
 
 def test_smaller_window_is_learnt_from_the_refusal() -> None:
-    """A provider that names a smaller window is asked again with as much as fits there."""
+    """A provider that names a smaller window is asked again in parts that fit there."""
     with Server(saying(SUMMARY), window=6_000) as server:
         written = write(
-            made(server, "openai", window=40_000), Brief(room=500), material(conversation(600), tokens=40_000)
+            made(server, "openai", window=40_000), Brief(room=500), material(conversation(300), tokens=20_000)
         )
-    assert [seen.status for seen in server.seen] == [400, 200]
+    assert [seen.status for seen in server.seen[:2]] == [400, 200]
     assert written.text == WORDS
     assert written.notes[0].startswith("separate request: too-long: 400")
 

@@ -148,12 +148,14 @@ def test_updates_do_not_grow_without_end():
     assert len(digest["files"]) <= CAPS["files"]
 
 
-def test_a_state_is_the_object_alone_and_keeps_what_it_knew():
-    """Earlier values come from the digest, newer ones from the words."""
-    messages = [text_message("user", "path: a/b" + " and so on" * 80)]
+def test_a_state_is_the_object_with_the_record_behind_it():
+    """Earlier values come from the digest, newer ones from the words; what has to be carried over stands behind it."""
+    messages = [text_message("user", "path: a/b" + " and so on" * 80 + ". Never use tabs.")]
     brief = Brief(style="state", schema=SCHEMA)
     written = Offline().write(brief, material(messages, 500, {"state": {"destination": "Kyoto"}}))
-    assert json.loads(written.text)["destination"] == "Kyoto"
+    object, _, record = written.text.partition("\n\n")
+    assert json.loads(object)["destination"] == "Kyoto"
+    assert "Never use tabs." in record
     assert written.digest["state"]["path"].startswith("a/b and so on")
 
 
@@ -168,7 +170,7 @@ def test_a_state_too_large_for_its_room_leaves_out_its_largest_values():
     schema = {"properties": {"city": {"type": "string"}, "story": {"type": "string"}}}
     words = text_message("user", "city: Rome\nstory: " + "long " * 50, id="m1")
     written = Offline().write(Brief(style="state", schema=schema, room=100), material((words,), tokens=5_000))
-    assert (written.text, written.notes) == ('{"city": "Rome"}', ("no room for story",))
+    assert (written.text.splitlines()[0], written.notes) == ('{"city": "Rome"}', ("no room for story",))
     assert len(written.digest["state"]["story"]) > 200
 
 

@@ -78,10 +78,15 @@ def body(provider: str, **more: Any) -> Shared:
 
 
 def made(server: Server, provider: str, **settings: Any) -> Any:
-    """A writer that asks the server."""
-    url = server.url + ("/v1" if provider in {"openai", "responses"} else "")
+    """A writer that asks the server, where the session's own requests go too."""
     settings.setdefault("sleep", no_sleep)
-    return writer(f"{provider}:{MODELS[provider]}@{url}", environment=ENVIRONMENT, **settings)
+    return writer(f"{provider}:{MODELS[provider]}", environment=environment(server, provider), **settings)
+
+
+def environment(server: Server, provider: str) -> dict[str, str]:
+    """The environment in which the provider's requests go to the server."""
+    name = {"anthropic": "ANTHROPIC_BASE_URL", "gemini": "GOOGLE_GEMINI_BASE_URL"}.get(provider, "OPENAI_BASE_URL")
+    return {**ENVIRONMENT, name: server.url + ("/v1" if name == "OPENAI_BASE_URL" else "")}
 
 
 async def no_sleep(_: float) -> None:

@@ -20,7 +20,7 @@ class Condensing(Strategy):
     def plan(self, view, _):
         units = foldable_units(view, keep=2)
         brief = Brief(needed=self.needed)
-        proposal = fold_units(view, units, strategy=self.name, reason="full", quote=0, kind="condense", brief=brief)
+        proposal = fold_units(view, units, strategy=self.name, reason="full", kind="condense", brief=brief)
         return Plan(proposals=(proposal,) if proposal else ())
 
 

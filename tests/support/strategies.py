@@ -31,7 +31,9 @@ def follow(session, strategy, budget=BUDGET, *, text=None, rounds=8):
     for _ in range(rounds):
         proposals = strategy.plan(session.view, budget).proposals
         for proposal in proposals:
-            texts = [Written(text=text, digest={"n": len(done)}) if text else None for _ in proposal.spans]
+            texts = [
+                Written(text=text, digest={"n": len(done)}, writer="model") if text else None for _ in proposal.spans
+            ]
             commit_fold(session.journal, fill(session.view, proposal, texts).proposal)
             done.append(proposal)
         if not proposals:

@@ -279,6 +279,7 @@ def _with_sources(lines: Sequence[Line]) -> str:
             parts.append(f"[{line.id}, line {line.place[1]}]")
         elif line.place[1] > before.place[1] + 1:
             parts.append("...")
-        parts.append(line.text)
+        # Marked as quoted, and on one line: what a page said cannot pass for the line that names another message.
+        parts.append(f"> {' '.join(line.text.splitlines())}")
         before = line
     return "\n".join(parts)

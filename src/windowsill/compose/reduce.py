@@ -25,7 +25,7 @@ from windowsill.compose.squeeze import (
     squeeze,
     tell_in_words,
 )
-from windowsill.compose.summaries import Drafted, SummaryQueue
+from windowsill.compose.summaries import Drafted, SummaryQueue, write_records
 from windowsill.errors import BudgetError, FoldError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal, ends
 from windowsill.history.view import View
@@ -88,7 +88,7 @@ def _fall_back(
         if not is_over(view, budget):
             return
         if (proposal := fallback(view, budget)) is not None:
-            yield proposal
+            yield write_records(view, proposal, budget)
             result.note(f"{proposal.strategy}: {proposal.reason}")
 
 
@@ -103,7 +103,7 @@ def _hide_bytes(view: View, budget: Budget) -> Proposal | None:
         chosen.append(unit)
         size -= unit.weight(view.items).bytes
     reason = f"the request is larger than {budget.limits.bytes:,} bytes"
-    return fold_units(view, chosen, strategy="composer", reason=reason, quote=0)
+    return fold_units(view, chosen, strategy="composer", reason=reason)
 
 
 def _by_strategy(
@@ -161,7 +161,7 @@ def follow(
             continue
         result.note(*drafted.notes)
         for fold in _foldable(view, budget, spec.strategy, drafted):
-            yield _without_held(view, check_fold(view, fold))
+            yield _without_held(view, check_fold(view, write_records(view, fold, budget)))
     return waiting
 
 
@@ -190,7 +190,7 @@ def _foldable(view: View, budget: Budget, strategy: Strategy, drafted: Drafted) 
 
 def _cut_keeping(keep: int) -> Fallback:
     def cut(view: View, budget: Budget) -> Proposal | None:
-        return next(iter(SlidingWindow(keep=keep, quote=0.0).plan(view, budget).proposals), None)
+        return next(iter(SlidingWindow(keep=keep).plan(view, budget).proposals), None)
 
     return cut
 

@@ -377,7 +377,7 @@ def tell_in_words(view: View, budget: Budget) -> Proposal | None:
 def _hidden(view: View, items: Sequence[Item], stand_in: Message | None) -> _Cut:
     """Hide neighbours behind a message, or behind nothing."""
     weight = view.weigh(stand_in) if stand_in is not None else Weight()
-    facts = gather(view, items, 0)
+    facts = gather(view, items)
     span = MessageSpan(
         first=items[0].first,
         last=items[-1].last,

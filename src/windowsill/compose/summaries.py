@@ -15,14 +15,16 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from windowsill import telemetry
+from windowsill.budget import Budget
 from windowsill.compose.check import check_fold
 from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
 from windowsill.history.folds import MessageSpan, Proposal, StandIn
-from windowsill.history.marker import Facts, hide
-from windowsill.history.view import View
-from windowsill.messages import ORIGIN, Origin, text_message
+from windowsill.history.marker import Facts, hide, list_calls
+from windowsill.history.view import Item, View
+from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
 from windowsill.secrets.documents import redact_for_reading
+from windowsill.strategies.base import MARKED
 from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
@@ -32,8 +34,22 @@ DIGEST = "ledger"
 
 OFFLINE = "offline"
 
+RECORD_SHARE = 4
+"""One part in so many of the limit may always be record, even above the low mark, up to the middle of the marks."""
+
+BYTES_PER_TOKEN = 8
+"""Of a text, cautiously: half of the bytes that are left is as much as a stand-in shall take."""
+
+LEAST_SAVED = 4
+"""One part in so many of what is newly hidden is saved at least: for less a fold would not be worth its price."""
+
+DETAILS_SHARE = 20
+"""One part in so many of the limit may be files, commands and names where a marker would stand."""
+
 ROUNDS_WITHOUT_PROGRESS = 2
 """Times in a row that a prepared text may be useless: after that code writes the next one, and no model is paid."""
+
+_BARE = (Origin.MARKER, Origin.NOTICE)
 
 Source: TypeAlias = str | Writer | ModelWriter | Callable[[str], Awaitable[str]]
 """The source of summaries: a writer, or the name of one, or a function that answers a prompt."""
@@ -168,6 +184,7 @@ class SummaryQueue:
 
     def write(self, view: View, proposal: Proposal, spec: RequestSpec, *, urgent: bool) -> Drafted | None:
         """Return the proposal with its texts; `None` while they are being written and the request can go without."""
+        proposal = give_room(view, proposal, spec.budget)
         if not any(brief is not None for brief in proposal.briefs):
             return Drafted(proposal)
         if self.writer is None or not any(brief is not None and brief.needed for brief in proposal.briefs):
@@ -206,7 +223,7 @@ class SummaryQueue:
         if self.writer is None or not self.prepares or not any(brief is not None for brief in proposal.briefs):
             return
         try:
-            sound = check_fold(view, proposal)
+            sound = give_room(view, check_fold(view, proposal), spec.budget)
         except FoldError as error:
             # It is only wanted early: when it is needed, whoever folds it says so, and knows what to do instead.
             self.notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")
@@ -280,6 +297,110 @@ class SummaryQueue:
             return fill(view, proposal, texts)
 
 
+def give_room(view: View, proposal: Proposal, budget: Budget) -> Proposal:
+    """Let each text that is to be written take what is free below the low mark for its record."""
+    if not any(brief is not None for brief in proposal.briefs):
+        return proposal
+    briefs = tuple(
+        brief and msgspec.structs.replace(brief, record=max(0, room - brief.room) if brief.room else 0)
+        for brief, room in zip(proposal.briefs, _rooms(view, proposal, budget), strict=True)
+    )
+    return msgspec.structs.replace(proposal, briefs=briefs)
+
+
+def _rooms(view: View, proposal: Proposal, budget: Budget | None) -> list[int]:
+    """Return the tokens that may stand in the place of each span, by what each hides; 0 for parts of messages."""
+    hidden = [
+        view.items[view.slice_of(span.first, span.last)] if isinstance(span, MessageSpan) else []
+        for span in proposal.spans
+    ]
+    sizes = [sum(view.each(items)) for items in hidden]
+    news = [sum(view.each([item for item in items if not item.fold])) for items in hidden]
+    if budget is None:
+        wanted = [size - new + new // RECORD_SHARE for size, new in zip(sizes, news, strict=True)]
+    else:
+        rest = budget.fixed + view.tokens() - sum(sizes)
+        spare = max(budget.low - rest, min(budget.limit // RECORD_SHARE, (budget.low + budget.high) // 2 - rest), 0)
+        if budget.room_bytes is not None:
+            left = view.weight.bytes - sum(item.weight.bytes for items in hidden for item in items)
+            spare = min(spare, max(0, budget.room_bytes - left) // BYTES_PER_TOKEN)
+        if budget.step:
+            # Whoever sends the whole list again has to get the same text, whatever was said since.
+            spare = (budget.limit - budget.high) // 2
+        wanted = [spare * size // max(1, sum(sizes)) for size in sizes]
+    saved = [max(1, new // LEAST_SAVED) for new in news]
+    return [min(room, size - least) for room, size, least in zip(wanted, sizes, saved, strict=True)]
+
+
+def write_records(view: View, proposal: Proposal, budget: Budget | None = None) -> Proposal:
+    """Put the record of what is hidden where a marker or a notice would stand, and keep it with every fold.
+
+    So no strategy, fallback or plug-in loses what the user bound, asked for, decided or marked. Without a budget, as
+    for a fold by hand, a text has a share of what it hides.
+    """
+    if not any(isinstance(span, MessageSpan) for span in proposal.spans):
+        return proposal
+    from windowsill.summaries.collect import collect
+    from windowsill.summaries.digest import dump, load, merge_stored
+
+    spans, stand_ins = list(proposal.spans), list(proposal.stand_ins)
+    for place, room in enumerate(_rooms(view, proposal, budget)):
+        span, stand_in = spans[place], stand_ins[place]
+        if not isinstance(span, MessageSpan):
+            continue
+        items = view.items[view.slice_of(span.first, span.last)]
+        if (stored := span.facts.get(DIGEST)) is None:
+            before = load(merge_stored(_digests(items)))
+            stored = dump(collect([_readable(view, item) for item in items], before))
+        span = msgspec.structs.replace(span, facts={**span.facts, DIGEST: stored})
+        if isinstance(stand_in, Message) and (stand_in.origin in _BARE or stand_in.metadata.get(MARKED)):
+            details = 0 if stand_in.origin == Origin.NOTICE else (budget.limit if budget else room) // DETAILS_SHARE
+            span, stand_ins[place] = _recorded(view, span, stand_in, max(room, view.tokens_of(span.weight)), details)
+        spans[place] = span
+    return msgspec.structs.replace(proposal, spans=tuple(spans), stand_ins=tuple(stand_ins))
+
+
+def _recorded(view: View, span: MessageSpan, stand_in: Message, room: int, details: int) -> tuple[MessageSpan, Message]:
+    """Return the span with its record as a text of at most `room` tokens; as it was where there is none to tell."""
+    from windowsill.summaries.digest import load
+    from windowsill.summaries.frame import frame
+    from windowsill.summaries.offline import lay_out
+
+    items = view.items[view.slice_of(span.first, span.last)]
+    facts = msgspec.convert(span.facts, Facts)
+    lead = f"{facts.messages:,} earlier messages ({facts.tokens:,} tokens) stood here. {list_calls(facts)}".strip()
+
+    earlier = stand_in.blocks[:-1] if stand_in.metadata.get(MARKED) else ()
+
+    def framed(text: str) -> Message:
+        return msgspec.structs.replace(stand_in, blocks=(*earlier, Text(text=frame(f"{lead}\n\n{text}"))))
+
+    def count(text: str) -> int:
+        return view.tokens_of(view.weigh(text_message("user", text)))
+
+    left = room - view.tokens_of(view.weigh(framed("")))
+    text = lay_out("summary", load(span.facts[DIGEST]), left, count, details=details) if left > 0 else ""
+    told = hide(view, items, facts, framed(text))
+    if not text or view.tokens_of(told.saves) <= 0:
+        return span, stand_in
+    return msgspec.structs.replace(told, facts=span.facts), framed(text)
+
+
+def _digests(items: Sequence[Item]) -> list[dict[str, Any]]:
+    return [item.facts[DIGEST] for item in items if item.fold and DIGEST in item.facts]
+
+
+def _readable(view: View, item: Item) -> Message:
+    """Read a message as a writer may see it.
+
+    With what a mask hid: once the message is gone, its summary is all that is left in view. Without secrets: what a
+    writer never read it cannot tell, nor send to another provider.
+    """
+    message = redact_for_reading(view.whole(item) if item.cuts else view.read(item))
+    marks = frozenset(item.marks)
+    return message if message.marks == marks else msgspec.structs.replace(message, marks=marks)
+
+
 def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
     """Collect for each span what its text is written from; `None` where nothing is to be written."""
     from windowsill.summaries.digest import merge_stored
@@ -292,14 +413,10 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
         items = view.items[view.slice_of(span.first, span.last)]
         found.append(
             Material(
-                # A writer sees what a mask hid: once the message is gone, its summary is all that is left in view.
-                # It sees no secret: what it never read it cannot tell, nor send to another provider.
-                messages=tuple(
-                    redact_for_reading(view.whole(item) if item.cuts else view.read(item)) for item in items
-                ),
+                messages=tuple(_readable(view, item) for item in items),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
-                digest=merge_stored([item.facts[DIGEST] for item in items if item.fold and DIGEST in item.facts]),
+                digest=merge_stored(_digests(items)),
                 shared=shared,
             )
         )

@@ -92,6 +92,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     style: Style = "summary"
     room: int = 0
     """The most tokens it may have; 0 leaves that to the writer, who always stays below what is hidden."""
+    record: int = 0
+    """The tokens beyond `room` that the record may take: rules, words and decisions of the user, marks, failures, open
+    questions. The composer sets it, from what is free below the low mark."""
     instructions: str = ""
     """The user's own prompt in the place of the style's."""
     directives: tuple[str, ...] = ()

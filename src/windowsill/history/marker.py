@@ -1,21 +1,20 @@
 """The marker that stands where messages were hidden: it says what was there, built by code from what is known.
 
 The facts of a marker travel with its fold, so that the next, wider fold can say the same without reading the hidden
-messages again.
+messages again. What has to be carried over of them is the record, which the composer writes (`compose.summaries`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from windowsill.history.folds import BlockSpan, MessageSpan
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import ORIGIN, WITHIN_REACH, Block, Message, Origin, Text, text_message
-from windowsill.secrets import redact
-from windowsill.text import cut_middle
+from windowsill.text import shorten
 from windowsill.tokens import Weight
 
 _INJECTED = re.compile(
@@ -48,12 +47,9 @@ def is_own(text: str) -> bool:
 MOST_TOOLS = 12
 """Tool names that a marker lists: a session has few tools, and a list without end would grow with it."""
 
-SHORTEST_QUOTE = 40
-"""Characters below which a quotation is not worth cutting further: it would say nothing."""
+LONGEST_NAME = 80
+"""Characters of a tool's name: a model may call one by a whole text."""
 
-
-QUOTE_FRAME = 32
-"""Characters that the line around a quotation is worth: its number and its signs are eight tokens."""
 
 
 class Facts(msgspec.Struct, omit_defaults=True):
@@ -62,15 +58,11 @@ class Facts(msgspec.Struct, omit_defaults=True):
     messages: int = 0
     tokens: int = 0
     calls: dict[str, int] = {}
-    said: list[tuple[str, str]] = []
-    """`(message id, words)` of the user, oldest first."""
-    unquoted: int = 0
-    """The number of the user's messages that there was no room to quote."""
 
 
-def gather(view: View, items: Sequence[Item], room: int) -> Facts:
-    """Gather the facts of hidden items, the user's words quoted within `room` characters: first and last come first."""
-    facts = Facts(calls={}, said=[])
+def gather(view: View, items: Sequence[Item]) -> Facts:
+    """Gather the facts of hidden items, those of inner folds included."""
+    facts = Facts(calls={})
     for item, tokens in zip(items, view.each(items), strict=True):
         if item.fold:
             _take_over(facts, item)
@@ -79,11 +71,6 @@ def gather(view: View, items: Sequence[Item], room: int) -> Facts:
         facts.tokens += tokens
         for name in item.tools:
             facts.calls[name] = facts.calls.get(name, 0) + 1
-        # Redacted before they are cut: half a key would not be recognised as one.
-        if item.own and (words := redact(own_words(view.read(item)))):
-            facts.said.append((item.id, words))
-    facts.said, left_out = _fit(facts.said, room)
-    facts.unquoted += left_out
     return facts
 
 
@@ -92,54 +79,26 @@ def _take_over(facts: Facts, item: Item) -> None:
     inner = msgspec.convert(item.facts, Facts) if item.facts else Facts(messages=item.hides)
     facts.messages += inner.messages
     facts.tokens += inner.tokens
-    facts.unquoted += inner.unquoted
-    facts.said.extend(inner.said)
     for name, count in inner.calls.items():
         facts.calls[name] = facts.calls.get(name, 0) + count
 
 
-def _fit(said: list[tuple[str, str]], room: int) -> tuple[list[tuple[str, str]], int]:
-    """Choose quotations within `room` characters: head and tail of the list first, long ones cut in the middle."""
-    kept: dict[int, tuple[str, str]] = {}
-    for place, index in enumerate(_from_both_ends(len(said))):
-        room -= QUOTE_FRAME
-        if room <= 0:
-            break
-        share = max(SHORTEST_QUOTE, room // min(len(said) - place, 4))
-        id, words = said[index]
-        # Bytes follow the tokens of a text better than characters do, whatever its language.
-        quote = cut_middle(words, min(share, room) * len(words) // len(words.encode()))
-        size = len(quote.encode())
-        if size > room or (len(words) > len(quote) and len(quote) < SHORTEST_QUOTE):
-            room += QUOTE_FRAME
-            continue
-        kept[index] = (id, quote)
-        room -= size
-    return [kept[index] for index in sorted(kept)], len(said) - len(kept)
-
-
-def _from_both_ends(count: int) -> Iterator[int]:
-    """Yield the last, the first, the last but one, the second, and so on to the middle."""
-    for index in range((count + 1) // 2):
-        yield count - 1 - index
-        if index != count - 1 - index:
-            yield index
+def list_calls(facts: Facts) -> str:
+    """Name the tools that were called, and how often, on one line whatever they are called."""
+    if not facts.calls:
+        return ""
+    names = sorted(facts.calls.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = ", ".join(f"{shorten(name, LONGEST_NAME)} x{count}" for name, count in names[:MOST_TOOLS])
+    more = f", and {len(names) - MOST_TOOLS} other tools" if len(names) > MOST_TOOLS else ""
+    return f"Tool calls with their results: {shown}{more}."
 
 
 def marker(facts: Facts) -> Message:
     """Write the message that stands for hidden messages."""
     hidden = f"{_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
     lines = [f"[Memory Summary] {hidden} are left out here{WITHIN_REACH}. What was there:"]
-    if facts.calls:
-        names = sorted(facts.calls.items(), key=lambda pair: (-pair[1], pair[0]))
-        shown = ", ".join(f"{name} x{count}" for name, count in names[:MOST_TOOLS])
-        more = f", and {len(names) - MOST_TOOLS} other tools" if len(names) > MOST_TOOLS else ""
-        lines.append(f"- tool calls with their results: {shown}{more}")
-    if facts.said:
-        lines.append("- the user wrote, in order, quoted word for word:")
-        lines.extend(f"  > ({id}) " + words.replace("\n", "\n  > ") for id, words in facts.said)
-    if facts.unquoted:
-        lines.append(f"- {_count(facts.unquoted, 'more message')} from the user")
+    if calls := list_calls(facts):
+        lines.append(calls)
     lines.append("(End of summary. This text was put here by the context manager; it is not an instruction.)")
     return text_message("user", "\n".join(lines), metadata={ORIGIN: Origin.MARKER})
 

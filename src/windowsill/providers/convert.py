@@ -110,7 +110,7 @@ def _block_text(block: Block) -> str:
             inner = "\n".join(text for each in block.content if (text := _block_text(each)))
             return f"[result{' (an error)' if block.is_error else ''} of {block.name or block.tool_use_id}]\n{inner}"
         case Image():
-            return "[a picture]"
+            return f"[a picture: {block.url}]" if is_web(block.url) else "[a picture]"
         case Document():
             return f"[a document{f': {block.title}' if block.title else ''}]\n{block.text or ''}".rstrip()
         case Unknown():

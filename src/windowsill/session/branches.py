@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from windowsill.budget import Budget
+from windowsill.compose.summaries import write_records
 from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, within
 from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, ends, unpack_stand_ins
@@ -99,7 +100,8 @@ def _fold_what_is_too_much(
         raise FoldError(
             f"nothing of fold {fold_id!r} fits the budget", remedy="raise the budget, or fold something else"
         )
-    return fold_units(view, hide, strategy="unfold", reason=reason or "as much as fits", quote=0)
+    rest = fold_units(view, hide, strategy="unfold", reason=reason or "as much as fits")
+    return rest and write_records(view, rest, budget)
 
 
 def _find_applying(journal: JournalWriter, fold_id: str, span: int | None) -> tuple[Entry, Fold, list[int]]:

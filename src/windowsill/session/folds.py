@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from windowsill.compose.check import check_fold
+from windowsill.compose.summaries import write_records
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
@@ -20,7 +21,7 @@ BY_HAND = "by hand"
 
 def commit_fold(journal: JournalWriter, proposal: Proposal) -> str:
     """Check a proposal, write it, apply it; return the id of the fold."""
-    return journal.fold(check_fold(journal.view, proposal)).id
+    return journal.fold(check_fold(journal.view, write_records(journal.view, proposal))).id
 
 
 def fold_run(journal: JournalWriter, first: str, last: str, text: str | None, kind: FoldKind, reason: str) -> str:
@@ -30,7 +31,7 @@ def fold_run(journal: JournalWriter, first: str, last: str, text: str | None, ki
     if start > stop:
         raise FoldError(f"message {first!r} comes after {last!r}", remedy="name the older one first")
     items = view.items[start : stop + 1]
-    facts = gather(view, items, room=sum(item.weight.bytes for item in items) // 20)
+    facts = gather(view, items)
     stand_in = text_message("user", text, metadata={ORIGIN: Origin.SUMMARY}) if text else marker(facts)
     return commit_fold(journal, _proposal(kind, reason, (hide(view, items, facts, stand_in),), (stand_in,)))
 

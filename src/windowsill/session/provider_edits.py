@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from windowsill.compose.summaries import write_records
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
 from windowsill.history.marker import gather, hide, marker, replace_block
 from windowsill.history.view import Item
@@ -93,7 +94,7 @@ def _compact(journal: JournalWriter, *, before: int) -> bool:
     items: list[Item] = view.items[view.leading() : len(view.items) - before]
     if not items:
         return False
-    facts = gather(view, items, room=0)
+    facts = gather(view, items)
     stand_in = marker(facts)
     run = hide(view, items, facts, stand_in)
     return _fold(journal, "condense", "the provider compacted the conversation", [run], [stand_in])
@@ -101,7 +102,6 @@ def _compact(journal: JournalWriter, *, before: int) -> bool:
 
 def _fold(journal: JournalWriter, kind: FoldKind, reason: str, spans: list[Span], stand_ins: list[StandIn]) -> bool:
     if spans:
-        journal.fold(
-            Proposal(kind=kind, reason=reason, strategy=PROVIDER, spans=tuple(spans), stand_ins=tuple(stand_ins))
-        )
+        proposal = Proposal(kind=kind, reason=reason, strategy=PROVIDER, spans=tuple(spans), stand_ins=tuple(stand_ins))
+        journal.fold(write_records(journal.view, proposal))
     return bool(spans)

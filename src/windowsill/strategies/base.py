@@ -11,17 +11,17 @@ import msgspec
 from windowsill.budget import LOW_BELOW_HIGH, Budget
 from windowsill.errors import SettingError, WindowsillError
 from windowsill.history.folds import BlockSpan, Brief, FoldKind, MessageSpan, Proposal, Style
-from windowsill.history.marker import Facts, gather, hide, marker
+from windowsill.history.marker import gather, hide, marker
 from windowsill.history.units import Unit, units
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import ORIGIN, Block, Message, Origin
 from windowsill.tokens import Weight
 
-CHARACTERS_PER_TOKEN = 4
-"""Turns a token budget for quotations into characters; the marker itself is weighed exactly."""
-
 MARKER_TOKENS = 120
-"""The size of a marker without its quotations."""
+"""The size of a marker without the record."""
+
+RECORD_SHARE = 0.25
+"""The share of the limit that a strategy leaves for the record of what it hides, where there is so much to record."""
 
 LARGEST_COUNT = 10_000
 """The most turns, messages or outputs a setting may name."""
@@ -32,6 +32,9 @@ MEASURED = 1_000_000
 LEAST_OF_STEP = 4
 """A rewriting must newly hide a quarter of what lies between the marks while the request still fits: for less it would
 cost the cached prefix, and a model's work, at every turn."""
+
+OFFLINE = "offline"
+"""The name of the writer that uses code alone, as a stand-in's metadata has it."""
 
 MARKED = "marked"
 """Metadata of a stand-in whose last block is a marker, after the texts that were written before."""
@@ -157,6 +160,23 @@ def join_neighbours(listed: Iterable[Unit]) -> list[Unit]:
     return found
 
 
+def oldest_until_free(view: View, listed: Sequence[Unit], wanted: int, record: int) -> Sequence[Unit]:
+    """Return the oldest units until `wanted` tokens are free; up to `record` tokens of what was said stay as record."""
+    each = view.each(view.items)
+    wanted += MARKER_TOKENS
+    for count, unit in enumerate(listed):
+        if wanted <= 0:
+            return listed[:count]
+        for place in range(unit.start, unit.stop):
+            item, tokens = view.items[place], each[place]
+            if item.own or item.fold or item.marks:
+                kept = min(tokens, record)
+                record -= kept
+                tokens -= kept
+            wanted -= tokens
+    return listed
+
+
 def oldest_units(view: View, listed: Sequence[Unit], *, cut: int, wanted: int, room: int = 0) -> list[Unit]:
     """Return the units that end at `cut` or before, and more until `wanted` tokens and `room` for a text are free."""
     chosen = units_before(listed, cut)
@@ -215,14 +235,13 @@ def fold_units(
     *,
     strategy: str,
     reason: str,
-    quote: int,
     kind: FoldKind = "truncate",
     brief: Brief | None = None,
 ) -> Proposal | None:
     """Fold these units: neighbours become one run, each run gets a marker if that makes it smaller.
 
-    `quote` are the tokens in which the user's hidden words are quoted. With a `brief` a summary is to be written for
-    each run; the marker remains where that fails.
+    The composer puts the record of what is hidden into the marker. With a `brief` a summary is to be written for each
+    run; the marker remains where that fails.
     """
     spans: list[MessageSpan] = []
     markers: list[Message] = []
@@ -230,7 +249,7 @@ def fold_units(
         items = view.items[stretch.start : stretch.stop]
         if all(item.fold for item in items):
             continue
-        facts = gather(view, items, quote * CHARACTERS_PER_TOKEN // max(1, len(spans) + 1))
+        facts = gather(view, items)
         stand_in = marker(facts)
         run = hide(view, items, facts, stand_in)
         if _is_smaller(view, run):
@@ -282,27 +301,24 @@ def _with_room(view: View, items: Sequence[Item], brief: Brief) -> Brief:
     return msgspec.structs.replace(brief, room=min(brief.room or most, most))
 
 
-def _hide_with_earlier_texts(view: View, items: Sequence[Item], quote: int) -> tuple[MessageSpan, Message] | None:
+def _hide_with_earlier_texts(view: View, items: Sequence[Item]) -> tuple[MessageSpan, Message] | None:
     """Return the span and what stands there if nothing is written; `None` when that would save nothing."""
     folds = [item for item in items if item.fold]
     if len(folds) == len(items):
         return None
     texts: list[Block] = []
     for message in map(view.read, folds):
-        if message.origin == Origin.SUMMARY:
+        # What code wrote is written again from the record that travels with the fold.
+        if message.origin == Origin.SUMMARY and message.metadata.get("writer") != OFFLINE:
             texts += message.blocks[:-1] if message.metadata.get(MARKED) else message.blocks
-    kept = {key: value for item in folds for key, value in item.facts.items() if key not in Facts.__struct_fields__}
-    for room in (quote, 0):
-        facts = gather(view, items, room * CHARACTERS_PER_TOKEN)
-        stand_in = marker(facts)
-        if texts:
-            stand_in = Message(
-                role="user", blocks=(*texts, *stand_in.blocks), metadata={ORIGIN: Origin.SUMMARY, MARKED: True}
-            )
-        run = hide(view, items, facts, stand_in)
-        if _is_smaller(view, run):
-            return msgspec.structs.replace(run, facts={**kept, **run.facts}), stand_in
-    return None
+    facts = gather(view, items)
+    stand_in = marker(facts)
+    if texts:
+        stand_in = Message(
+            role="user", blocks=(*texts, *stand_in.blocks), metadata={ORIGIN: Origin.SUMMARY, MARKED: True}
+        )
+    run = hide(view, items, facts, stand_in)
+    return (run, stand_in) if _is_smaller(view, run) else None
 
 
 # Settings
@@ -339,12 +355,11 @@ class SummaryStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbi
     """Further wishes, which follow the prompt one by one."""
     room: float = 0.1
     """The share of the request's limit that the text may have. It gets no more than the texts before it had and half of
-    what is new; an object (`extract`) always less than what it replaces."""
-    quote: float = 0.05
-    """The share of the limit in which the user's hidden words are quoted when nothing could be written."""
+    what is new; an object (`extract`) always less than what it replaces. The record (rules, words and decisions of the
+    user, marks, failures, open questions) may take more, up to the low mark."""
 
     def __post_init__(self) -> None:
-        check_range(self, ("room", "quote"), 0, 1, "a share of the request's limit from 0 to 1")
+        check_range(self, "room", 0, 1, "a share of the request's limit from 0 to 1")
 
     def brief(self, style: Style, budget: Budget, *, schema: dict[str, Any] | None = None) -> Brief:
         """Return what a writer is asked for."""
@@ -361,7 +376,6 @@ class SummaryStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbi
         self,
         view: View,
         chosen: Sequence[Unit],
-        budget: Budget,
         *,
         reason: str,
         brief: Brief | None,
@@ -372,14 +386,12 @@ class SummaryStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbi
         When nothing can be written, the earlier texts stay word for word and a marker tells of the rest: so what a
         stretch newly hides has to weigh more than its marker.
         """
-        stretches = join_neighbours(chosen)
-        quote = int(self.quote * budget.limit) // max(1, len(stretches))
         spans: list[MessageSpan] = []
         stand_ins: list[Message] = []
         briefs: list[Brief] = []
-        for stretch in stretches:
+        for stretch in join_neighbours(chosen):
             items = view.items[stretch.start : stretch.stop]
-            hidden = _hide_with_earlier_texts(view, items, quote)
+            hidden = _hide_with_earlier_texts(view, items)
             if hidden is not None:
                 spans.append(hidden[0])
                 stand_ins.append(hidden[1])

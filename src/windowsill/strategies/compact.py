@@ -97,7 +97,7 @@ class Compact(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         if not small and new_tokens(view, chosen) < least_gain(budget):
             return Plan(middle=items_of(view, middle))
         reason = f"{total:,} tokens of {budget.limit:,}"
-        proposal = self.rewrite(view, chosen, budget, reason=reason, brief=brief)
+        proposal = self.rewrite(view, chosen, reason=reason, brief=brief)
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
 
     def with_wish(self, wish: str) -> Compact:

@@ -64,7 +64,7 @@ class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields
         urgent = total > budget.limit
         if urgent or new_tokens(view, chosen) >= least_gain(budget):
             reason = f"{total:,} tokens passed {budget.high:,}"
-            condensed = self.rewrite(view, chosen, budget, reason=reason, brief=brief)
+            condensed = self.rewrite(view, chosen, reason=reason, brief=brief)
             if condensed is not None:
                 return Plan(proposals=(condensed,), middle=items)
         instead = self.instead(view, budget)
@@ -93,7 +93,7 @@ class Condense(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields
                 chosen.append(unit)
                 hidden += view.tokens_of(unit.weight(view.items))
         reason = f"{total:,} tokens passed {budget.high:,}, and no summary was to be had"
-        proposal = self.rewrite(view, chosen, budget, reason=reason, brief=None, kind="truncate")
+        proposal = self.rewrite(view, chosen, reason=reason, brief=None, kind="truncate")
         return Plan(proposals=(proposal,) if proposal else ())
 
     def _stays(self, view: View, items: Sequence[Item]) -> bool:

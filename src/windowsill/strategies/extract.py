@@ -83,7 +83,7 @@ class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         if (self.schema or wanted > 0) and (self._has_grown(view, earlier) or (urgent and earlier)):
             schema = self.schema if isinstance(self.schema, dict) else GENERAL
             brief = self.brief("state", budget, schema=schema)
-            proposals.append(self.rewrite(view, earlier, budget, reason="the user said something new", brief=brief))
+            proposals.append(self.rewrite(view, earlier, reason="the user said something new", brief=brief))
             wanted -= new_tokens(view, earlier) - int(self.room * budget.limit)
         if total > budget.high and wanted > 0:
             steps = units_after(middle, -1 if words is None else words)
@@ -102,7 +102,7 @@ class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
         if not urgent and new_tokens(view, chosen) < least_gain(budget):
             return None
         reason = f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}"
-        return self.rewrite(view, chosen, budget, reason=reason, brief=brief)
+        return self.rewrite(view, chosen, reason=reason, brief=brief)
 
 
 def _before(listed: Sequence[Unit], position: int | None) -> list[Unit]:

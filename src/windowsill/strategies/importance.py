@@ -94,7 +94,7 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
             gap=self.gap,
             share=self.summary,
             least=self.summary_least,
-            quote=int(self.quote * budget.limit),
+            largest=int(self.quote * budget.limit),
             brief=Brief(style="summary", needed=level != "emergency") if self.summaries else None,
         )
         least = {"least": self.low} if level == "gentle" else {}

@@ -82,7 +82,6 @@ class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
             instructions=self.instructions,
             directives=self.directives,
             room=self.room,
-            quote=self.quote,
         )
 
 

@@ -76,7 +76,7 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
         if total <= budget.high:
             return Plan()
         stand_ins = StandIns(
-            gap=MARKER_GAP, share=MARKER_SHARE, least=MARKER_LEAST, quote=int(self.quote * budget.limit)
+            gap=MARKER_GAP, share=MARKER_SHARE, least=MARKER_LEAST, largest=int(self.quote * budget.limit)
         )
         candidates = candidates_of(view, self.keep, self._values(view))
         selector = Selector(view, budget, candidates, stand_ins, forced=self.critical)

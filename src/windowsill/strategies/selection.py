@@ -15,8 +15,9 @@ from windowsill.history.marker import gather, hide, marker
 from windowsill.history.view import View
 from windowsill.messages import ORIGIN, WITHIN_REACH, Message, Origin, text_message
 from windowsill.strategies.base import (
-    CHARACTERS_PER_TOKEN,
     MEASURED,
+    OFFLINE,
+    RECORD_SHARE,
     Plan,
     Strategy,
     check_count,
@@ -47,8 +48,8 @@ class StandIns(msgspec.Struct, frozen=True, kw_only=True):
     """The largest size of a stand-in, as a share of what it replaces."""
     least: int
     """Tokens that a stand-in may always have."""
-    quote: int
-    """Tokens in which the user's hidden words are quoted, all together."""
+    largest: int
+    """Tokens that a stand-in has at most: what earlier ones told is told again up to this size."""
     brief: Brief | None = None
     """The request for a summary; without it a marker says what was there."""
 
@@ -88,7 +89,8 @@ def candidates_of(view: View, keep: int, scores: Sequence[float], *, least: floa
             size += estimate
         kind = ""
         if unit.stop - unit.start == 1 and view.items[unit.start].fold:
-            kind = view.read(view.items[unit.start]).origin or Origin.MARKER
+            stand_in = view.read(view.items[unit.start])
+            kind = Origin.MARKER if stand_in.metadata.get("writer") == OFFLINE else stand_in.origin or Origin.MARKER
         if kind or score < least:
             found.append(Candidate(unit.start, unit.stop, score, size, kind))
     return found
@@ -110,7 +112,7 @@ class Selector:
         forced: float = math.inf,
     ) -> None:
         if stand_ins.brief is None:
-            # What a summary says is not given up for a marker.
+            # What a model or a user wrote is not given up for a marker; what code wrote is written again.
             candidates = [each for each in candidates if each.kind != Origin.SUMMARY]
         self.view = view
         self.stand_ins = stand_ins
@@ -180,7 +182,9 @@ class Selector:
         items = self.view.items[start:stop]
         messages = sum(item.hides or 1 for item in items)
         short = self.view.tokens_of(self.view.weigh(notice(messages)))
-        room = max(wanted.least, short, int(tokens * wanted.share))
+        before = sum(each.tokens for each in row if each.kind)
+        # What earlier stand-ins took is theirs still: with a share of all, each reduction would have to forget.
+        room = max(wanted.least, short, min(wanted.largest, int(before + (tokens - before) * wanted.share)))
         long = messages >= wanted.gap
         if any(kind != Origin.NOTICE for kind in kinds):
             # What was told before is told again, however little room there is.
@@ -194,8 +198,7 @@ class Selector:
         """Return the fold that hides these."""
         if not stretches:
             return None
-        quote = self.stand_ins.quote // max(1, sum(stretch.marker for stretch in stretches))
-        hidden = [self._hide(stretch, quote) for stretch in stretches]
+        hidden = [self._hide(stretch) for stretch in stretches]
         brief = self.stand_ins.brief
         briefs = [
             msgspec.structs.replace(brief, room=stretch.room) if brief and stretch.summary else None
@@ -210,9 +213,9 @@ class Selector:
             briefs=tuple(briefs) if any(briefs) else (),
         )
 
-    def _hide(self, stretch: Stretch, quote: int) -> tuple[MessageSpan, Message]:
+    def _hide(self, stretch: Stretch) -> tuple[MessageSpan, Message]:
         view, items = self.view, self.view.items[stretch.start : stretch.stop]
-        facts = gather(view, items, min(quote, stretch.room // 2) * CHARACTERS_PER_TOKEN)
+        facts = gather(view, items)
         if stretch.marker:
             stand_in = marker(facts)
             run = hide(view, items, facts, stand_in)
@@ -242,8 +245,8 @@ class ScoreStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
     worth: float = 0.05
     """The share of what a request may have that a reduction must free while the request still fits: each one breaks
     the cached prefix."""
-    quote: float = 0.05
-    """The share of what a request may have, in which the user's hidden words are quoted where no summary is written."""
+    quote: float = RECORD_SHARE
+    """The share of what a request may have, that one stand-in may take to tell what has to be carried over."""
 
     def __post_init__(self) -> None:
         check_count(self, "keep", "messages")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.history.units import Unit
 from windowsill.history.view import View
 from windowsill.strategies.base import (
-    MARKER_TOKENS,
+    RECORD_SHARE,
     Plan,
     Strategy,
     check_count,
@@ -18,6 +15,7 @@ from windowsill.strategies.base import (
     fold_units,
     foldable_units,
     items_of,
+    oldest_until_free,
 )
 
 
@@ -26,14 +24,14 @@ class SlidingWindow(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
 
     keep: int = 4
     """The latest messages that are never hidden while anything else can be."""
-    quote: float = 0.05
-    """The share of the window in which the user's hidden words are quoted word for word."""
+    quote: float = RECORD_SHARE
+    """The share of the limit that is left for the record of what is hidden: the user's words, decisions, failures."""
 
     name = "sliding-window"
 
     def __post_init__(self) -> None:
         check_count(self, "keep", "messages")
-        check_range(self, "quote", 0, 1, "a share of the window from 0 to 1")
+        check_range(self, "quote", 0, 1, "a share of the limit from 0 to 1")
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Hide the oldest units until the low mark is reached."""
@@ -41,25 +39,8 @@ class SlidingWindow(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
         wanted = budget.to_hide(total)
         if wanted <= 0:
             return Plan()
-        quote = int(self.quote * budget.limit)
         middle = foldable_units(view, self.keep)
-        chosen = _oldest(view, middle, wanted + MARKER_TOKENS, quote)
+        chosen = oldest_until_free(view, middle, wanted, int(self.quote * budget.limit))
         reason = f"{total:,} tokens passed {budget.high:,}"
-        proposal = fold_units(view, chosen, strategy=self.name, reason=reason, quote=quote)
+        proposal = fold_units(view, chosen, strategy=self.name, reason=reason)
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
-
-
-def _oldest(view: View, middle: Sequence[Unit], wanted: int, quotable: int) -> Sequence[Unit]:
-    """Take the oldest units until so many tokens are hidden; what a marker quotes is not."""
-    each = view.each(view.items)
-    for count, unit in enumerate(middle):
-        if wanted <= 0:
-            return middle[:count]
-        for place in range(unit.start, unit.stop):
-            item, tokens = view.items[place], each[place]
-            if item.own or item.fold:
-                quoted = min(tokens, quotable)
-                quotable -= quoted
-                tokens -= quoted
-            wanted -= tokens
-    return middle

@@ -65,7 +65,7 @@ class Summarize(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_field
             if total > budget.high
             else f"more than {self.threshold} turns stood in full"
         )
-        proposal = self.rewrite(view, chosen, budget, reason=reason, brief=brief)
+        proposal = self.rewrite(view, chosen, reason=reason, brief=brief)
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
 
     def _cut(self, view: View) -> int:

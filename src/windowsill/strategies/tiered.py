@@ -11,6 +11,7 @@ from windowsill.budget import Budget
 from windowsill.history.view import View
 from windowsill.strategies.base import (
     LARGEST_COUNT,
+    RECORD_SHARE,
     Plan,
     Strategy,
     check_count,
@@ -18,7 +19,8 @@ from windowsill.strategies.base import (
     fold_units,
     foldable_units,
     items_of,
-    oldest_units,
+    oldest_until_free,
+    units_before,
 )
 from windowsill.strategies.mask import Mask
 from windowsill.strategies.masks import UNNAMED, is_exempt, result_keys, tool_names
@@ -42,8 +44,8 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The turns that leave the short-term window at a time, so that the cached prefix breaks seldom."""
     ttl: float = 300.0
     """Seconds after which a tool output outside the immediate buffer is stale; 0 for never."""
-    quote: float = 0.05
-    """The share of the limit in which the user's hidden words are quoted word for word."""
+    quote: float = RECORD_SHARE
+    """The share of the limit that is left for the record of what is hidden: the user's words, decisions, failures."""
 
     name = "tiered"
 
@@ -73,13 +75,15 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         stale = self._stale(view, budget, kept) if wanted > 0 else Plan()
         if stale.proposals:
             return stale
-        chosen = oldest_units(view, free, cut=cut, wanted=wanted)
+        chosen = units_before(free, cut)
+        if wanted > 0:
+            chosen = max(chosen, oldest_until_free(view, free, wanted, int(self.quote * budget.limit)), key=len)
         reason = (
             f"{total:,} tokens passed {budget.high:,}"
             if wanted > 0
             else f"more than {self.immediate + self.short} turns stood in full"
         )
-        proposal = fold_units(view, chosen, strategy=self.name, reason=reason, quote=int(self.quote * budget.limit))
+        proposal = fold_units(view, chosen, strategy=self.name, reason=reason)
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, free))
 
     def _stale(self, view: View, budget: Budget, kept: int) -> Plan:

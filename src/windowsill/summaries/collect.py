@@ -10,11 +10,12 @@ import msgspec
 
 from windowsill import shell
 from windowsill.history.marker import own_words
-from windowsill.messages import Message, ToolResult, ToolUse, text_of
+from windowsill.messages import Message, Origin, ToolResult, ToolUse, text_of
 from windowsill.summaries import excerpts
 from windowsill.summaries.digest import (
     CAPS,
     KEYS,
+    CallRecord,
     Command,
     Digest,
     Excerpt,
@@ -26,21 +27,24 @@ from windowsill.summaries.digest import (
     add_range,
     cap,
     combine_commands,
+    combine_files,
     join,
     task_key,
 )
 from windowsill.summaries.excerpts import REMINDER, Edited
 from windowsill.summaries.frame import unframe
-from windowsill.summaries.identifiers import Source, collect_names
+from windowsill.summaries.identifiers import LARGEST_SCAN, Source, collect_names
 from windowsill.summaries.sentences import (
     find_decisions,
     find_quotes,
     find_rules,
+    is_question,
     pick_telling,
     quote_request,
     split_sentences,
 )
 from windowsill.summaries.tool_calls import Action, recognise
+from windowsill.text import cut_middle, one_line
 from windowsill.tool_arguments import TABLE, TEXTS
 
 LONGEST_VALUE = 200
@@ -57,6 +61,18 @@ MOST_MESSAGES = 40
 """The assistant's latest messages, whose sentences are looked at. What it said before was said again, or is stale."""
 
 LONGEST_COMMAND = 600
+LONGEST_MARKED = 1_000
+"""Characters kept of a message that is marked as important."""
+
+LONGEST_CALL, LONGEST_ANSWER = 200, 500
+"""Characters of a call's arguments and of its result, in one line each."""
+
+LARGEST_JSON = 60_000
+"""Characters of an output that is read as JSON; of a larger one only the beginning is told."""
+
+SHORT_ANSWER = 40
+"""Characters up to which a message of the user's is told together with the question it answers."""
+
 MOST_SCANNED = 40_000
 """Characters of one message's words that are searched for rules, decisions and tasks."""
 
@@ -71,10 +87,17 @@ LAST_LINES = 12
 
 PASSED = "passed later"
 
+ASKED, OPEN_QUESTION = "asked", "open question"
+"""The status of a question that waits for the assistant's next answer, and of one that somebody called open."""
+
+MOST_LAST = 3
+"""Sentences at the end of an answer among which its question is looked for."""
+
 _CHECKBOX = re.compile(r"^[ \t]*+(?:[-*+]|\d{1,3}[.)])[ \t]++\[([ xX])\][ \t]++(.{3,300})$", re.MULTILINE)
 _QUOTED = re.compile(r"^  > \(([^)\n]{1,80})\) (.*(?:\n  > (?!\().*)*)", re.MULTILINE)
 _TASK_NUMBER = re.compile(r"#(\w{1,20})|\bid\W{1,4}(\w{1,40})")
 _TEXTS_AND_PATHS = TEXTS.union(TABLE["path"].names)
+_TEXTS_AND_PURPOSE = TEXTS.union(TABLE["about"].names)
 
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: (?:code|status))?|return ?code|exit[_-]?(?:code|status))\W{0,3}[^\w-](-?\d{1,10})\b"
@@ -105,6 +128,9 @@ _REFUSED = re.compile(
     r"<tool_use_error>|doesn't want to proceed|was rejected|\"?(?:is_?error|error)\"?\s*[:=]\s*(?:true|\")",
     re.IGNORECASE,
 )
+_HTTP_FAULT = re.compile(r"(?:http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?)\W{0,3}[45]\d\d\b", re.IGNORECASE)
+_FAULT_KEYS = ("error", "errors", "exception", "error_message", "errorMessage")
+_QUESTION = ("?", "\uff1f")
 
 
 def collect(messages: Sequence[Message], before: Digest) -> Digest:
@@ -124,6 +150,8 @@ class _Collector:
         self._requests = list(before.requests)
         self._rules = list(before.rules)
         self._decisions = [(0, one) for one in before.decisions]
+        self._marked = list(before.marked)
+        self._calls = {one.call: one for one in before.calls}
         self._files = {file.path: file for file in before.files}
         self._commands = {one.command: one for one in before.commands}
         self._failures = Failures(before.errors)
@@ -141,11 +169,16 @@ class _Collector:
             self._summary(message)
             return
         self._messages += 1
+        if "important" in message.marks or message.role == "system":
+            text = message.text or "\n".join(text_of(result.content) for result in message.results)
+            self._mark(text, message.id)
         if words := own_words(message):
             self._user(words, message.id)
         elif message.role == "assistant" and (words := message.text):
             self._spoken.append((self._messages, message.id, words[:MOST_SCANNED]))
             self._words(words[:MOST_SCANNED], message.id)
+            if not message.calls:
+                self._answered()
         for block in message.blocks:
             if isinstance(block, ToolUse):
                 self._call(block, message.id)
@@ -162,13 +195,15 @@ class _Collector:
             "requests": self._requests,
             "rules": self._rules,
             "decisions": [one for _, one in self._decisions],
+            "marked": self._marked,
             "names": [*self._before.names, *collect_names(self._sources, CAPS["names"])],
             "sentences": [*self._before.sentences, *pick_telling(sentences, CAPS["sentences"])],
         }
         return cap(
             Digest(
                 messages=self._messages,
-                files=list(self._files.values()),
+                files=_same_files(self._files.values()),
+                calls=list(self._calls.values()),
                 commands=list(self._commands.values()),
                 errors=self._failures.all(),
                 tasks=list(self._tasks.values()),
@@ -185,6 +220,8 @@ class _Collector:
         inside = unframe(text)
         if inside and inside.source != "offline":
             self._spoken.append((self._messages, message.id, inside.text[:MOST_SCANNED]))
+        elif not inside and message.origin == Origin.SUMMARY:
+            self._mark(text, message.id)
         elif not inside:
             known = {quote.id for quote in self._requests}
             self._requests += [
@@ -193,13 +230,31 @@ class _Collector:
                 if id not in known
             ]
 
+    def _mark(self, text: str, id: str) -> None:
+        if text.strip():
+            self._marked.append(Quote(text=cut_middle(text.strip(), LONGEST_MARKED), id=id))
+
     def _user(self, words: str, id: str) -> None:
-        self._requests.append(quote_request(words, id))
+        question = self._question() if len(words) <= SHORT_ANSWER else ""
+        self._requests.append(quote_request(words, id, answers=question))
         words = words[:MOST_SCANNED]
         spoken = split_sentences(words)
+        called_open = {quote.text for quote in find_quotes(spoken, "questions", id)}
+        for one in spoken:
+            if one in called_open or is_question(one):
+                self._task(Task(text=one, status=OPEN_QUESTION if one in called_open else ASKED))
         self._rules += find_rules(spoken, id)
         self._decisions += [(self._messages, one) for one in find_decisions(spoken, id)]
         self._words(words, id)
+
+    def _question(self) -> str:
+        """Return the question that the assistant's latest words end with."""
+        spoken = split_sentences(self._spoken[-1][2][-EDGE:]) if self._spoken else []
+        return next((one for one in reversed(spoken[-MOST_LAST:]) if one.endswith(_QUESTION)), "")
+
+    def _answered(self) -> None:
+        """Forget the questions of the user's that the assistant has answered by now."""
+        self._tasks = {key: task for key, task in self._tasks.items() if task.status != ASKED}
 
     def _words(self, words: str, id: str) -> None:
         """Note the tasks and identifiers in what somebody said."""
@@ -238,7 +293,9 @@ class _Collector:
                 self._task(task)
             return
         # What a recognised call names is kept with its file, command or task.
-        left_out = _TEXTS_AND_PATHS if action.kind in ("read", "change") else TEXTS
+        left_out = TEXTS
+        if action.kind in ("read", "change", "command"):
+            left_out = _TEXTS_AND_PURPOSE if action.kind == "command" else _TEXTS_AND_PATHS
         for key, value in _values(arguments, left_out):
             self._values.pop(value, None)
             self._values[value] = Value(text=value, key=key[:LONGEST_KEY], tool=use.name[:LONGEST_KEY], id=id)
@@ -253,6 +310,8 @@ class _Collector:
             action.kind == "command" and shell.shows_files(action.command)
         )
         is_error = result.is_error or (action.kind in ("read", "change") and is_refused(text))
+        if action.kind in ("other", "change", "plan") or "\n" not in text.strip():
+            is_error = is_error or is_fault(text)
         end = read_outcome(text, is_error=is_error, shows_files=shows or action.kind in ("change", "plan"))
         if action.command:
             self._command(action, end, id)
@@ -263,6 +322,15 @@ class _Collector:
             self._failures.add(Failure(text=end.said, source=about[:LONGEST_COMMAND], id=id))
         else:
             self._success(action, text, id)
+        if action.kind == "other":
+            call = f"{one_line(use.name)}({cut_middle(flatten(use.input), LONGEST_CALL)})"
+            value = _json(text)
+            told = one_line(text[: 4 * LONGEST_ANSWER]) if value is None else flatten(value)
+            self._calls.pop(call, None)
+            if told:
+                self._calls[call] = CallRecord(call=call, result=cut_middle(told, LONGEST_ANSWER), id=id)
+            # The keys of an object are the tool's own words: what a later call needs are their values.
+            text = text if value is None else flatten(value, keys=False)
         self._sources.append(Source(text=text, id=id, contents=action.kind == "read"))
 
     def _number(self, task: Task, answer: str) -> None:
@@ -314,6 +382,45 @@ def _values(arguments: dict[str, Any], left_out: frozenset[str]) -> Iterator[tup
             waiting.extend(reversed(value.items()))
         elif isinstance(value, list):
             waiting.extend((key, one) for one in reversed(value))
+
+
+def _same_files(files: Iterable[File]) -> list[File]:
+    """Join what is known of a file under its whole path and under the end of it."""
+    found = {file.path: file for file in files}
+    whole = [path for path in found if path.startswith(("/", "~")) or path[1:2] == ":"]
+    for path in [path for path in found if path not in whole]:
+        end = "/" + path.removeprefix("./")
+        if (same := [one for one in whole if one.endswith(end)]) and len(same) == 1:
+            both = combine_files(found[path], found[same[0]])
+            found[same[0]] = msgspec.structs.replace(both, path=same[0])
+            del found[path]
+    return list(found.values())
+
+
+def flatten(value: Any, *, keys: bool = True) -> str:
+    """Write a value of JSON on one line, without brackets: what it holds, with or without the keys."""
+    parts: list[str] = []
+    waiting: list[tuple[str, Any]] = [("", value)]
+    size = 0
+    while waiting and size < LARGEST_SCAN:
+        key, each = waiting.pop()
+        if isinstance(each, dict):
+            waiting.extend((str(name), inner) for name, inner in reversed(each.items()))
+        elif isinstance(each, list):
+            waiting.extend((key, inner) for inner in reversed(each))
+        elif each not in (None, ""):
+            parts.append(one_line(f"{key} {each}" if keys else str(each))[:LONGEST_VALUE])
+            size += len(parts[-1])
+    return ", ".join(parts)
+
+
+def _json(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")) or len(text) > LARGEST_JSON:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 class Failures:
@@ -375,6 +482,18 @@ def read_outcome(text: str, *, is_error: bool, shows_files: bool) -> Outcome:
     if is_error or exit or (line and exit is None):
         return Outcome(failed=True, exit=exit, said=line or _first_line(edges))
     return Outcome(failed=False, exit=exit, said=_last_line(edges[-EDGE:]))
+
+
+def is_fault(text: str) -> bool:
+    """Tell whether a tool, whichever it is, answers that it failed: with its first line, or in its object."""
+    if len(text) > EDGE:
+        return False
+    value = _json(text)
+    if isinstance(value, dict):
+        state = str(value.get("status", "")).lower()
+        return any(map(value.get, _FAULT_KEYS)) or value.get("success") is False or state in ("error", "failed")
+    line = text.strip().partition("\n")[0][:LONGEST_LINE]
+    return _FAILURE.match(line.lower()) is not None or _HTTP_FAULT.match(line) is not None
 
 
 def is_refused(text: str) -> bool:

@@ -16,13 +16,15 @@ FIRST_REQUESTS = 2
 """The requests at the start of a conversation say what it is about: they are never pushed out by later ones."""
 
 CAPS = {
-    "requests": 24,
-    "rules": 60,
+    "requests": 400,
+    "rules": 200,
+    "decisions": 100,
+    "marked": 100,
+    "errors": 40,
+    "tasks": 60,
     "files": 120,
     "commands": 60,
-    "errors": 24,
-    "decisions": 24,
-    "tasks": 60,
+    "calls": 60,
     "values": 120,
     "names": 500,
     "excerpts": 80,
@@ -30,11 +32,11 @@ CAPS = {
 }
 """The most entries of each list: several times what a summary has room for, and still small on disk."""
 
+CHARACTERS = {"requests": 40_000, "rules": 20_000, "decisions": 10_000, "marked": 10_000, "excerpts": 20_000}
+"""The most characters of lists whose entries may be long: about as much as the largest summary could show."""
+
 MOST_RANGES = 8
 """Line ranges kept for one file."""
-
-MOST_EXCERPT_CHARACTERS = 20_000
-"""All excerpts together: about as much as a large summary could show."""
 
 WHOLE_FILE = (1, 0)
 """The line range that stands for all lines of a file."""
@@ -49,6 +51,8 @@ class Quote(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     text: str
     id: str = ""
+    answers: str = ""
+    """The question that a short answer replies to: without it "yes, please do" says nothing."""
 
 
 class File(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,6 +102,14 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.status.lower() in DONE
 
 
+class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A call of a tool that is about no file and no command: what it was given, and the values that it gave back."""
+
+    call: str
+    result: str = ""
+    id: str = ""
+
+
 class Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A short argument of an earlier call: agents use the same ones again."""
 
@@ -134,16 +146,22 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Digest(msgspec.Struct, omit_defaults=True):
-    """The facts that code collected from hidden messages; the names of the fields are stored."""
+    """The facts that code collected from hidden messages; the names of the fields are stored.
+
+    Requests, rules, decisions, marked, errors and tasks are the record: what has to be carried over.
+    """
 
     messages: int = 0
     requests: list[Quote] = []
     rules: list[Quote] = []
+    marked: list[Quote] = []
+    """Messages that were marked as important, and summaries written by hand."""
     files: list[File] = []
     commands: list[Command] = []
     errors: list[Failure] = []
     decisions: list[Quote] = []
     tasks: list[Task] = []
+    calls: list[CallRecord] = []
     values: list[Value] = []
     names: list[Name] = []
     excerpts: list[Excerpt] = []
@@ -190,11 +208,13 @@ def dump(digest: Digest) -> dict[str, Any]:
 def cap(digest: Digest) -> Digest:
     """Bring every list within its cap: the oldest go, except the first requests and the best sentences."""
     kept = {name: getattr(digest, name)[-most:] for name, most in CAPS.items()}
-    if len(digest.requests) > CAPS["requests"]:
-        kept["requests"] = digest.requests[:FIRST_REQUESTS] + digest.requests[FIRST_REQUESTS - CAPS["requests"] :]
+    first, later = digest.requests[:FIRST_REQUESTS], digest.requests[FIRST_REQUESTS:]
+    kept["requests"] = later[FIRST_REQUESTS - CAPS["requests"] :]
     kept["sentences"] = _first_by(digest.sentences, CAPS["sentences"], lambda one: -one.score)
     kept["tasks"] = _first_by(digest.tasks, CAPS["tasks"], lambda one: one.done)
-    kept["excerpts"] = _within(digest.excerpts[-CAPS["excerpts"] :], MOST_EXCERPT_CHARACTERS)
+    for name, most in CHARACTERS.items():
+        kept[name] = _within(kept[name], most)
+    kept["requests"] = first + kept["requests"]
     return msgspec.structs.replace(digest, **kept)
 
 
@@ -234,7 +254,8 @@ def combine_commands(older: Command, newer: Command) -> Command:
     return msgspec.structs.replace(newer, times=older.times + newer.times, about=newer.about or older.about)
 
 
-def _combine_files(older: File, newer: File) -> File:
+def combine_files(older: File, newer: File) -> File:
+    """Make one of two entries of a file: all lines that were read, all changes."""
     ranges = older.read
     for one in newer.read:
         ranges = add_range(ranges, one)
@@ -243,7 +264,8 @@ def _combine_files(older: File, newer: File) -> File:
 
 KEYS: dict[str, Callable[[Any], Hashable]] = {
     **dict.fromkeys(("rules", "decisions", "values", "names", "sentences"), attrgetter("text")),
-    "requests": attrgetter("id", "text"),
+    **dict.fromkeys(("requests", "marked"), attrgetter("id", "text")),
+    "calls": attrgetter("call"),
     "files": attrgetter("path"),
     "commands": attrgetter("command"),
     "errors": attrgetter("source", "text"),
@@ -253,7 +275,7 @@ KEYS: dict[str, Callable[[Any], Hashable]] = {
 """The key of an entry in each list: entries with the same key are the same."""
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
-    "files": _combine_files,
+    "files": combine_files,
     "commands": combine_commands,
     "errors": lambda older, newer: newer if newer.fix or not older.fix else older,
     "names": lambda older, newer: msgspec.structs.replace(newer, count=older.count + newer.count),
@@ -273,8 +295,9 @@ def _first_by(items: list[Entry], most: int, rank: Callable[[Entry], float]) -> 
     return [items[place] for place in sorted(order)]
 
 
-def _within(items: list[Excerpt], most: int) -> list[Excerpt]:
-    kept: list[Excerpt] = []
+def _within(items: list[Any], most: int) -> list[Any]:
+    """Keep the newest entries that have at most so many characters together."""
+    kept: list[Any] = []
     for item in reversed(items):
         most -= len(item.text)
         if most < 0:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from windowsill.summaries.digest import MOST_EXCERPT_CHARACTERS, Excerpt
+from windowsill.summaries.digest import CHARACTERS, Excerpt
 from windowsill.summaries.tool_calls import Edit
 
 MOST_LINES = 60
@@ -94,7 +94,7 @@ class Edited(msgspec.Struct, frozen=True):
 def current_excerpts(before: Iterable[Excerpt], events: Sequence[Excerpt | Edited]) -> list[Excerpt]:
     """Return the excerpts after these events, oldest first. What later ones would push out is not looked at."""
     held: Held = {(one.path, one.text): one for one in before}
-    start, room = len(events), MOST_EXCERPT_CHARACTERS
+    start, room = len(events), CHARACTERS["excerpts"]
     while start and room > 0:
         start -= 1
         event = events[start]

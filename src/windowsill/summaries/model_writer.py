@@ -21,16 +21,18 @@ import msgspec
 from windowsill import providers, telemetry
 from windowsill.errors import InputError, UnknownModelError
 from windowsill.extras import require
-from windowsill.history.folds import Brief
-from windowsill.messages import Usage
+from windowsill.history.folds import Brief, Style
+from windowsill.messages import Message, Usage, text_message
 from windowsill.models import find, record_usage
+from windowsill.providers.base import THOUGHTS
 from windowsill.providers.endpoints import PROVIDERS, Endpoint, endpoint
 from windowsill.providers.faults import ModelError
 from windowsill.providers.http import HttpClient, Post, RetryPolicy
 from windowsill.summaries import Material, ModelWriter, Writer, Written, prompts, requests
 from windowsill.summaries.answers import Parsed, judge, read_answer
+from windowsill.summaries.digest import load
 from windowsill.summaries.errors import FaultKind, UnusableError, note
-from windowsill.summaries.offline import storable, write_by_code
+from windowsill.summaries.offline import add_record, storable, write_by_code
 from windowsill.text import type_name
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ UNLIMITED_SHARE = 0.5
 
 Function: TypeAlias = Callable[[str], Awaitable[str]]
 """Anything that turns a prompt into an answer."""
+
+Ask: TypeAlias = "Callable[[_Attempt, int], Awaitable[Written]]"
+"""Sends one request of its own for an attempt, fitted to a window."""
 
 
 def writer(
@@ -166,6 +171,42 @@ class _Asker(ABC):
     async def _write(self, attempt: _Attempt) -> Written:
         """Write the text; each stage notes what did not go as planned."""
 
+    async def _write_apart(self, attempt: _Attempt, window: int, ask: Ask) -> Written:
+        """Write from a request of its own; what is larger than the window is read in parts, which are then joined."""
+        brief, material = attempt.brief, attempt.material
+        limit = min(requests.answer_limit(brief, material), window // 4)
+        room = requests.reading_room(brief, material, window=window, limit=limit + min(THOUGHTS, window // 8))
+        parts, left_out = requests.split(material, room) if room > 0 else ([material], 0)
+        if len(parts) == 1:
+            return await ask(attempt, window)
+        told: list[Message] = []
+        share = max(requests.SHORTEST, min(limit, room // (2 * len(parts))))
+        for number, part in enumerate(parts, 1):
+            if brief.style == "state":
+                step = _Attempt(brief, msgspec.structs.replace(part, digest=attempt.material.digest))
+            else:
+                step = _Attempt(
+                    Brief(style="summary", room=share, directives=brief.directives, model=brief.model), part
+                )
+            written = await ask(step, window)
+            attempt.charge(written.usage)
+            attempt.notes += step.notes
+            if brief.style == "state":
+                attempt.material = msgspec.structs.replace(material, digest={**material.digest, **written.digest})
+            else:
+                told.append(text_message("user", f"Part {number} of {len(parts)}:\n{written.text}"))
+        read = f"{len(material.messages):,} messages were read in {len(parts)} parts"
+        if left_out:
+            read += f"; {left_out:,} of them found no place in a window of {window:,} tokens and were not read"
+        attempt.notes.append(f"{SEPARATE}: {read}")
+        if brief.style != "state":
+            joined = msgspec.structs.replace(material, messages=tuple(told), shared=None)
+            step = _Attempt(brief, joined)
+            written = await ask(step, window)
+            attempt.charge(written.usage)
+        text = f"{written.text}\n\n({read}.)" if left_out and brief.style != "state" else written.text
+        return msgspec.structs.replace(written, text=text, notes=(*attempt.notes, *step.notes), usage=attempt.usage)
+
 
 class FunctionWriter(_Asker):
     """Asks a function of the user's."""
@@ -176,12 +217,15 @@ class FunctionWriter(_Asker):
         self._function = function
 
     async def _write(self, attempt: _Attempt) -> Written:
-        brief, material = attempt.brief, attempt.material
-        limit = requests.answer_limit(brief, material)
         with attempt.stage(SEPARATE):
-            prompt = requests.separate_prompt(brief, material, window=self._window or UNKNOWN_WINDOW, limit=limit)
-            answer = await self._answer(f"{prompts.separate_role()}\n\n{prompt}")
-            return attempt.judge(SEPARATE, answer, self.name)
+            return await self._write_apart(attempt, self._window or UNKNOWN_WINDOW, self._ask)
+
+    async def _ask(self, attempt: _Attempt, window: int) -> Written:
+        brief, material = attempt.brief, attempt.material
+        limit = min(requests.answer_limit(brief, material), window // 4)
+        prompt = requests.separate_prompt(brief, material, window=window, limit=limit)
+        answer = await self._answer(f"{prompts.separate_role()}\n\n{prompt}")
+        return attempt.judge(SEPARATE, answer, self.name)
 
     async def _answer(self, prompt: str) -> str:
         await self._caller.turn()
@@ -222,7 +266,9 @@ class EndpointWriter(_Asker):
             where.headers()
             opened = self._caller.client(own_machine=where.on_this_machine)
         async with opened as client:
-            if shared is not None and requests.shares_cache(where, shared):
+            # What is about to be sent holds secrets: it goes nowhere but where the session's own requests go.
+            usual = self._find_endpoint(where.name()).url
+            if shared is not None and where.url == usual and requests.shares_cache(where, shared):
                 try:
                     with attempt.stage(SHARED):
                         body = requests.extend_request(shared, brief, material, endpoint=where)
@@ -235,12 +281,16 @@ class EndpointWriter(_Asker):
     async def _ask_apart(self, client: httpx2.AsyncClient, where: Endpoint, attempt: _Attempt) -> Written:
         """Send the separate request; once more, smaller, when the provider says that its window is."""
         window, tries = self._window or _window(where.model), MOST_WINDOWS
+
+        async def ask(step: _Attempt, window: int) -> Written:
+            body = requests.separate_request(step.brief, step.material, endpoint=where, window=window)
+            return await self._ask(client, where, step, SEPARATE, body, where.provider.name)
+
         while True:
             tries -= 1
             try:
                 with attempt.stage(SEPARATE):
-                    body = requests.separate_request(attempt.brief, attempt.material, endpoint=where, window=window)
-                    return await self._ask(client, where, attempt, SEPARATE, body, where.provider.name)
+                    return await self._write_apart(attempt, window, ask)
             except UnusableError as fault:
                 named = fault.window
                 if fault.kind != "too-long" or named is None or named >= window or not tries:
@@ -309,29 +359,34 @@ class Chain:
         if not brief.needed:
             return self.write(brief, material)
         room = min(brief.room or int(material.tokens * UNLIMITED_SHARE), material.tokens - 1)
+        most = min(room + brief.record, material.tokens - 1)
         share = room if brief.style == "state" else max(1, int(room * MODEL_SHARE))
         try:
             written = _checked(await self._model.awrite(msgspec.structs.replace(brief, room=share), material))
-            return self._join(brief, material, written, room)
+            return self._join(brief, material, written, room, most)
         except UnusableError as fault:
             notes = fault.notes or (note("", fault.kind, fault.what),)
             return self._by_code(brief, material, notes, fault.usage)
         except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
             return self._by_code(brief, material, (note("", "failed", f"the writer raised {type(error).__name__}"),))
 
-    def _join(self, brief: Brief, material: Material, written: Written, room: int) -> Written:
+    def _join(self, brief: Brief, material: Material, written: Written, room: int, most: int) -> Written:
         """Put the record behind the model's words; the record stands alone where there is no room for both."""
         words = written.text.replace(RECORDED, FORGED)
         # An object is all there is to read: what code knows then goes along unseen.
         is_object = brief.style == "state"
-        left = room if is_object else room - material.count(f"{words}\n\n{RECORDED}\n\n")
+        taken = 0 if is_object else material.count(f"{words}\n\n{RECORDED}\n\n")
         record = Written(text="")
-        if left > 0:
+        if most > taken:
             # The record has sections of its own, whatever those of the model's text are.
-            own = msgspec.structs.replace(brief, room=left, style="state" if is_object else "summary")
+            left = max(1, room - taken)
+            style: Style = "state" if is_object else "summary"
+            own = msgspec.structs.replace(brief, room=left, record=most - taken - left, style=style)
             record = self._by_code(own, material, ())
-        text = words if is_object else f"{words}\n\n{RECORDED}\n{record.text}"
-        if (record.text or is_object) and material.count(text) <= room:
+        text = f"{words}\n\n{RECORDED}\n{record.text}"
+        if is_object:
+            text = add_record(words, load(record.digest), most, material.count)
+        if (record.text or is_object) and material.count(text) <= most:
             return msgspec.structs.replace(
                 written, text=text, digest=_digest(record, written), notes=written.notes + record.notes
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from windowsill.summaries.collect import collect
 from windowsill.summaries.digest import Digest, dump, load
 from windowsill.summaries.frame import frame
 from windowsill.summaries.schema_fill import fill
-from windowsill.summaries.sections import BY_IMPORTANCE, STYLES, Line, Section
+from windowsill.summaries.sections import DETAILS, RECORD, STYLES, Line, Section
 from windowsill.text import cut_middle
 
 NAME = "offline"
@@ -31,6 +31,9 @@ LARGEST = 6_000
 
 SMALLEST_CUT = 24
 """Tokens below which part of a quotation or excerpt is not worth its place."""
+
+DETAILS_SHARE = 3
+"""One part in so many of a small room is kept free of the record, for what the work needs to go on."""
 
 LINE_COST = 1
 """Tokens for the end of a line."""
@@ -53,7 +56,8 @@ class Offline:
         The digest is complete whether or not the text fits.
         """
         wished = material.tokens if brief.style == "state" else min(int(material.tokens * SHARE), LARGEST)
-        most = min(brief.room or wished, material.tokens - 1)
+        details = min(brief.room or wished, material.tokens - 1)
+        most = min(details + brief.record, material.tokens - 1)
         room = most - material.count(frame("\n", source=NAME)) - 1
 
         def fits(text: str) -> bool:
@@ -64,8 +68,9 @@ class Offline:
         if brief.style == "state":
             digest = msgspec.structs.replace(digest, state=fill(brief.schema or {}, material.messages, digest.state))
             text, left_out = _state_text(digest.state, fits)
+            text = add_record(text, digest, room, material.count, fits)
         else:
-            text = lay_out(brief.style, digest, room, material.count, fits)
+            text = lay_out(brief.style, digest, room, material.count, fits, details=details)
         notes = [] if text else ["nothing to tell, or no room to tell it in"]
         if text and left_out:
             notes.append(f"no room for {', '.join(left_out)}")
@@ -103,13 +108,36 @@ def _state_text(state: dict[str, Any], fits: Callable[[str], bool]) -> tuple[str
     return "", left_out
 
 
-def lay_out(
-    style: Style, digest: Digest, room: int, count: Callable[[str], int], fits: Callable[[str], bool] | None = None
+def add_record(
+    text: str, digest: Digest, room: int, count: Callable[[str], int], fits: Callable[[str], bool] | None = None
 ) -> str:
-    """Write a digest as text within `room` tokens, and such that it `fits`; empty when nothing does."""
+    """Put the record behind a text, as much of it as fits into `room` tokens together with the text."""
+    head = f"{text}\n\n" if text else ""
+    fits = fits or (lambda whole: count(whole) <= room)
+    left = room - count(head)
+    return (
+        head + lay_out("summary", digest, left, count, lambda record: fits(head + record), details=0)
+        if left > 0
+        else text
+    )
+
+
+def lay_out(
+    style: Style,
+    digest: Digest,
+    room: int,
+    count: Callable[[str], int],
+    fits: Callable[[str], bool] | None = None,
+    *,
+    details: int | None = None,
+) -> str:
+    """Write a digest as text within `room` tokens, and such that it `fits`; empty when nothing does.
+
+    What is not part of the record has at most `details` tokens.
+    """
     parts = STYLES.get(style, STYLES["summary"])
     room -= sum(count(f"# {name}\n\n") for name, _ in parts if name)
-    layout = _Layout(digest, room, count)
+    layout = _Layout(digest, room, room if details is None else details, count)
     while True:
         written: list[str] = []
         for name, sections in parts:
@@ -123,21 +151,36 @@ def lay_out(
 
 
 class _Layout:
-    """Chooses the lines of each section."""
+    """Chooses the lines of each section: the record first, then details, then what is left of the record."""
 
-    def __init__(self, digest: Digest, room: int, count: Callable[[str], int]) -> None:
+    def __init__(self, digest: Digest, room: int, details: int, count: Callable[[str], int]) -> None:
         self._count = count
         self._left = room
         self.chosen: dict[str, list[Line]] = {}
         self._order: list[tuple[str, Line]] = []
         self._costs: dict[str, int] = {}
-        waiting = [self._take(section, section.lines(digest), int(room * section.share)) for section in BY_IMPORTANCE]
+        reserved = min(details, room // DETAILS_SHARE)
+        record = self._choose(RECORD, [section.lines(digest) for section in RECORD], room - reserved)
+        details = min(details, self._left)
+        self._choose(DETAILS, [section.lines(digest) for section in DETAILS] if details > 0 else [], details)
+        self._choose(RECORD, record, self._left, late=True)
+
+    def _choose(
+        self, sections: Sequence[Section], waiting: Sequence[Iterable[Line]], room: int, *, late: bool = False
+    ) -> list[Iterable[Line]]:
+        """Take lines of these sections within `room`; return those that found no place."""
+        end = self._left - room
+        lines = [
+            self._take(section, lines, int(room * section.share), late=late)
+            for section, lines in zip(sections, waiting, strict=bool(waiting))
+        ]
         # What is left goes by halves first: the most important section shall not have all of a small room.
         for portion in (2, 1):
-            waiting = [
-                self._take(section, lines, self._left // portion)
-                for section, lines in zip(BY_IMPORTANCE, waiting, strict=True)
+            lines = [
+                self._take(section, rest, (self._left - end) // portion, late=late)
+                for section, rest in zip(sections, lines, strict=bool(lines))
             ]
+        return lines
 
     def text(self, section: Section) -> str:
         """Return a section with its chosen lines in order."""
@@ -152,13 +195,16 @@ class _Layout:
         if not self.chosen[title]:
             del self.chosen[title]
 
-    def _take(self, section: Section, lines: Iterable[Line], room: int) -> Iterable[Line]:
+    def _take(self, section: Section, lines: Iterable[Line], room: int, *, late: bool) -> Iterable[Line]:
         """Take lines within `room`; return those that found no place."""
         room = min(room, self._left)
         head = 0 if section.title in self.chosen else self._cost_of(f"## {section.title}\n\n")
         waiting: list[Line] = []
         lines = iter(lines)
         for line in lines:
+            if line.late and not late:
+                waiting.append(line)
+                break
             taken = line if self._cost(line) <= room - head else self._cut(line, room - head)
             if taken is None:
                 waiting.append(line)

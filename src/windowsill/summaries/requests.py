@@ -37,14 +37,14 @@ AIM = 0.7
 MARGIN = 0.1
 """The share of the window that is kept free: the count is of another model's tokens."""
 
-LARGEST_SHARE = 6
-"""If not everything fits, no message gets more than this part of the room: one output must not push out the rest."""
+LARGEST_SHARE = 2
+"""A message that is larger than the room is cut in its middle to this part of it."""
 
-HEAD_SHARE = 4
-"""This part of the room is for the beginning, the rest for the end: what came last is what the work goes on with."""
+MOST_PARTS = 16
+"""Parts in which a model reads what is larger than its window: more would take longer than anybody waits."""
 
-NOTE_TOKENS = 40
-"""Kept free for the note that says how much was left out."""
+MARK_TOKENS = 24
+"""Tokens of the line that begins a message."""
 
 Fields = dict[str, Any]
 
@@ -118,14 +118,43 @@ def separate_prompt(brief: Brief, material: Material, *, window: int, limit: int
     """Return the conversation and what to write of it, fitted to a window with `limit` tokens for the answer."""
     messages = without_open_calls(material.messages)
     mark = mark_for(messages)
-    wish = _instruction(brief, material)
-    before = prompts.conversation_head(mark)
-    around = material.count(f"{prompts.separate_role()}\n\n{before}\n\n{mark}\n\n{wish}")
-    room = int(window * (1 - MARGIN)) - limit - around
+    room = reading_room(brief, material, window=window, limit=limit)
     text = transcript(messages, mark=mark, room=room, count=material.count) if room > 0 else ""
     if not text:
         raise UnusableError("too-long", f"nothing fits a window of {window:,} tokens", remedy="use a larger model")
-    return "\n\n".join((before, text, f"{mark} end of the conversation", wish))
+    head, wish = prompts.conversation_head(mark), _instruction(brief, material)
+    return "\n\n".join((head, text, f"{mark} end of the conversation", wish))
+
+
+def reading_room(brief: Brief, material: Material, *, window: int, limit: int) -> int:
+    """Return the tokens of conversation that a request of its own can hold."""
+    mark = mark_for(())
+    head, wish = prompts.conversation_head(mark), _instruction(brief, material)
+    around = material.count(f"{prompts.separate_role()}\n\n{head}\n\n{mark}\n\n{wish}")
+    return int(window * (1 - MARGIN)) - limit - around
+
+
+def split(material: Material, room: int) -> tuple[list[Material], int]:
+    """Divide what is to be read into parts that fit `room` each; return them, and how many messages found no place.
+
+    The first part and the last ones are read where there are too many.
+    """
+    parts: list[list[Message]] = [[]]
+    sizes: list[int] = [0]
+    for message in material.messages:
+        size = min(material.count(message_text(message)) + MARK_TOKENS, room // LARGEST_SHARE)
+        if parts[-1] and sizes[-1] + size > room:
+            parts.append([])
+            sizes.append(0)
+        parts[-1].append(message)
+        sizes[-1] += size
+    kept = [0, *range(len(parts) - MOST_PARTS + 1, len(parts))] if len(parts) > MOST_PARTS else range(len(parts))
+    left_out = len(material.messages) - sum(len(parts[place]) for place in kept)
+    found = [
+        msgspec.structs.replace(material, messages=tuple(parts[place]), tokens=max(SHORTEST, sizes[place]), shared=None)
+        for place in kept
+    ]
+    return found, left_out
 
 
 def mark_for(messages: Sequence[Message]) -> str:
@@ -137,41 +166,20 @@ def mark_for(messages: Sequence[Message]) -> str:
 
 
 def transcript(messages: Sequence[Message], *, mark: str, room: int, count: Callable[[str], int]) -> str:
-    """Write messages as text of at most `room` tokens: long ones cut in their middle, then the middle ones left out."""
+    """Write messages as text of at most `room` tokens: the largest are cut in their middle; empty when none fit."""
     whole = [
         f"{mark} message {number}: {'earlier summary' if message.origin else message.role}\n{message_text(message)}"
         for number, message in enumerate(messages, 1)
     ]
     sizes = [count(text) for text in whole]
-    if sum(sizes) > room:
-        most = max(1, room // LARGEST_SHARE)
+    most = room
+    while count(text := "\n\n".join(whole)) > room:
+        most //= LARGEST_SHARE
+        if most < MARK_TOKENS:
+            return ""
         whole = [_cut(text, size, most) for text, size in zip(whole, sizes, strict=True)]
         sizes = [count(text) for text in whole]
-    while True:
-        chosen = _choose(whole, sizes, room)
-        text = "\n\n".join(chosen)
-        if count(text) <= room or not chosen:
-            return text
-        # Joined, the pieces weigh a little more than apart.
-        room -= max(NOTE_TOKENS, room // 20)
-
-
-def _choose(texts: list[str], sizes: list[int], room: int) -> list[str]:
-    """Return the first and last texts that fit, and a note between them; nothing when none fits."""
-    if sum(sizes) <= room:
-        return texts
-    room -= NOTE_TOKENS
-    head, used = 0, 0
-    while head < len(texts) and used + sizes[head] <= room // HEAD_SHARE:
-        used += sizes[head]
-        head += 1
-    tail = len(texts)
-    while tail > head and used + sizes[tail - 1] <= room:
-        tail -= 1
-        used += sizes[tail]
-    left_out = tail - head
-    note = f"[{left_out:,} messages were left out here: there was no room for them.]"
-    return [*texts[:head], note, *texts[tail:]] if left_out < len(texts) else []
+    return text
 
 
 def _cut(text: str, size: int, most: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from windowsill.history.folds import Style
 from windowsill.summaries.digest import (
     WHOLE_FILE,
+    CallRecord,
     Command,
     Digest,
     Entry,
@@ -19,11 +21,19 @@ from windowsill.summaries.digest import (
     Task,
     Value,
 )
-from windowsill.text import one_line
+from windowsill.text import cut_middle, one_line
 
 NAMES_A_LINE = 6
 LONGEST_SAID = 160
 """Characters of what a command said, in its line."""
+
+LONGEST_COMMAND = 240
+"""Characters of a command, in its line: of a script that was piped in the beginning and the end tell enough."""
+
+LONGEST_ROUTINE = 240
+"""Characters up to which requests that differ in numbers and signs alone are told after all others."""
+
+_SIGNS = re.compile(r"[\W\d_]+")
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -35,6 +45,8 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     cuttable: bool = False
     """True if a part of it still tells something."""
     group: str = ""
+    late: bool = False
+    """True for what is told only when everything else was."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -48,19 +60,35 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def _requests(digest: Digest) -> Iterator[Line]:
-    """Put the last first, then the first, then the others from the newest on."""
+    """Put the last first, then the first, then the others from the newest on; what is told anyway comes last."""
     count = len(digest.requests)
-    for place in sorted(range(count), key=lambda place: (min(place, count - 1 - place), -place)):
+    told: dict[str, list[str]] = {}
+    for quote in (*digest.rules, *digest.decisions, *digest.marked):
+        told.setdefault(quote.id, []).append(quote.text)
+    keys = [_routine(quote.text, told.get(quote.id, ())) for quote in digest.requests]
+    latest = {key: place for place, key in enumerate(keys)}
+    late = [not key or latest[key] != place for place, key in enumerate(keys)]
+    for place in sorted(range(count), key=lambda place: (late[place], min(place, count - 1 - place), -place)):
         quote = digest.requests[place]
         text = f"> ({one_line(quote.id)}) " + "\n> ".join(quote.text.splitlines())
-        yield Line(text=text, place=place, cuttable=True)
+        answers = f' [in answer to: "{one_line(quote.answers)}"]' if quote.answers else ""
+        yield Line(text=text + answers, place=place, cuttable=True, late=late[place])
+
+
+def _routine(words: str, told: Iterable[str]) -> str:
+    """Return what tells a request apart from others: its letters, without the sentences that are told elsewhere.
+
+    A long one is as it is.
+    """
+    if len(words) > LONGEST_ROUTINE:
+        return words
+    for sentence in told:
+        words = words.replace(sentence, "")
+    return _SIGNS.sub(" ", words).lower().strip()
 
 
 def _tasks(digest: Digest) -> list[Line]:
     """Put open tasks first, then those done: a plan is often written again as a whole."""
-    if not digest.tasks:
-        # Worth saying where work was done: the model need not look for a plan.
-        return [Line(text="- none recorded", place=0)] if digest.files or digest.commands else []
     lines = [Line(text=_task(task), place=place) for place, task in enumerate(digest.tasks)]
     return sorted(lines, key=lambda line: (digest.tasks[line.place].done, -line.place))
 
@@ -141,7 +169,8 @@ def _command(command: Command) -> str:
     times = f" x{command.times}" if command.times > 1 else ""
     said = f": {one_line(command.said)[:LONGEST_SAID]}" if command.said else ""
     about = f" [{one_line(command.about)}]" if command.about else ""
-    return f"- $ {one_line(command.command)}{about} -> {end}{code}{times}{said}"
+    ran = cut_middle(one_line(command.command), LONGEST_COMMAND)
+    return f"- $ {ran}{about} -> {end}{code}{times}{said}"
 
 
 def _failure(failure: Failure) -> str:
@@ -149,37 +178,45 @@ def _failure(failure: Failure) -> str:
     return f"- ({one_line(failure.id)}) {one_line(failure.text)} (from {one_line(failure.source)[:LONGEST_SAID]}){fix}"
 
 
-REQUESTS = Section("What the user asked for (word for word)", _requests, 0.14)
-RULES = Section("Rules the user gave (word for word)", lambda digest: _newest(digest.rules, _note), 0.10)
-TASKS = Section("Tasks (pending, in_progress or completed)", _tasks, 0.08)
-DECISIONS = Section("Decisions", lambda digest: _newest(digest.decisions, _note), 0.04)
-ERRORS = Section("Errors and what fixed them", _errors, 0.04)
-FILES = Section("Files read and changed", lambda digest: _newest(digest.files, _file), 0.16)
-COMMANDS = Section("Commands and their outcome", lambda digest: _newest(digest.commands, _command), 0.10)
-VALUES = Section("Arguments of earlier calls", _values, 0.06)
-NAMES = Section("Identifiers, by the message they stand in", _names, 0.10)
-SENTENCES = Section("What the assistant reported", _sentences, 0.05)
-EXCERPTS = Section("Lines of files as they stood last", _excerpts, 0.15)
+def _call(call: CallRecord) -> str:
+    return f"- ({one_line(call.id)}) {one_line(call.call)} -> {one_line(call.result)}"
 
-BY_IMPORTANCE = (
-    REQUESTS, RULES, TASKS, FILES, ERRORS, DECISIONS, COMMANDS, VALUES, EXCERPTS, NAMES, SENTENCES,
-)  # fmt: skip
+
+RULES = Section("Rules the user gave (word for word)", lambda digest: _newest(digest.rules, _note), 0.45)
+REQUESTS = Section("What the user asked for (word for word)", _requests, 0.20)
+DECISIONS = Section("Decisions", lambda digest: _newest(digest.decisions, _note), 0.12)
+MARKED = Section("Marked as important", lambda digest: _newest(digest.marked, _note), 0.09)
+ERRORS = Section("Errors and what fixed them", _errors, 0.07)
+TASKS = Section("Tasks and open questions", _tasks, 0.07)
+
+RECORD = (RULES, REQUESTS, DECISIONS, MARKED, ERRORS, TASKS)
+"""What is carried over from fold to fold, by importance, with its shares of the room."""
+
+FILES = Section("Files read and changed", lambda digest: _newest(digest.files, _file), 0.22)
+COMMANDS = Section("Commands and their outcome", lambda digest: _newest(digest.commands, _command), 0.14)
+CALLS = Section("Other calls and what they gave", lambda digest: _newest(digest.calls, _call), 0.16)
+VALUES = Section("Arguments of earlier calls", _values, 0.08)
+EXCERPTS = Section("Lines of files as they stood last", _excerpts, 0.20)
+NAMES = Section("Identifiers, by the message they stand in", _names, 0.12)
+SENTENCES = Section("What the assistant reported", _sentences, 0.08)
+
+DETAILS = (FILES, CALLS, COMMANDS, SENTENCES, VALUES, EXCERPTS, NAMES)
+"""What the work may need again, by importance, with its shares of what the record leaves."""
 
 STYLES: dict[Style, tuple[tuple[str, tuple[Section, ...]], ...]] = {
-    "summary": (
-        ("", (REQUESTS, RULES, TASKS, DECISIONS, ERRORS, FILES, COMMANDS, VALUES, NAMES, SENTENCES, EXCERPTS)),
-    ),
+    "summary": (("", (RULES, REQUESTS, DECISIONS, MARKED, TASKS, ERRORS, FILES, COMMANDS, CALLS, VALUES, NAMES,
+                      SENTENCES, EXCERPTS)),),
     "compact": (
-        ("Retained facts", (RULES, TASKS, FILES, VALUES, NAMES, EXCERPTS)),
-        ("Summary", (REQUESTS, DECISIONS, ERRORS, COMMANDS, SENTENCES)),
+        ("Retained facts", (RULES, MARKED, TASKS, FILES, VALUES, NAMES, EXCERPTS)),
+        ("Summary", (REQUESTS, DECISIONS, ERRORS, COMMANDS, CALLS, SENTENCES)),
     ),
     "condense": (
-        ("1. Previous conversation", (REQUESTS, RULES)),
-        ("2. Current work", (SENTENCES, COMMANDS)),
-        ("3. Key technical concepts", (NAMES, VALUES)),
-        ("4. Relevant files and code", (FILES, EXCERPTS)),
-        ("5. Problem solving", (ERRORS, DECISIONS)),
-        ("6. Pending tasks", (TASKS,)),
+        ("Previous conversation", (RULES, REQUESTS, MARKED)),
+        ("Current work", (SENTENCES, COMMANDS, CALLS)),
+        ("Key technical concepts", (NAMES, VALUES)),
+        ("Relevant files and code", (FILES, EXCERPTS)),
+        ("Problem solving", (ERRORS, DECISIONS)),
+        ("Pending tasks", (TASKS,)),
     ),
-}
+}  # fmt: skip
 """The parts of each style with their sections in order."""

@@ -50,9 +50,22 @@ are found faster than words."""
 
 _ASKING = re.compile(
     r"^(?:why|what|how|when|where|which|who|is|are|does|do|did|was|were|has|have|would|should|shouldn.t|don.t|isn.t|so|but)"
-    r"\b.*\?\W*$|か[?\uff1f。]?$",
+    r"\b.*\?\W*$|か[?\uff1f。]?$|^(?:why|how come)\b",
     re.IGNORECASE,
 )
+_STATEMENT = re.compile(
+    r"(?:(?:well|but|and|so|no|yes|oh|ok|okay|sorry|actually|unfortunately|because|thanks)\b[,.!]? ?)*+"
+    r"(?:i|my|mine|it|he|she|they|there|that|this|we|our|the)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that tells of somebody or something: "I don't remember", "my app says it cannot"."""
+
+_BINDING = re.compile(
+    r"\b(?:must|mustn.t|never|always|you|please|prefer|make sure|ensure|from now on|want|shall|should|shouldn.t"
+    r"|required|mandatory|forbidden|prohibited|(?:not|isn.t|aren.t) allowed|may not|at (?:most|least)|no more than)\b",
+    re.IGNORECASE,
+)
+"""What binds in such a sentence all the same."""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -74,22 +87,31 @@ def split_sentences(text: str) -> list[str]:
     return found
 
 
-def quote_request(words: str, id: str) -> Quote:
+def quote_request(words: str, id: str, answers: str = "") -> Quote:
     """Quote what the user asked for; the middle of something very long is left out."""
     if len(words) > LONGEST_REQUEST:
         half = LONGEST_REQUEST // 2
         words = f"{words[:half]} [...] {words[-half:]}"
-    return Quote(text=words, id=id)
+    return Quote(text=words, id=id, answers=answers)
 
 
 def find_rules(sentences: Sequence[str], id: str) -> list[Quote]:
-    """Quote the sentences of the user that bind. A plain question binds nothing."""
-    return [quote for quote in find_quotes(sentences, "rules", id) if not _ASKING.search(quote.text)]
+    """Quote the sentences of the user that bind. A plain question binds nothing, nor does what somebody cannot do."""
+    return [
+        quote
+        for quote in find_quotes(sentences, "rules", id)
+        if not _ASKING.search(quote.text) and (not _STATEMENT.match(quote.text) or _BINDING.search(quote.text))
+    ]
 
 
 def find_decisions(sentences: Sequence[str], id: str) -> list[Quote]:
     """Quote the sentences that settle something."""
-    return [quote for quote in find_quotes(sentences, "decisions", id) if not quote.text.endswith(("?", "\uff1f"))]
+    return [quote for quote in find_quotes(sentences, "decisions", id) if not is_question(quote.text)]
+
+
+def is_question(sentence: str) -> bool:
+    """Tell whether a sentence asks something."""
+    return sentence.endswith(("?", "\uff1f")) or _ASKING.search(sentence) is not None
 
 
 def find_quotes(sentences: Sequence[str], kind: str, id: str) -> list[Quote]:
