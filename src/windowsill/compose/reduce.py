@@ -59,7 +59,7 @@ def reductions(
         yield from _fall_back(PLAIN_CUTS, _over_tokens, view, budget, result)
         # These aim at the mark of the window, not at one that was raised above what must stay: that is what they cut.
         window = msgspec.structs.replace(budget, high=spec.budget.high, step=spec.budget.step)
-        yield from _fall_back(LAST_CUTS, _over_tokens, view, window, result)
+        yield from _fall_back(LAST_CUTS, _over_tokens, view, window, result, texts=False)
         if _over_tokens(view, budget):
             raise _too_large(view, budget)
 
@@ -83,12 +83,14 @@ def _fall_back(
     view: View,
     budget: Budget,
     result: FitResult,
+    *,
+    texts: bool = True,
 ) -> Iterator[Proposal]:
     for fallback in fallbacks:
         if not is_over(view, budget):
             return
         if (proposal := fallback(view, budget)) is not None:
-            yield write_records(view, proposal, budget)
+            yield write_records(view, proposal, budget, texts=texts)
             result.note(f"{proposal.strategy}: {proposal.reason}")
 
 

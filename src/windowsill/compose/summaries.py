@@ -332,11 +332,11 @@ def _rooms(view: View, proposal: Proposal, budget: Budget | None) -> list[int]:
     return [min(room, size - least) for room, size, least in zip(wanted, sizes, saved, strict=True)]
 
 
-def write_records(view: View, proposal: Proposal, budget: Budget | None = None) -> Proposal:
+def write_records(view: View, proposal: Proposal, budget: Budget | None = None, *, texts: bool = True) -> Proposal:
     """Put the record of what is hidden where a marker or a notice would stand, and keep it with every fold.
 
     So no strategy, fallback or plug-in loses what the user bound, asked for, decided or marked. Without a budget, as
-    for a fold by hand, a text has a share of what it hides.
+    for a fold by hand, a text has a share of what it hides. Without `texts` the stand-ins stay as they are.
     """
     if not any(isinstance(span, MessageSpan) for span in proposal.spans):
         return proposal
@@ -353,7 +353,7 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None) 
             before = load(merge_stored(_digests(items)))
             stored = dump(collect([_readable(view, item) for item in items], before))
         span = msgspec.structs.replace(span, facts={**span.facts, DIGEST: stored})
-        if isinstance(stand_in, Message) and (stand_in.origin in _BARE or stand_in.metadata.get(MARKED)):
+        if texts and isinstance(stand_in, Message) and (stand_in.origin in _BARE or stand_in.metadata.get(MARKED)):
             details = 0 if stand_in.origin == Origin.NOTICE else (budget.limit if budget else room) // DETAILS_SHARE
             span, stand_ins[place] = _recorded(view, span, stand_in, max(room, view.tokens_of(span.weight)), details)
         spans[place] = span

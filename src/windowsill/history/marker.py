@@ -51,7 +51,6 @@ LONGEST_NAME = 80
 """Characters of a tool's name: a model may call one by a whole text."""
 
 
-
 class Facts(msgspec.Struct, omit_defaults=True):
     """The facts that a marker tells about hidden messages."""
 
