@@ -327,7 +327,11 @@ def _rooms(view: View, proposal: Proposal, budget: Budget | None) -> list[int]:
         if budget.step:
             # Whoever sends the whole list again has to get the same text, whatever was said since.
             spare = (budget.limit - budget.high) // 2
-        wanted = [spare * size // max(1, sum(sizes)) for size in sizes]
+        shares = [spare * size // max(1, sum(sizes)) for size in sizes]
+        # What earlier texts took is theirs still: where little is folded at a time, each would have to forget else.
+        wanted = [max(share, size - new + new // 2) for share, size, new in zip(shares, sizes, news, strict=True)]
+        if budget.step or budget.room_bytes is not None:
+            wanted = shares
     saved = [max(1, new // LEAST_SAVED) for new in news]
     return [min(room, size - least) for room, size, least in zip(wanted, sizes, saved, strict=True)]
 
