@@ -321,17 +321,18 @@ def _rooms(view: View, proposal: Proposal, budget: Budget | None) -> list[int]:
     else:
         rest = budget.fixed + view.tokens() - sum(sizes)
         spare = max(budget.low - rest, min(budget.limit // RECORD_SHARE, (budget.low + budget.high) // 2 - rest), 0)
-        if budget.room_bytes is not None:
-            left = view.weight.bytes - sum(item.weight.bytes for items in hidden for item in items)
-            spare = min(spare, max(0, budget.room_bytes - left) // BYTES_PER_TOKEN)
         if budget.step:
             # Whoever sends the whole list again has to get the same text, whatever was said since.
             spare = (budget.limit - budget.high) // 2
         shares = [spare * size // max(1, sum(sizes)) for size in sizes]
         # What earlier texts took is theirs still: where little is folded at a time, each would have to forget else.
         wanted = [max(share, size - new + new // 2) for share, size, new in zip(shares, sizes, news, strict=True)]
-        if budget.step or budget.room_bytes is not None:
+        if budget.step:
             wanted = shares
+        if budget.room_bytes is not None:
+            left = view.weight.bytes - sum(item.weight.bytes for items in hidden for item in items)
+            most = max(0, budget.room_bytes - left) // BYTES_PER_TOKEN
+            wanted = [min(room, most * size // max(1, sum(sizes))) for room, size in zip(wanted, sizes, strict=True)]
     saved = [max(1, new // LEAST_SAVED) for new in news]
     return [min(room, size - least) for room, size, least in zip(wanted, sizes, saved, strict=True)]
 
