@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 STRATEGIES = [
     *("sliding-window", "condense", "priority", "importance", "mask", "outputs", "tiered", "compact", "summarize"),
-    *("extract", "layered", "native", "mask+condense", "outputs+condense", "mask+importance+condense"),
+    *("extract", "layered", "native", "economy", "mask+condense", "outputs+condense", "mask+importance+condense"),
 ]
 
 RULES = [

@@ -21,16 +21,13 @@ from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
 from windowsill.history.folds import MessageSpan, Proposal, StandIn
 from windowsill.history.marker import Facts, hide, list_calls
-from windowsill.history.view import Item, View
+from windowsill.history.view import View
 from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
-from windowsill.secrets.documents import redact_for_reading
 from windowsill.strategies.base import MARKED
 from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
+from windowsill.summaries.digest import DIGEST
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
-
-DIGEST = "ledger"
-"""The key under which a span keeps the facts that code found in the messages it hides; part of the stored format."""
 
 OFFLINE = "offline"
 
@@ -345,8 +342,8 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None, 
     """
     if not any(isinstance(span, MessageSpan) for span in proposal.spans):
         return proposal
-    from windowsill.summaries.collect import collect
-    from windowsill.summaries.digest import dump, load, merge_stored
+    from windowsill.summaries.collect import collect_hidden
+    from windowsill.summaries.digest import dump
 
     spans, stand_ins = list(proposal.spans), list(proposal.stand_ins)
     for place, room in enumerate(_rooms(view, proposal, budget)):
@@ -355,8 +352,7 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None, 
             continue
         items = view.items[view.slice_of(span.first, span.last)]
         if (stored := span.facts.get(DIGEST)) is None:
-            before = load(merge_stored(_digests(items)))
-            stored = dump(collect([_readable(view, item) for item in items], before))
+            stored = dump(collect_hidden(view, items))
         span = msgspec.structs.replace(span, facts={**span.facts, DIGEST: stored})
         if texts and isinstance(stand_in, Message) and (stand_in.origin in _BARE or stand_in.metadata.get(MARKED)):
             details = 0 if stand_in.origin == Origin.NOTICE else (budget.limit if budget else room) // DETAILS_SHARE
@@ -391,23 +387,9 @@ def _recorded(view: View, span: MessageSpan, stand_in: Message, room: int, detai
     return msgspec.structs.replace(told, facts=span.facts), framed(text)
 
 
-def _digests(items: Sequence[Item]) -> list[dict[str, Any]]:
-    return [item.facts[DIGEST] for item in items if item.fold and DIGEST in item.facts]
-
-
-def _readable(view: View, item: Item) -> Message:
-    """Read a message as a writer may see it.
-
-    With what a mask hid: once the message is gone, its summary is all that is left in view. Without secrets: what a
-    writer never read it cannot tell, nor send to another provider.
-    """
-    message = redact_for_reading(view.whole(item) if item.cuts else view.read(item))
-    marks = frozenset(item.marks)
-    return message if message.marks == marks else msgspec.structs.replace(message, marks=marks)
-
-
 def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
     """Collect for each span what its text is written from; `None` where nothing is to be written."""
+    from windowsill.summaries.collect import readable, stored_digests
     from windowsill.summaries.digest import merge_stored
 
     found: list[Material | None] = []
@@ -418,10 +400,10 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
         items = view.items[view.slice_of(span.first, span.last)]
         found.append(
             Material(
-                messages=tuple(_readable(view, item) for item in items),
+                messages=tuple(readable(view, item) for item in items),
                 tokens=view.tokens(*items),
                 count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
-                digest=merge_stored(_digests(items)),
+                digest=merge_stored(stored_digests(items)),
                 shared=shared,
             )
         )

@@ -18,7 +18,7 @@ from windowsill.budget import Size
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import Payload, Statistics
-from windowsill.compose.summaries import DIGEST, Source
+from windowsill.compose.summaries import Source
 from windowsill.config import Loaded, Settings, StatedSettings, apply_profile, load, read_settings, with_changes
 from windowsill.errors import InputError, NotFoundError, StoreError, log
 from windowsill.history.folds import FoldKind
@@ -39,6 +39,7 @@ from windowsill.store.checks import check_name
 from windowsill.strategies import Strategy
 from windowsill.strategies.manager import ContextManager
 from windowsill.strategies.registry import check_found
+from windowsill.summaries.digest import DIGEST
 from windowsill.telemetry import names
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from windowsill.history.units import Unit
 from windowsill.history.view import View
 from windowsill.messages import ORIGIN, Message, Origin, Text, ToolResult, ToolUse, text_message, text_of
 from windowsill.strategies.base import (
-    CHARACTERS_PER_TOKEN,
     Plan,
     Strategy,
     check_count,
@@ -32,7 +31,9 @@ from windowsill.strategies.base import (
     units_after,
 )
 from windowsill.strategies.working_set import FACTS, collect, strings, touched_files, write
+from windowsill.summaries.collect import collect_hidden
 from windowsill.summaries.frame import frame
+from windowsill.summaries.offline import lay_out
 
 Action: TypeAlias = Literal["wait", "add", "join"]
 
@@ -41,8 +42,8 @@ TAIL = (0.10, 4_000)
 
 LINES = (0.28, 8_000)
 NAMES = (0.16, 4_000)
-WORDS = (0.05, 2_000)
-"""Lines, names and words of the user in a stand-in that is made anew."""
+RECORD = (0.15, 6_000)
+"""Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew."""
 
 MORE_LINES = (0.10, 3_000)
 MORE_NAMES = (0.10, 2_500)
@@ -124,7 +125,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         if must:
             why = f"{total:,} tokens are more than the {budget.limit:,} that fit"
             return msgspec.structs.replace(figures, why=why)
-        whole = sum(_size(size, room) for size in (LINES, NAMES, WORDS))
+        whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
         if cold:
             if standing + hidden <= whole:
                 return WAIT
@@ -157,7 +158,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def _oldest(self, view: View, budget: Budget, middle: Sequence[Unit]) -> list[Unit]:
         room = _room(view, budget)
-        whole = sum(_size(size, room) for size in (LINES, NAMES, WORDS))
+        whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
         wanted = budget.to_hide(budget.fixed + view.tokens())
         return oldest_units(view, middle, cut=0, wanted=wanted, room=whole) if wanted > 0 else []
 
@@ -181,7 +182,9 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         for stretch, size in zip(stretches, sizes, strict=True):
             items = view.items[stretch.start : stretch.stop]
             share = size / max(1, sum(sizes)) / ratio
-            facts = gather(view, items, int(_size(WORDS, room) * share) * CHARACTERS_PER_TOKEN)
+            facts = gather(view, items)
+            count = view.scale.counter.count
+            record = lay_out("summary", collect_hidden(view, items), int(_size(RECORD, room) * share), count, details=0)
             written = write(
                 collect(view, items),
                 now=view.items[-1].seq,
@@ -190,10 +193,9 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 touched=touched,
                 lines=int(_size(MORE_LINES if added else LINES, room) * share * self.lines),
                 names=int(_size(MORE_NAMES if added else NAMES, room) * share * self.names),
-                count=view.scale.counter.count,
+                count=count,
             )
-            words = "\n".join(f"> ({id}) " + text.replace("\n", "\n> ") for id, text in facts.said)
-            body = "\n".join(part for part in (words and f"The user wrote:\n{words}", written.text) if part)
+            body = "\n\n".join(part for part in (record, written.text) if part)
             stand_in = text_message("user", frame(body, source=self.name), metadata={ORIGIN: Origin.SUMMARY})
             run = hide(view, items, facts, stand_in)
             if view.tokens_of(run.saves) > 0:

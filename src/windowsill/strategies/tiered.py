@@ -77,7 +77,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             return stale
         chosen = units_before(free, cut)
         if wanted > 0:
-            chosen = max(chosen, oldest_until_free(view, free, wanted, int(self.quote * budget.limit)), key=len)
+            chosen = max(chosen, list(oldest_until_free(view, free, wanted, int(self.quote * budget.limit))), key=len)
         reason = (
             f"{total:,} tokens passed {budget.high:,}"
             if wanted > 0

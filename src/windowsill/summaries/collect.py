@@ -10,10 +10,13 @@ import msgspec
 
 from windowsill import shell
 from windowsill.history.marker import own_words
+from windowsill.history.view import Item, View
 from windowsill.messages import Message, Origin, ToolResult, ToolUse, text_of
+from windowsill.secrets.documents import redact_for_reading
 from windowsill.summaries import excerpts
 from windowsill.summaries.digest import (
     CAPS,
+    DIGEST,
     KEYS,
     CallRecord,
     Command,
@@ -29,6 +32,8 @@ from windowsill.summaries.digest import (
     combine_commands,
     combine_files,
     join,
+    load,
+    merge_stored,
     task_key,
 )
 from windowsill.summaries.excerpts import REMINDER, Edited
@@ -131,6 +136,30 @@ _REFUSED = re.compile(
 _HTTP_FAULT = re.compile(r"(?:http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?)\W{0,3}[45]\d\d\b", re.IGNORECASE)
 _FAULT_KEYS = ("error", "errors", "exception", "error_message", "errorMessage")
 _QUESTION = ("?", "\uff1f")
+
+
+def readable(view: View, item: Item) -> Message:
+    """Read a message as a writer may see it.
+
+    With what a mask hid: once the message is gone, its summary is all that is left in view. Without secrets: what a
+    writer never read it cannot tell, nor send to another provider.
+    """
+    message = redact_for_reading(view.whole(item) if item.cuts else view.read(item))
+    marks = frozenset(item.marks)
+    return message if message.marks == marks else msgspec.structs.replace(message, marks=marks)
+
+
+def stored_digests(items: Iterable[Item]) -> list[dict[str, Any]]:
+    """Return the digests that the folds among these items keep, oldest first."""
+    return [item.facts[DIGEST] for item in items if item.fold and DIGEST in item.facts]
+
+
+def collect_hidden(view: View, items: Sequence[Item]) -> Digest:
+    """Return the digest of visible items, on top of what the folds among them keep.
+
+    `offline.lay_out` writes it: with `details=0` the record alone, in as many tokens as it is given.
+    """
+    return collect([readable(view, item) for item in items], load(merge_stored(stored_digests(items))))
 
 
 def collect(messages: Sequence[Message], before: Digest) -> Digest:

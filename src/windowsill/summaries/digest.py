@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+DIGEST = "ledger"
+"""The key under which a span keeps the digest of the messages it hides; part of the stored format."""
+
 FIRST_REQUESTS = 2
 """The requests at the start of a conversation say what it is about: they are never pushed out by later ones."""
 
