@@ -227,3 +227,10 @@ def test_tools_without_a_type_are_those_of_a_chat():
     assert providers.read_request(MISTRAL).format == "openai"
     assert providers.validate(MISTRAL) == []
     assert [each.rule for each in providers.validate({**MISTRAL, "model": "gpt-5"})] == ["openai.tool-type"]
+
+
+def test_search_for_tools_that_the_program_runs_may_be_answered_as_a_function():
+    """OpenAI takes a function's output for such a call."""
+    call = {"type": "tool_search_call", "call_id": "x", "execution": "client", "arguments": {"q": "a"}}
+    items = [{"role": "user", "content": "hi"}, call, {"type": "function_call_output", "call_id": "x", "output": "f"}]
+    assert providers.validate(items, "responses") == []

@@ -176,6 +176,9 @@ class _Calls:
             yield from self._call(item, kind, where)
         elif kind in OUTPUTS:
             yield from self._answer(item, OUTPUTS[kind], where)
+        elif kind == "tool_search_call" and isinstance(item.get("call_id"), str):
+            # A search that the program runs may be answered as a function is.
+            self.kinds[item["call_id"]] = FUNCTION
         elif kind == "item_reference":
             # It may stand for any call.
             self.known = True
