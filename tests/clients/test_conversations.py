@@ -15,6 +15,7 @@ from windowsill import InputError, Session
 from windowsill.clients.conversations import MOST_OPEN, Conversations
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route
+from windowsill.session.export import export_session, import_session
 from windowsill.store.memory import MemoryStore
 from windowsill.testing import Answer, Server
 
@@ -493,3 +494,13 @@ def test_fifty_users_in_tasks_share_one_client(stream):
         check(server, 2)
     assert {info.id for info in store.sessions()} == {f"user-{number}" for number in range(USERS)}
     assert [len(each) for each in stored(store)] == [4] * USERS
+
+
+def test_an_imported_conversation_is_recognised():
+    """It was recorded on another machine."""
+    there, here = MemoryStore(), MemoryStore()
+    ask(in_store(there), [user("one")], "two")
+    (info,) = there.sessions()
+    import_session(here, export_session(there, info.id))
+    ask(in_store(here), [user("one"), says("two"), user("three")])
+    assert stored(here) == [["one", "two", "three", "ok"]]
