@@ -33,6 +33,7 @@ from windowsill.messages import (
     text_of,
 )
 from windowsill.outputs.parts import ref_at
+from windowsill.outputs.structure import share_room
 from windowsill.strategies import foldable_units
 from windowsill.strategies.base import held_places, join_neighbours
 from windowsill.strategies.selection import notice
@@ -170,7 +171,7 @@ def _cut_result(block: ToolResult, most: int, scale: Scale) -> ToolResult:
         joined = Text(text="\n".join(inner.text if isinstance(inner, Text) else note(inner) for inner in block.content))
         return _cut_result(_with(block, [joined]), most, scale)
     # The largest pieces give way first, so that a short exit status beside a long log survives.
-    share = max(1, _level(sizes, max(0, room)))
+    share = max(1, share_room(sizes, max(0, room)))
     return _with(
         block,
         [
@@ -301,7 +302,7 @@ def _caps(sizes: Mapping[int, int], ranks: Mapping[int, int], room: int, stubbor
     for rank in (PINNED, HELD, 0):
         group = [size for seq, size in sizes.items() if ranks[seq] == rank and seq not in stubborn]
         below = sum(size for seq, size in sizes.items() if ranks[seq] < rank and seq not in stubborn)
-        cap = _level(group, max(0, room - min(below, room // LESSER_SHARE)))
+        cap = share_room(group, max(0, room - min(below, room // LESSER_SHARE)))
         caps |= {seq: cap for seq in sizes if ranks[seq] == rank and seq not in stubborn}
         room -= sum(min(size, cap) for size in group)
     return caps
@@ -397,22 +398,11 @@ def cut_bytes(view: View, budget: Budget) -> Proposal | None:
     if excess <= 0 or not items or budget.room_bytes is None:
         return None
     sizes = [item.weight.bytes for item in items]
-    cap = _level(sizes, max(0, sum(sizes) - excess))
+    cap = share_room(sizes, max(0, sum(sizes) - excess))
     # Tokens are what can be cut to: the share of the bytes that may stay is the share of the tokens.
     caps = [(item, int(view.tokens(item) * cap * BYTES_SAFETY / item.weight.bytes)) for item in items]
     cuts = [cut for item, most in caps if item.weight.bytes > cap for cut in _cut_item(view, item, most, LOWEST_CAP)]
     return _proposal("truncate", f"the request is larger than {budget.limits.bytes:,} bytes", cuts)
-
-
-def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size at which cutting everything above it makes the sum fit `room`."""
-    left = room
-    for place, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - place)
-        if size > share:
-            return share
-        left -= size
-    return max(sizes, default=0)
 
 
 def _cut_item(view: View, item: Item, most: int, lowest: int) -> list[_Cut]:
@@ -459,14 +449,14 @@ def _shorten(
     """
     sizes = [weigh(block, scale) for block in shown]
     room = max(0, sum(sizes) - excess)
-    share = _level(sizes, room)
+    share = share_room(sizes, room)
     texts = [number for number, block in enumerate(whole) if can_be_cut(block)]
     for number in sorted(set(range(len(whole))) - set(texts)):
         if sizes[number] > share and (noted := cut_block(whole[number], LOWEST_CAP, scale)) is not None:
             yield number, noted
             sizes[number] = weigh(noted, scale)
     left = room - sum(size for number, size in enumerate(sizes) if not can_be_cut(whole[number]))
-    share = max(lowest, _level([sizes[number] for number in texts], max(0, left)))
+    share = max(lowest, share_room([sizes[number] for number in texts], max(0, left)))
     for number in texts:
         shorter = cut_block(whole[number], share, scale) if sizes[number] > share else None
         if shorter is not None and weigh(shorter, scale) < sizes[number]:
