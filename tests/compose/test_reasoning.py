@@ -9,6 +9,7 @@ import windowsill
 from support.conversations import result, text_block, thinking, use
 from support.sessions import opened
 from windowsill.messages import Reasoning
+from windowsill.strategies.registry import BUILT_IN
 from windowsill.testing import Answer, Call, Server
 
 pytestmark = pytest.mark.unit
@@ -139,8 +140,13 @@ THINK = {"type": "enabled", "budget_tokens": 1_024}
 
 @pytest.mark.parametrize(
     ("model", "changing", "more"),
-    [(BOUND, False, {}), (BOUND, True, {}), ("claude-sonnet-4-6", True, {"thinking": THINK})],
-    ids=["bound", "bound, with a clock in the system prompt", "thinking demanded"],
+    [
+        (BOUND, False, {}),
+        (BOUND, True, {}),
+        (BOUND, False, {"thinking": THINK}),
+        ("claude-sonnet-4-6", True, {"thinking": THINK}),
+    ],
+    ids=["bound", "bound, with a clock in the system prompt", "bound, thinking demanded", "thinking demanded"],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_provider_that_checks_reasoning_refuses_nothing(model, changing, more, stream):
@@ -171,3 +177,33 @@ def test_a_provider_that_checks_reasoning_refuses_nothing(model, changing, more,
     assert server.refused == []
     assert len(session.folds) > 2
     assert any("thinking" in str(each.body) for each in server.seen)
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_a_demand_to_think_survives_a_fold_in_every_strategy(name):
+    """Where the running loop lost its thinking, the model may think, but need not begin with what it lost."""
+    session = opened(model=BOUND, budget=2_000, strategy=name)
+    reasoned(session, 1)
+    kinds = set()
+    for turn in range(1, 40):
+        payload = session.compose_sync(params={"max_tokens": 2_048, "thinking": THINK})
+        body = payload.to()
+        assert windowsill.validate(body) == []
+        told = any("thinking is left to the model" in note for note in payload.report.notes)
+        assert body["thinking"] == ({"type": "adaptive"} if told else THINK)
+        assert session.request(session.calls[-1].id) == payload.body()
+        kinds.add(body["thinking"]["type"])
+        reasoned(session, 1, start=turn)
+    assert kinds == {"enabled", "adaptive"}
+
+
+def test_a_model_that_cannot_choose_to_think_does_not():
+    """A loop that another model began without thinking is refused by a demand to think, and taken without it."""
+    session = opened(model=FREE, budget=100_000)
+    session.add({"role": "user", "content": "the task"})
+    session.add({"role": "assistant", "content": [use("t")]})
+    session.add({"role": "user", "content": [result("t", "ok")]})
+    assert "thinking" not in session.compose_sync(params={"max_tokens": 2_048, "thinking": THINK}).to()
+    session.add({"role": "assistant", "content": "done"})
+    session.add({"role": "user", "content": "go on"})
+    assert session.compose_sync(params={"max_tokens": 2_048, "thinking": THINK}).to()["thinking"] == THINK

@@ -752,6 +752,11 @@ class Composer:
             result.note("the provider refused reasoning: none that was written before is sent")
         self._before, self._total = (rendered, parts), total
         self._remember(SentRequest(self.context, self._fixed_weight(parts) + view.weight, parts.rest, total))
+        bound = spec.demands.bound_reasoning
+        given = providers.get(spec.format).fit_fields(dict(parts.rest), rendered.chunks, bound_reasoning=bound)
+        if given != parts.rest:
+            how = "is left to the model" if "thinking" in given else "is off"
+            result.note(f"thinking {how} in this request: the tool loop that runs no longer begins with its own")
         task = view.task()
         breakpoints = Breakpoints(
             minimum=model.cache_minimum,

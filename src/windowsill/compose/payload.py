@@ -169,6 +169,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
             tools=self.parts.tools,
             rest=self.parts.rest,
             model=self.model_name,
+            demands=self.demands,
         )
         return Shared(format=self.format, body=body)
 
@@ -197,6 +198,7 @@ def build_body(
     tools: Sequence[Tool],
     rest: Mapping[str, msgspec.Raw],
     model: str | None,
+    demands: Demands,
     breakpoints: Breakpoints | None = None,
 ) -> bytes:
     """Build a request body from its parts. Messages are joined as they are, never encoded again."""
@@ -206,7 +208,7 @@ def build_body(
     if native is not None and not format.rules.system_apart:
         chunks, native = [native, *chunks], None
     definitions = [format.render_tool(tool) for tool in tools if providers.crosses(tool, format.name)]
-    fields = format.fit_fields(dict(rest), chunks)
+    fields = format.fit_fields(dict(rest), chunks, bound_reasoning=demands.bound_reasoning)
     if breakpoints is not None and format.rules.cache_markers:
         native, chunks, fields = breakpoints.place(native, chunks, definitions, fields, rendered.tokens)
     return format.render_body(messages=chunks, system=native, tools=definitions, model=model, rest=fields)
@@ -394,6 +396,7 @@ class Payload:
                 tools=parts.tools,
                 rest=parts.rest if same else providers.shared_fields(parts.rest, native.name, parts.tools),
                 model=spec.model_name,
+                demands=spec.demands,
                 breakpoints=self._breakpoints if cache else None,
             )
         return self._bodies[key]

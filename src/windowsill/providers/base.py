@@ -418,9 +418,11 @@ class Format:
             messages = [system, *messages]
         return join_body(fields, messages, spec.messages_field.encode())
 
-    def fit_fields(self, fields: dict[str, msgspec.Raw], messages: Sequence[bytes]) -> dict[str, msgspec.Raw]:
+    def fit_fields(
+        self, fields: dict[str, msgspec.Raw], messages: Sequence[bytes], *, bound_reasoning: bool = False
+    ) -> dict[str, msgspec.Raw]:
         """Return the other fields of a body without what the provider would refuse beside these messages."""
-        del messages
+        del messages, bound_reasoning
         return fields
 
     # Checking

@@ -321,6 +321,7 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
         tools=tools,
         rest=rest,
         model=call.model,
+        demands=call.demands,
         breakpoints=Breakpoints(**call.breakpoints),
     )
 

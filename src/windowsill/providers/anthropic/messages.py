@@ -242,8 +242,13 @@ class Anthropic(Format):
         thinking = fields.get("thinking") or {}
         return int(thinking.get("budget_tokens") or (THOUGHTS if thinking.get("type") == "adaptive" else 0))
 
-    def fit_fields(self, fields: dict[str, Raw], messages: Sequence[bytes]) -> dict[str, Raw]:
-        """Leave `thinking` out while the running turn does not begin with thinking: it was cut, or came without."""
+    def fit_fields(
+        self, fields: dict[str, Raw], messages: Sequence[bytes], *, bound_reasoning: bool = False
+    ) -> dict[str, Raw]:
+        """Take back a demand to think while the running turn does not begin with thinking: it was cut, or came without.
+
+        Models that bind their reasoning to the past lose it with every fold; they may still choose to think.
+        """
         thinking = decode(any_decoder, fields["thinking"], "thinking") if "thinking" in fields else None
         if not rules.thinks(thinking):
             return fields
@@ -254,6 +259,8 @@ class Anthropic(Format):
                 break
         if not any(rules.check_thinking(turn, "", thinking)):
             return fields
+        if bound_reasoning:
+            return {**fields, "thinking": Raw(encode({"type": "adaptive"}))}
         return {key: value for key, value in fields.items() if key != "thinking"}
 
     check_body = staticmethod(rules.check_body)
