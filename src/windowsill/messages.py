@@ -65,6 +65,9 @@ def _no_constant(name: str) -> Any:
 RESPONSE = "response"
 """The key under which a message keeps the id of the response it came in, where requests may refer to it."""
 
+KEEP = "keep"
+"""The field of the metadata of dynamic context that says how long it is shown: for its `turn`, or in the `history`."""
+
 
 class Origin(StrEnum):
     """The part of Windowsill that put a message into the conversation."""

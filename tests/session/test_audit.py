@@ -3,7 +3,7 @@
 import pytest
 
 from support.conversations import result, use
-from support.sessions import TASK, opened, shown, talk
+from support.sessions import opened, shown, talk
 from windowsill import NotFoundError
 from windowsill.store.memory import MemoryStore
 
@@ -114,10 +114,9 @@ def test_before_and_after_are_what_the_view_weighed():
 def test_the_folds_of_a_request_are_in_its_report_and_its_call():
     """One after the other, each beginning where the one before ended."""
     session = opened()
-    session.add({"role": "user", "content": TASK})
+    talk(session, 30)
     session.add({"role": "assistant", "content": [use("big")]})
     session.add({"role": "user", "content": [result("big", "line of words\n" * 5_000)]})
-    talk(session, 30)
     report = session.compose_sync().report
     assert len(report.folds) >= 2
     assert [fold.id for fold in report.folds] == [fold.id for fold in session.folds] == list(session.calls[-1].folds)

@@ -287,3 +287,20 @@ def test_a_fold_whose_branch_was_left_meanwhile_is_not_unfolded():
     with pytest.raises(FoldError, match="belongs to a branch that was left"):
         branches.unfold(one.journal, fold)
     assert opened(store).journal.version == before
+
+
+def test_what_was_unfolded_stays_until_the_window_is_too_small():
+    """Above the high mark it is not folded again without a word; past the limit it is, and the report says so."""
+    session = opened(budget=4_000)
+    talk(session, 12)
+    items = session.items()
+    session.unfold(session.fold(items[1].id, items[-3].id))
+    session.add({"role": "assistant", "content": "so"})
+    session.add({"role": "user", "content": "word " * (3_500 - session.tokens)})
+    payload = session.compose_sync()
+    assert payload.folds == ()
+    assert payload.report.limit * 0.8 < payload.tokens <= 4_000
+    session.extend([{"role": "assistant", "content": "so"}, {"role": "user", "content": "word " * 600}])
+    payload = session.compose_sync()
+    assert payload.tokens <= 4_000
+    assert any("what was unfolded is hidden again" in note for note in payload.report.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -30,13 +31,13 @@ from windowsill.compose.payload import (
 from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import follow, reductions
 from windowsill.compose.render import Rendered, Renderer, own_tools
-from windowsill.compose.squeeze import over_limits
+from windowsill.compose.squeeze import hide_passing, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile
 from windowsill.errors import BudgetError, FoldError, InputError, StoreError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import MANAGED, Call, call_meta
-from windowsill.history.view import View, fold_meta
+from windowsill.history.view import Item, View, fold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import READ_TOOL, Message, Usage, text_message
 from windowsill.models import record_usage
@@ -130,6 +131,7 @@ class Composer:
         self._runs = 0
         self._warned = False
         self._nothing_to_do: object = None
+        self._passing: tuple[int, int, list[Item]] = (-1, 0, [])
         self._state_size: Size | None = None
         self._state_apart: frozenset[str] = frozenset()
         self._recent: dict[str, SentRequest] = {}
@@ -281,6 +283,9 @@ class Composer:
         if self.strategy.priced and not stateless and fixed + self.journal.view.tokens() > found.low:
             # Only then a strategy weighs what a fold costs, and what it saves.
             found = msgspec.structs.replace(found, cache=self.context.cache_prices)
+        if self.journal.view.unfolded():
+            # What somebody had shown again stays until the window is too small for it.
+            found = msgspec.structs.replace(found, high=found.limit)
         if self.strategy.layers(found):
             found = msgspec.structs.replace(found, phase=self.state.value.runtime.phase)
         return found
@@ -481,13 +486,33 @@ class Composer:
         always stays, so a second time is enough.
         """
         room = self._state_tokens(spec)
+        ended = self._hide_passing()
         notes = [*self._show_state(room), *self._add_recalled(spec)]
         result = self.fit(spec)
         if again := self._show_state(room):
             notes += again
             result = _together(result, self.fit(spec))
+        if ended is not None:
+            result.folds.insert(0, ended)
+            notes.append(f"context of an earlier step left: {ended.before - ended.after:,} tokens")
         result.notes.extend(notes)
         return result
+
+    def _hide_passing(self) -> FoldMade | None:
+        """Hide dynamic context whose turn is over: the user has spoken since, or another context was given."""
+        view = self.journal.view
+        edits, start, current = self._passing
+        if edits != view.edits:
+            start, current = 0, []
+        over: list[Item] = []
+        for item in view.items[start:]:
+            if item.own or item.passing:
+                over += current
+                current = [item] if item.passing else []
+        proposal = hide_passing(view, over)
+        made = self._fold(proposal) if proposal is not None else None
+        self._passing = (view.edits, len(view.items), current)
+        return made
 
     def _state_tokens(self, spec: RequestSpec) -> int:
         """Return the tokens in which the layered state may be shown; 0 when it is not."""
@@ -764,6 +789,7 @@ class Composer:
             head=max(0, task + 1 - len(rendered.systems)) if task is not None else 0,
             head_blocks=len(view.read(view.items[task]).blocks) if task is not None else 0,
             previous=common,
+            passing=self._passing_blocks(view),
         )
         call = Call(
             at=self.journal.version,
@@ -792,6 +818,14 @@ class Composer:
             breakpoints=breakpoints,
             headers=fields.headers if fields is not None else {},
         )
+
+    def _passing_blocks(self, view: View) -> int:
+        """Count the blocks at the end of the request that the next turn does not have."""
+        if not self._passing[2]:
+            return 0
+        tail = list(itertools.takewhile(lambda item: not item.own and item.role == "user", reversed(view.items)))
+        place = next((place for place, item in enumerate(tail) if item.passing), -1)
+        return sum(len(view.read(item).blocks) for item in tail[: place + 1])
 
     def _remember(self, sent: SentRequest) -> None:
         self.last = sent

@@ -39,6 +39,8 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks of the last of them: what a marker joined to the task says changes with the next fold."""
     previous: int = 0
     """Messages that the request before had in common with this one."""
+    passing: int = 0
+    """Blocks at the end that the next turn does not have: a breakpoint before them keeps the rest cached."""
 
     def place(
         self,
@@ -57,7 +59,11 @@ class Breakpoints(msgspec.Struct, frozen=True, kw_only=True):
             system = _mark_system(system)
         if 0 < self.head < len(chunks) and self.system + sum(tokens[: self.head]) >= self.minimum:
             chunks[self.head - 1] = mark_message(chunks[self.head - 1], self.head_blocks)
-        if (
+        if self.passing and len(chunks) > max(1, self.head):
+            count = len(_blocks(_fields(chunks[-1]))) - self.passing
+            place = -1 if count > 0 else -2
+            chunks[place] = mark_message(chunks[place], max(0, count))
+        elif (
             self.head < self.previous < len(chunks)
             and sum(len(_blocks(_fields(chunk))) for chunk in chunks[self.previous :]) > LOOK_BACK
         ):

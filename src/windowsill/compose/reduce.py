@@ -163,7 +163,14 @@ def follow(
             continue
         result.note(*drafted.notes)
         for fold in _foldable(view, budget, spec.strategy, drafted):
+            again = [
+                seq for seq in view.unfolded() if any(first <= seq <= last for first, last in map(ends, fold.spans))
+            ]
+            if again and not (_over_tokens(view, budget) or spec.goal or spec.now):
+                continue
             yield _without_held(view, check_fold(view, write_records(view, fold, budget)))
+            if again:
+                result.note("what was unfolded is hidden again: the request had passed its limit")
     return waiting
 
 

@@ -352,6 +352,11 @@ def hide_held(view: View, budget: Budget) -> Proposal | None:
     return _proposal("truncate", f"{len(runs)} instructions or requests did not fit the window at all", runs)
 
 
+def hide_passing(view: View, items: Sequence[Item]) -> Proposal | None:
+    """Hide context whose turn is over; nothing stands in its place."""
+    return _proposal("truncate", "context of an earlier step", [_hidden(view, [item], None) for item in items])
+
+
 def tell_in_words(view: View, budget: Budget) -> Proposal | None:
     """Let one text stand for the calls and results at the end: all of them have frames, which cannot be cut."""
     last = units(view.items)[-1]

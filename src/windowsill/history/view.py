@@ -26,7 +26,7 @@ from windowsill.history.folds import (
     edits_of_past,
     without_nested,
 )
-from windowsill.messages import ORIGIN, RESPONSE, Mark, Message, OutputRef, Role
+from windowsill.messages import KEEP, ORIGIN, RESPONSE, Mark, Message, OutputRef, Role
 from windowsill.tokens import Scale, Weight
 
 
@@ -115,6 +115,8 @@ class Item(msgspec.Struct, array_like=True):
     facts: dict[str, Any] = {}
     leads: bool = False
     prompt_hash: bytes = b""
+    passing: bool = False
+    """Context for one turn: it is hidden when the turn is over."""
 
     @property
     def pinned(self) -> bool:
@@ -151,7 +153,9 @@ class View:
         self.edits_of_past: tuple[PastEdit, ...] = ()
         """Edits of the past that visible messages were said before."""
         self.restored: frozenset[tuple[int, int]] = frozenset()
-        """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time."""
+        """Blocks, as `(message, block)`, that somebody had shown again: no strategy should cut them a second time.
+
+        A run of messages is there by its last one, with the block `WHOLE`."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -238,6 +242,10 @@ class View:
         if item.prompt_hash and prompt_hash and item.prompt_hash != prompt_hash:
             return True
         return any(edit.after < item.seq < edit.before for edit in self.edits_of_past)
+
+    def unfolded(self) -> list[int]:
+        """Return the last message of each run that somebody had shown again, where it is still visible."""
+        return [seq for seq, block in sorted(self.restored) if block == WHOLE and self.position(seq) is not None]
 
     def fold(self, seq: int, id: str, fold: Fold) -> None:
         """Apply a fold; `FoldError` when one of its runs does not begin and end where items do."""
@@ -377,6 +385,7 @@ def item_of(entry: Entry, meta: MessageMeta) -> Item:
         own=meta.own,
         leads=meta.leads,
         prompt_hash=meta.prompt_hash,
+        passing=bool(meta.metadata) and meta.metadata.get(KEEP) == "turn",
     )
 
 
@@ -416,7 +425,7 @@ def build(
     removed = {(each.fold, span) for each in undone.values() for span in each.spans}
     folds = {entry.seq: fold_meta(entry.meta) for entry in by_kind["fold"]}
     view.edits_of_past = edits_of_past(folds, undone)
-    view.restored = blocks_of(folds[seq].spans[number] for seq, number in removed if seq in folds)
+    view.restored = restored_by(folds[seq].spans[number] for seq, number in removed if seq in folds)
     # Folds are laid on in the order they were made: a later one hides what an earlier one left visible, never less.
     for entry in by_kind["fold"]:
         for number, span in enumerate(folds[entry.seq].spans):
@@ -425,9 +434,15 @@ def build(
     return view
 
 
-def blocks_of(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
-    """Return the blocks that are shown again when these spans are removed."""
-    return frozenset((span.message, span.block) for span in spans if isinstance(span, BlockSpan))
+WHOLE = -1
+"""In the place of a block's number: the whole message."""
+
+
+def restored_by(spans: Iterable[Span]) -> frozenset[tuple[int, int]]:
+    """Return what is shown again when these spans are removed, as `View.restored` holds it."""
+    return frozenset(
+        (span.message, span.block) if isinstance(span, BlockSpan) else (span.last, WHOLE) for span in spans
+    )
 
 
 def _lay(view: View, entry: Entry, number: int, span: Span, first: int, last: int | None) -> None:

@@ -13,7 +13,7 @@ from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, w
 from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, ends, unpack_stand_ins
 from windowsill.history.head import Draft, Head, rewind_meta
 from windowsill.history.units import units
-from windowsill.history.view import View, blocks_of, build, fold_meta, message_meta, unfold_meta
+from windowsill.history.view import View, build, fold_meta, message_meta, restored_by, unfold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.strategies.base import MARKER_TOKENS, fold_units
 
@@ -134,7 +134,7 @@ def _without_fold(journal: JournalWriter, entries: Sequence[Entry]) -> Head:
         {each.seq: fold_meta(each.meta) for each in shapers if each.kind == "fold"},
         {each.seq: unfold_meta(each.meta) for each in shapers if each.kind == "unfold"},
     )
-    after.view.restored |= blocks_of(spans)
+    after.view.restored |= restored_by(spans)
     for span in spans:
         _show_again(journal, after.view, entry, span, undone)
     for written in entries:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
 
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
@@ -26,7 +26,7 @@ from windowsill.history.head import call_meta
 from windowsill.history.view import Item, Marking, View, message_meta
 from windowsill.journal.reader import with_refs
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import ORIGIN, Mark, Message, Origin, OutputRef, Unknown
+from windowsill.messages import KEEP, ORIGIN, Mark, Message, Origin, OutputRef, Unknown
 from windowsill.models import Model, record_usage
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import count_lines, result_text
@@ -310,6 +310,7 @@ class Session:
         system: Any = None,
         tools: Sequence[Any] = (),
         dynamic: str | None = None,
+        keep: Literal["turn", "history"] = "turn",
         max_output: int | None = None,
         format: str | None = None,
         params: Mapping[str, Any] | None = None,
@@ -317,13 +318,16 @@ class Session:
         """Compose the request to send now: valid for its provider and within the budget.
 
         `dynamic` is context for this step (a goal, retrieved knowledge). It is recorded at the end of the history,
-        where it leaves the cached prefix whole. `params` are further fields of the request body.
+        where it leaves the cached prefix whole, and outranks older messages. It is shown until the user speaks again or
+        another context is given; then a fold without a stand-in hides it. With `keep="history"` it stays, like a
+        message. `params` are further fields of the request body.
         """
         compose = partial(
             self.compose_sync,
             system=system,
             tools=tools,
             dynamic=dynamic,
+            keep=keep,
             max_output=max_output,
             format=format,
             params=params,
@@ -348,6 +352,7 @@ class Session:
         system: Any = None,
         tools: Sequence[Any] = (),
         dynamic: str | None = None,
+        keep: Literal["turn", "history"] = "turn",
         max_output: int | None = None,
         format: str | None = None,
         params: Mapping[str, Any] | None = None,
@@ -355,7 +360,7 @@ class Session:
         """Do what `compose` does, for code without an event loop, or inside one."""
         with self._current():
             if dynamic:
-                self._add_dynamic(dynamic)
+                self._add_dynamic(dynamic, keep)
             name = providers.get(format or self.format).name
             parts = self.composer.parts(system, tools, params or {}, name)
             return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
@@ -392,12 +397,19 @@ class Session:
         """Do what `reduce` does, for code without an event loop, or inside one."""
         return self.composer.reduce(format or self.format, system=system, tools=tools, to=to)
 
-    def _add_dynamic(self, text: str) -> None:
-        # What was recalled for the step stands behind its context.
-        shown = map(self.journal.view.read, reversed(self.journal.view.items))
-        last = next((message for message in shown if message.origin != Origin.RECALLED), None)
-        if last is None or last.text != text or last.origin != Origin.DYNAMIC:
-            self.add(text, metadata={ORIGIN: Origin.DYNAMIC})
+    def _add_dynamic(self, text: str, keep: str) -> None:
+        if keep not in ("turn", "history"):
+            raise InputError(f"dynamic context is not kept for {keep!r}", remedy='give keep="turn" or keep="history"')
+        view = self.journal.view
+        if keep == "turn":
+            # The same context is not given twice in a turn, however many steps it has.
+            known = next((view.read(item) for item in reversed(view.items) if item.own or item.passing), None)
+        else:
+            # What was recalled for the step stands behind its context.
+            shown = map(view.read, reversed(view.items))
+            known = next((message for message in shown if message.origin != Origin.RECALLED), None)
+        if known is None or known.text != text or known.origin != Origin.DYNAMIC:
+            self.add(text, metadata={ORIGIN: Origin.DYNAMIC, KEEP: keep})
 
     def overflowed(self, error: BaseException | str, *, sent: int | SentRequest | None = None) -> int | None:
         """Learn a lower window from a provider's overflow error; return the window from now on, if the error says one.

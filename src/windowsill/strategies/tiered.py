@@ -107,6 +107,8 @@ def _turns(view: View) -> list[int]:
     found: list[int] = []
     start = view.leading()
     for index, item in enumerate(view.items):
+        if item.is_empty:
+            continue
         if index < start or item.fold:
             start = max(start, index + 1) if item.fold else start
             continue
