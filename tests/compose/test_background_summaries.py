@@ -47,6 +47,8 @@ def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
     fill(session, 2_500, start=at + 20)
     fold = session.compose_sync().report.folds[0]
     assert (fold.strategy, fold.kind) == ("condensing", "condense")
+    high = session.composer.budget(session.composer.fixed_tokens).high
+    assert fold.reason.endswith(f" tokens passed {high:,}; its text was written before")
     assert "Everything was looked at." in str(session.compose_sync().to())
     assert session.verify() == []
 

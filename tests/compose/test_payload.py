@@ -152,3 +152,25 @@ def test_an_empty_system_prompt_is_none(system, target):
     session = Session.open("s", model="claude-sonnet-4-5", format="anthropic", store=MemoryStore())
     session.add({"role": "user", "content": "hello"})
     assert session.compose_sync(system=system).to(target) == session.compose_sync().to(target)
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "claude-sonnet-4-5", "claude-sonnet-5"])
+def test_the_parts_are_never_negative_and_add_up(model):
+    """Each is rounded up by itself, the whole is not the sum of that."""
+    session = Session.open("s", model=model, store=MemoryStore())
+    for number in range(7):
+        session.add({"role": ("user", "assistant")[number % 2], "content": "日本語 and words " * number + "."})
+    payload = session.compose_sync(system="Be brief.", tools=[{"name": "read", "input_schema": {"type": "object"}}])
+    assert min(payload.report.parts.values()) >= 0
+    assert sum(payload.report.parts.values()) == payload.tokens
+
+
+def test_sessions_and_payloads_say_what_they_hold():
+    """For whoever prints them: the model, the messages, and the tokens of those there may be."""
+    session = Session.open("chat", model="gpt-5", budget=4_000, store=MemoryStore())
+    session.add("hello")
+    payload = session.compose_sync()
+    assert (
+        repr(session) == f"<Session 'chat' for gpt-5: 1 messages in view, 0 hidden, {session.tokens} of 400,000 tokens>"
+    )
+    assert repr(payload) == f"<Payload for gpt-5: 1 messages, {payload.tokens} of 4,000 tokens>"

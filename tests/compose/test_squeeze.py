@@ -197,3 +197,28 @@ def test_a_cut_message_is_sent_cut():
     assert "line 0" in sent
     assert "line 19999" in sent
     assert "line 10000" not in sent
+
+
+@pytest.mark.parametrize("limit", [{"media_count": 20}, {"request_bytes": 30_000}], ids=["number", "bytes"])
+def test_pictures_go_in_batches(limit):
+    """An agent that takes a screenshot at every turn folds once in several turns, not at each."""
+    session = opened(100_000, **limit)
+    shot = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG + "A" * 1_000}}
+    folding = 0
+    for number in range(60):
+        session.add({"role": "user", "content": [shot, text_block(f"picture {number}")]})
+        folding += bool(session.compose_sync().folds)
+        session.add({"role": "assistant", "content": "seen"})
+    assert 2 <= folding <= 10
+
+
+def test_a_list_of_pictures_sent_again_begins_alike():
+    """A caller who keeps no session has the same ones left out for many calls."""
+    messages, starts = [], []
+    facts = {MODEL: {"media_count": 20}}
+    for number in range(40):
+        messages.append({"role": "user", "content": [IMAGE, text_block(f"picture {number}")]})
+        fitted = windowsill.fit(messages, model=MODEL, models=facts, format="anthropic")
+        starts.append(json.dumps(fitted.messages).count("image omitted"))
+        messages.append({"role": "assistant", "content": "seen"})
+    assert sorted(set(starts)) == [0, 6, 12, 18, 24]

@@ -162,7 +162,7 @@ def _check_runs(view: View, runs: list[MessageSpan]) -> None:
         if where.start not in starts or (where.stop not in starts and where.stop != len(view.items)):
             raise FoldError(
                 f"messages {run.first} to {run.last} split a tool call from its result",
-                remedy="cut only between units (windowsill.history.units.units)",
+                remedy="take calls with all their results; windowsill.strategies.foldable_units names what may go",
             )
         if task is not None and where.start <= task < where.stop:
             raise FoldError("a fold may not hide the task", remedy="leave the first user message out of it")

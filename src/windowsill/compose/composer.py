@@ -618,7 +618,9 @@ class Composer:
         is_high = budget.fixed + view.tokens() > budget.high
         if self.summaries.job is not None and (is_high or spec.strategy.due(view, budget)):
             # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
-            self._fold_prepared(result)
+            self._fold_prepared(
+                result, f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}" if is_high else ""
+            )
         if self.summaries.notes:
             result.note(*self.summaries.take_notes())
         self._prepare(spec)
@@ -693,13 +695,17 @@ class Composer:
             return None
         return strategies.get(OUTPUTS, {"at_high": False})
 
-    def _fold_prepared(self, result: FitResult) -> None:
-        """Fold what was written in the background."""
+    def _fold_prepared(self, result: FitResult, reason: str) -> None:
+        """Fold what was written in the background; `reason` says which mark was passed, where one was."""
         drafted = self.summaries.take_prepared(self.journal.view)
         if drafted is None:
             return
         try:
-            result.folds.append(self._fold(check_fold(self.journal.view, drafted.proposal)))
+            proposal = drafted.proposal
+            if reason:
+                # It was planned before there was a need: its own reason names the mark of then.
+                proposal = msgspec.structs.replace(proposal, reason=f"{reason}; its text was written before")
+            result.folds.append(self._fold(check_fold(self.journal.view, proposal)))
         except FoldError as error:
             result.note(f"a summary that was prepared no longer fits: {error}")
         result.note(*drafted.notes)

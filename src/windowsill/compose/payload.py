@@ -352,6 +352,11 @@ class Payload:
         self._breakpoints = breakpoints
         self._bodies: dict[tuple[str, bool], bytes] = {}
 
+    def __repr__(self) -> str:
+        folds = f", {len(self.folds)} folds" if self.folds else ""
+        limit, messages = self._spec.budget.limit, len(self._result.rendered.chunks)
+        return f"<Payload for {self.model.name}: {messages} messages, {self.tokens:,} of {limit:,} tokens{folds}>"
+
     @cached_property
     def report(self) -> Report:
         """The parts of the request and the steps that made it fit; put together when it is first asked for."""
@@ -362,11 +367,12 @@ class Payload:
             "system": scale.tokens(parts.system_weight),
             "tools": scale.tokens(parts.tools_weight + parts.schema_weight),
             "summaries": summaries,
-            "messages": view.tokens() - summaries + result.rendered.extra,
         }
         if self._unseen:
             shares["unseen"] = self._unseen
-        shares["framing"] = self.tokens - sum(shares.values())
+        shares["framing"] = scale.tokens(scale.frame)
+        # What each part is rounded up by is in the largest of them: the parts add up to the whole.
+        shares["messages"] = max(0, self.tokens - sum(shares.values()))
         return Report(
             tokens=self.tokens,
             parts=shares,

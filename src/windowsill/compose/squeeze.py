@@ -102,7 +102,8 @@ def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
     words = max(1, most - weigh(Text(text=""), scale))
     match block:
         case Text():
-            shorter: Block = Text(text=cut_text(block.text, words, scale))
+            # White space at the end of a last answer is refused.
+            shorter: Block = Text(text=cut_text(block.text, words, scale).rstrip())
         case ToolResult():
             shorter = _cut_result(block, most, scale)
         case ToolUse():

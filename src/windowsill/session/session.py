@@ -175,6 +175,14 @@ class Session:
         store.create(id, at=clock(), settings=msgspec.json.encode(self.settings))
         return self._open(id, store, clock, {}, composer.own_strategy, composer.own_writer, owned=False)
 
+    def __repr__(self) -> str:
+        view, model = self.journal.view, self.composer.context.model
+        hidden = sum(item.hides for item in view.items)
+        return (
+            f"<Session {self.id!r} for {model.name}: {len(view.items)} messages in view, {hidden} hidden, "
+            f"{view.tokens():,} of {model.window:,} tokens>"
+        )
+
     def __enter__(self) -> Session:
         return self
 
