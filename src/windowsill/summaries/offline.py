@@ -32,7 +32,7 @@ LARGEST = 6_000
 SMALLEST_CUT = 24
 """Tokens below which part of a quotation or excerpt is not worth its place."""
 
-DETAILS_SHARE = 3
+DETAILS_SHARE = 5
 """One part in so many of a small room is kept free of the record, for what the work needs to go on."""
 
 LINE_COST = 1
@@ -155,6 +155,8 @@ class _Layout:
 
     def __init__(self, digest: Digest, room: int, details: int, count: Callable[[str], int]) -> None:
         self._count = count
+        self._empty = count("")
+        """What the count adds to each text for the message around it."""
         self._left = room
         self.chosen: dict[str, list[Line]] = {}
         self._order: list[tuple[str, Line]] = []
@@ -225,7 +227,7 @@ class _Layout:
 
     def _cost_of(self, text: str) -> int:
         if text not in self._costs:
-            self._costs[text] = self._count(text)
+            self._costs[text] = max(0, self._count(text) - self._empty)
         return self._costs[text]
 
     def _cut(self, line: Line, room: int) -> Line | None:
