@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support.conversations import result, text_block, use
 from support.sessions import TASK, opened, plain_view, problems, talk, turn
-from windowsill import SettingError
+from windowsill import Session, SettingError
 from windowsill.budget import Budget
 from windowsill.compose.check import check_fold
 from windowsill.history.folds import MessageSpan
@@ -181,7 +181,7 @@ def test_between_the_marks_only_messages_of_low_importance_go():
     session = chatter()
     view = session.view
     total = view.tokens()
-    budget = Budget(limit=int(total / 0.85), high=int(total * 0.94), low=100, window=total)
+    budget = Budget(limit=int(total / 0.85), high=int(total * 0.94), low=int(total * 0.9), window=total)
     strategy = Importance(low=0.4)
     scores = strategy.score(view)
     gone = hidden(view, strategy.plan(view, budget))
@@ -192,13 +192,13 @@ def test_between_the_marks_only_messages_of_low_importance_go():
 
 
 def test_a_reduction_that_frees_next_to_nothing_waits_while_the_request_fits():
-    """B9: each reduction breaks the cached prefix; the threshold at 0 leaves nothing of low importance."""
+    """B9: each reduction breaks the cached prefix; one that frees less than its worth waits."""
     session = chatter()
     total = session.view.tokens()
     budget = Budget(limit=int(total / 0.85), high=int(total * 0.94), low=100, window=total)
-    plan = Importance(low=0.0).plan(session.view, budget)
+    plan = Importance(low=0.0, worth=1.0).plan(session.view, budget)
     assert plan.proposals == ()
-    assert plan.notes == ("importance: 0 tokens are not worth a reduction yet",)
+    assert plan.notes[-1].endswith("tokens are not worth a reduction yet")
 
 
 def test_the_target_is_the_low_mark_or_what_is_stated():
@@ -464,3 +464,25 @@ def test_a_plan_keeps_every_promise(messages, share, keep, summaries, emergency)
         # What is left is in stretches that a notice would not make shorter.
         notice = 30
         assert all(view.tokens(item) <= notice for item in left)
+
+
+def test_a_reduction_reaches_its_target():
+    """B2: 80% of 8,000 is passed, and 70% or less is left, whether or not messages of low importance suffice."""
+    session = Session.open(
+        "s", model="gpt-4o", budget=8_000, high=0.8, low=0.7, strategy="importance", store=":memory:"
+    )
+    after = []
+    for number in range(80):
+        session.add({"role": "user", "content": f"question {number}: you must fix the error. " + "some words " * 20})
+        session.add({"role": "assistant", "content": "the answer, " + "at length " * 30})
+        payload = session.compose_sync()
+        if payload.folds:
+            after.append(payload.tokens)
+    assert len(after) >= 3
+    assert max(after) <= 5_600
+
+
+def test_without_a_stated_low_mark_the_target_is_a_tenth_below_the_high_one():
+    """B2: 70% under 80%."""
+    session = Session.open("s", model="gpt-4o", budget=10_000, high=0.8, strategy="importance", store=":memory:")
+    assert session.composer.budget(0).low == 7_000

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowsill import Session
 from windowsill.errors import InputError
 from windowsill.tokens import APPROXIMATIONS, VOCABULARIES, counter
 from windowsill.tokens.counters import CHUNK
@@ -144,3 +145,16 @@ def _word_tokenizer():
             "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "hello": 3, "window": 4},
         },
     }
+
+
+def count_words(text):
+    """Count words, as a user's own counter may."""
+    return len(text.split())
+
+
+def test_a_function_counts():
+    """Whoever has a counter of their own gives it in the place of a name."""
+    session = Session.open("s", budget=4_000, tokenizer=count_words, store=":memory:")
+    session.add("one two three four five")
+    assert session.counting["counter"].endswith("count_words")
+    assert session.view.weight.prose == 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
@@ -177,7 +177,7 @@ class StatedSettings(TypedDict, total=False):
     profile: str | None
     profiles: dict[str, dict[str, Any]] | None
     wait: float | None
-    tokenizer: str | None
+    tokenizer: str | Callable[[str], int] | None
     overhead: int | None
     format: str | None
     models: dict[str, dict[str, Any]] | None

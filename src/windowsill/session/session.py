@@ -41,6 +41,7 @@ from windowsill.strategies.manager import ContextManager
 from windowsill.strategies.registry import check_found
 from windowsill.summaries.digest import DIGEST
 from windowsill.telemetry import names
+from windowsill.tokens import register
 
 if TYPE_CHECKING:
     from windowsill.outputs import Collected, Outputs
@@ -761,6 +762,8 @@ def _stated(
         "strategy": strategy if isinstance(strategy, str | list | tuple) else None,
         "writer": writer if isinstance(writer, str) else None,
     }
+    if callable(tokenizer := settings.get("tokenizer")):
+        stated["tokenizer"] = register(tokenizer)
     if config is False:
         return stated
     loaded = config if isinstance(config, Loaded) else load(file=None if isinstance(config, bool) else config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -97,8 +98,12 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
             largest=int(self.quote * budget.limit),
             brief=Brief(style="summary", needed=level != "emergency") if self.summaries else None,
         )
-        least = {"least": self.low} if level == "gentle" else {}
-        selector = Selector(view, budget, candidates_of(view, self.keep, self._values(view), **least), stand_ins)
+        scores, goal = self._values(view), self.goal(budget, total)
+        least = self.low if level == "gentle" else math.inf
+        selector = Selector(view, budget, candidates_of(view, self.keep, scores, least=least), stand_ins)
+        if level == "gentle" and selector.select(goal).after > goal:
+            # Where messages of low importance do not suffice, the next ones go too: short steps break the cache often.
+            selector = Selector(view, budget, candidates_of(view, self.keep, scores), stand_ins)
         return self.reduce(selector, budget, total, level)
 
     def describe(self, selector: Selector, chosen: Selection, goal: int) -> list[str]:

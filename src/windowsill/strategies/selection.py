@@ -257,9 +257,7 @@ class ScoreStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
     def reduce(self, selector: Selector, budget: Budget, total: int, level: str = "") -> Plan:
         """Hide what is worth least until the target, or the low mark, is reached; `level` is part of the reason."""
         view = selector.view
-        goal = total - budget.to_hide(total)
-        if self.target is not None:
-            goal = min(budget.high, tokens_of(self.target, budget.limit, "target"))
+        goal = self.goal(budget, total)
         chosen = selector.select(goal)
         middle = tuple(item for each in selector.candidates for item in view.items[each.start : each.stop])
         notes = self.describe(selector, chosen, goal)
@@ -272,6 +270,12 @@ class ScoreStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_
         if level:
             notes.insert(0, f"{self.name}: {level}, {total:,} tokens")
         return Plan(proposals=(proposal,) if proposal else (), middle=middle, notes=tuple(notes))
+
+    def goal(self, budget: Budget, total: int) -> int:
+        """Return the tokens of the request after a reduction: the target, or the low mark."""
+        if self.target is not None:
+            return min(budget.high, tokens_of(self.target, budget.limit, "target"))
+        return total - budget.to_hide(total)
 
     def describe(self, selector: Selector, chosen: Selection, goal: int) -> list[str]:
         """Return notes about what was chosen to stay."""

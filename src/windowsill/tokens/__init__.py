@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowsill.tokens.counters import APPROXIMATIONS, VOCABULARIES, Counter, counter
+from windowsill.tokens.counters import APPROXIMATIONS, VOCABULARIES, Counter, counter, register
 from windowsill.tokens.frames import FRAMINGS, Framing, framing
 from windowsill.tokens.media import IMAGE_RULES, ImageRule, image_rule
 from windowsill.tokens.scale import KINDS, Calibration, Kind, Scale, Weight, kind_of, media_size
@@ -25,4 +25,5 @@ __all__ = [
     "image_rule",
     "kind_of",
     "media_size",
+    "register",
 ]

@@ -72,6 +72,15 @@ APPROXIMATIONS: dict[str, Callable[[str], int]] = {
 }
 
 
+def register(count: Callable[[str], int]) -> str:
+    """Make a function known as a counter; return the name under which `counter` finds it."""
+    name = f"{getattr(count, '__module__', '')}.{getattr(count, '__qualname__', type(count).__qualname__)}"
+    if APPROXIMATIONS.get(name) is not count:
+        APPROXIMATIONS[name] = count
+        counter.cache_clear()
+    return name
+
+
 @functools.cache
 def counter(name: str) -> Counter:
     """Return the counter of this name: a vocabulary, an approximation, or the path of a `tokenizer.json`."""
@@ -85,7 +94,8 @@ def counter(name: str) -> Counter:
         return _from_file(name)
     raise InputError(
         f"there is no tokenizer {name!r}",
-        remedy=f"use one of {', '.join((*APPROXIMATIONS, *VOCABULARIES))}, or the path of a tokenizer.json",
+        remedy=f"use one of {', '.join((*APPROXIMATIONS, *VOCABULARIES))}, or the path of a tokenizer.json; "
+        "a function is given again each time: `tokenizer=function`",
         tokenizer=name,
     )
 
