@@ -66,7 +66,6 @@ def test_the_score_is_the_weighted_sum_of_recency_role_and_content():
         ("[SYSTEM: a file has changed on disk]", 0.2),
         ("[User turned the page and came back]", 0.2),
         ("she gave her approval to all of this", 0.6),
-        ("duck_call to the reviewer, then wait", 0.6),
         ("agent_call to the reviewer, then wait", 0.3),
         ("agent_call after the error of yesterday", 0.6),
         ("承認をお願いしますので、確認してください。ありがとう", 0.6),

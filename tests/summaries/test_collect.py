@@ -5,7 +5,7 @@ import json
 import pytest
 
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
-from windowsill.summaries.collect import Failures, Outcome, collect, is_refused, read_outcome
+from windowsill.summaries.collect import Failures, Outcome, collect, is_fault, is_refused, read_outcome
 from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task
 from windowsill.summaries.frame import frame
 
@@ -319,3 +319,24 @@ def test_an_error_that_comes_back_is_open_again():
     failures = Failures([Failure(text="no", source="make", fix="passed later")])
     failures.add(Failure(text="no", source="make"))
     assert [one.fix for one in failures.all()] == [""]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Error: gift card balance is not enough",
+        '{"error": "no such order"}',
+        '{"success": false, "reason": "late"}',
+        "HTTP 500 from the invoice service",
+        "エラー: 在庫がありません",
+    ],
+)
+def test_a_failure_of_any_tool_is_noted(answer):
+    """Not only shells fail, and few tools say so with a flag."""
+    assert is_fault(answer)
+
+
+@pytest.mark.parametrize("answer", ['{"error": null, "id": 7}', "3 orders found", "No errors were found in the log."])
+def test_an_answer_that_only_speaks_of_errors_is_none(answer):
+    """What a tool found is no failure of the tool."""
+    assert not is_fault(answer)

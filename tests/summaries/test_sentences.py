@@ -115,3 +115,14 @@ def test_a_very_long_request_keeps_its_ends():
     assert kept.startswith("start ")
     assert kept.endswith(" end")
     assert len(kept) <= LONGEST_REQUEST + 10
+
+
+@pytest.mark.parametrize("said", ["My messaging app says it cannot send MMS.", "I don't remember my user ID."])
+def test_what_somebody_cannot_do_is_no_rule(said):
+    """It binds nobody."""
+    assert find_rules([said], "m1") == []
+
+
+def test_a_question_is_no_decision():
+    """Also without a sign at its end."""
+    assert find_decisions(["why exactly didn't you go with the plan we agreed on"], "m1") == []

@@ -59,7 +59,7 @@ def key_of(item: Item) -> Hashable:
 
 
 KEYWORDS = (
-    *("error", "success", "plan", "task", "duck_call", "approval", "denied", "completed", "failed", "warning"),
+    *("error", "success", "plan", "task", "approval", "denied", "completed", "failed", "warning"),
     "exception",
     *("エラー", "成功", "計画", "タスク", "承認", "拒否", "却下", "完了", "失敗", "警告", "例外"),
 )
@@ -71,7 +71,7 @@ TOOL_MARKS = ("[tool:", "[ツール:", "[ツール：")  # noqa: RUF001 - the fu
 FRAME_MARKS = ("[system:", "[user", "[task", "[システム", "[ユーザー", "[タスク")
 """The signs by which an agent sets notices, the user's words and tasks apart inside a text."""
 
-APPROVALS = ("duck_call", "agent_call", "approval", "承認", "許可", "エージェント呼び出し")
+APPROVALS = ("agent_call", "approval", "承認", "許可", "エージェント呼び出し")
 """Approvals, and calls from one agent to another."""
 
 DECISIONS = (
