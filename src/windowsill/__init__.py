@@ -1,4 +1,4 @@
-"""Version control for a context window: keep an LLM agent inside its window without losing anything."""
+"""Version control for a context window: keep an LLM agent inside its window, and keep everything that happened."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ COMMANDS = {
 @click.version_option(windowsill.__version__, "-V", "--version", message="windowsill %(version)s")
 @click.pass_context
 def group(ctx: click.Context, trace: str | None) -> None:
-    """Version control for a context window: keep an LLM agent inside its window without losing anything."""
+    """Version control for a context window: keep an LLM agent inside its window, and keep everything that happened."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
     elif trace is not None:

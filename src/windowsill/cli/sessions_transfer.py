@@ -55,7 +55,7 @@ MOST_BROKEN = 5
 @click.option(
     "--secrets",
     is_flag=True,
-    help="KEEP PASSWORDS, KEYS AND TOKENS as they are: an exact backup. Give it to nobody.",
+    help="KEEP PASSWORDS, KEYS AND TOKENS as they are: an exact backup, for yourself only.",
 )
 @store_option
 def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> None:

@@ -264,7 +264,7 @@ def _mentions(path: Path, word: str) -> bool:
 
 
 def _without_addresses(place: str, values: dict[str, Any]) -> Source:
-    """Refuse a server elsewhere in a file that was merely found.
+    """Refuse a server elsewhere in a file that nobody named.
 
     Such a file may come with somebody else's project. It must not decide where conversations and keys are sent.
     """
