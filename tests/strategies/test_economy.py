@@ -216,7 +216,7 @@ def test_a_caller_without_a_session_gets_the_same_cut_for_many_turns():
     """B9: the budget of a stateless caller hides a multiple of its step, counted from the start."""
     stateless = msgspec.structs.replace(BUDGET, limit=6_000, high=4_800, low=3_000, step=1_800)
     with Session.open("x", model="gpt-4o", store=":memory:") as session:
-        chat(session, 100)
+        chat(session, 97)
         cuts = []
         for number in range(97, 117):
             chat(session, 1, start=number)
