@@ -1,14 +1,18 @@
-"""What a settings file that was merely found may not do."""
+"""What settings files that were merely found, exports and snapshots may not do."""
 
 import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from support.cli_calls import call
 from windowsill import Session, SettingError
-from windowsill.config import load
+from windowsill.config import Settings, load
+from windowsill.config.trust import without_reach
+from windowsill.session.export import export_session, import_session
+from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.integration
 
@@ -84,6 +88,7 @@ def test_a_found_file_does_not_run_code_that_lies_beside_it(start, tmp_path):
     ("name", "text"),
     [
         ("windowsill.toml", "strategy = 'os:system:command=touch ran'"),
+        ("windowsill.toml", "strategy = 'mask:os:system:command=touch ran'"),
         ("windowsill.toml", "strategy = ['mask', 'subprocess:Popen:args=[\"touch\",\"ran\"]']"),
         ("plugin.json", '{"contextStrategy": {"pluginId": "os:system", "config": {"command": "touch ran"}}}'),
     ],
@@ -98,3 +103,75 @@ def test_a_found_file_does_not_call_what_is_no_strategy(name, text, tmp_path, mo
     with pytest.raises(SettingError, match="give the name of an installed strategy here"):
         Session.open("s", budget=4_000, store=":memory:")
     assert not (tmp_path / "ran").exists()
+
+
+FOREIGN = {
+    "writer": ELSEWHERE,
+    "user": "me",
+    "project": "shop",
+    "scope": "project",
+    "strategy": "beside:Own",
+    "tokenizer": "/etc/hosts",
+    "profiles": {"gpt-5": {"writer": ELSEWHERE, "keep": 4}},
+}
+"""Settings with which a file would reach beyond its own conversation."""
+
+
+@pytest.fixture
+def foreign():
+    """An export of somebody else, who wrote into it what they liked."""
+    place = MemoryStore()
+    with Session.open("s", model="gpt-5", budget=4_000, store=place) as session:
+        session.add("hello")
+    place.set_settings("s", msgspec.json.encode(Settings(model="gpt-5", budget=4_000, **FOREIGN)))
+    return list(export_session(place, "s", secrets=True))
+
+
+def test_an_import_decides_nothing_about_keys_code_and_other_sessions(foreign, tmp_path, monkeypatch):
+    """Its writer, strategy by path, file of a tokenizer, user, project and scope are left out; the rest stays."""
+    (tmp_path / "beside.py").write_text("open('ran', 'w').close()\nclass Own:\n    name = plan = None\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    store = MemoryStore()
+    import_session(store, foreign)
+    with Session.open("s", store=store) as session:
+        wanted = Settings(model="gpt-5", budget=4_000, profiles={"gpt-5": {"keep": 4}})
+        assert (session.settings, [each.text for each in session.messages()]) == (wanted, ["hello"])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_import_of_a_file_of_ones_own_takes_everything(foreign):
+    """Whoever trusts the file gets its settings as they were."""
+    store = MemoryStore()
+    import_session(store, foreign, trusted=True)
+    assert msgspec.json.decode(store.info("s").settings, type=Settings).writer == ELSEWHERE
+
+
+def test_the_command_says_what_it_did_not_take(foreign, tmp_path):
+    """Each is named, with the option that takes it."""
+    file, place = tmp_path / "s.jsonl", str(tmp_path / "store")
+    file.write_bytes(b"\n".join(foreign))
+    done = call("sessions", "import", str(file), "--store", place)
+    names = ", ".join(sorted(FOREIGN))
+    assert (done.code, f"not taken from the file: {names}; --trust" in done.err) == (0, True)
+    done = call("sessions", "import", str(file), "--store", place, "--id", "t", "--trust")
+    assert (done.code, "not taken" in done.err) == (0, False)
+
+
+def test_a_snapshot_decides_as_little(tmp_path, caplog):
+    """The log names what was left out; what is stated beside it wins."""
+    with Session.open("s", model="gpt-5", budget=4_000, store=tmp_path / "a", writer=ELSEWHERE, project="p") as session:
+        session.add("hello")
+        path = session.write_snapshot()
+    with Session.from_snapshot(path, store=tmp_path / "b", project="mine") as copy:
+        assert (copy.settings.writer, copy.settings.project, copy.settings.budget) == ("offline", "mine", 4_000)
+    assert "not taken from the snapshot: project, writer" in caplog.text
+    with Session.from_snapshot(path, store=tmp_path / "c", trusted=True) as own:
+        assert own.settings == session.settings
+
+
+def test_a_model_in_the_settings_of_a_strategy_is_left_out():
+    """It is given the conversation too; what else is stated for the strategy stays."""
+    line = f"mask:keep=5+condense:keep=4,model={ELSEWHERE}"
+    limited, dropped = without_reach(Settings(strategy=line), lambda name: name in ("mask", "condense"))
+    assert (limited.strategy, dropped) == ("mask:keep=5+condense:keep=4", ("strategy",))

@@ -40,7 +40,15 @@ from windowsill.replay.recordings import (
 )
 from windowsill.secrets.documents import redact_json
 from windowsill.session import Session
-from windowsill.session.export import already_there, export_session, find_imported, import_session, is_export, taken_out
+from windowsill.session.export import (
+    already_there,
+    export_session,
+    find_imported,
+    import_session,
+    is_export,
+    left_out,
+    taken_out,
+)
 from windowsill.store import Store
 
 MOST_BROKEN = 5
@@ -83,6 +91,7 @@ def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> 
 @click.option("--format", type=click.Choice(providers.names()), help="The format of a conversation in FILE.")
 @click.option("--model", metavar="M", help="The model of a conversation; the one FILE names if left out.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="The model's context window in tokens.")
+@click.option("--trust", is_flag=True, help="Take the writer, strategy, user, project and scope of an export too.")
 @store_option
 @json_option
 def import_file(
@@ -93,6 +102,7 @@ def import_file(
     window: int | None,
     place: str | None,
     *,
+    trust: bool,
     as_json: bool,
 ) -> None:
     """Import exports or conversations: request bodies, message lists, recorded sessions, transcripts.
@@ -122,7 +132,7 @@ def import_file(
     if len(broken) > MOST_BROKEN:
         print_warning(f"skipped {len(broken) - MOST_BROKEN:,} more")
     with open_store_at(place, create=True) as store:
-        target = _Import(store, model, window, keep=folder)
+        target = _Import(store, model, window, keep=folder, trust=trust)
         imported = [target.export(lines, source, name) for source, lines in exports.items()]
         imported += target.record_all(named)
     if as_json:
@@ -168,11 +178,12 @@ def _with_own_ids(recorded: Iterable[Recording]) -> Iterator[Recording]:
 class _Import:
     """Sessions on their way into a store. With `keep`, one that is there already and differs is no error."""
 
-    def __init__(self, store: Store, model: str | None, window: int | None, *, keep: bool) -> None:
+    def __init__(self, store: Store, model: str | None, window: int | None, *, keep: bool, trust: bool) -> None:
         self._store = store
         self._model = model
         self._window = window
         self._keep = keep
+        self._trust = trust
         self._new: list[str] = []
 
     def export(self, lines: Sequence[bytes], file: str, name: str | None) -> dict[str, object]:
@@ -183,7 +194,9 @@ class _Import:
                 return self._done(id, "skipped")
             if known == "other":
                 return self._differs(id)
-            import_session(self._store, lines, name)
+            import_session(self._store, lines, name, trusted=self._trust)
+        if not self._trust and (names := left_out(lines[0])):
+            print_warning(f"not taken from the file: {', '.join(names)}; --trust takes them from a file of your own")
         if redacted := taken_out(lines[0]):
             where = f"{redacted:,} place{'' if redacted == 1 else 's'}"
             print_warning(f"secrets were taken out of {where} when it was exported")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,10 +17,10 @@ from windowsill.config.settings import (
     Settings,
     check_tables,
     check_value,
-    read_stages,
     with_changes,
     with_preset,
 )
+from windowsill.config.trust import refuse_addresses
 from windowsill.errors import InputError, SettingError
 
 OWN = "windowsill.toml"
@@ -42,10 +42,6 @@ LARGEST = 4 * 1024 * 1024
 
 _SHARE = re.compile(r"(?:0?\.\d+|1\.0*)")
 """A share of the window written as a number."""
-
-_ADDRESS = re.compile(r"@\s*http(?!s?://(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:/|$))", re.IGNORECASE)
-"""The address of a model's server in a writer, unless it is plainly on this machine: nothing may be between host and
-path, where a name and password would make another host of the rest."""
 
 Source: TypeAlias = tuple[str, dict[str, Any]]
 """A place that states settings, as errors name it, and their values."""
@@ -89,11 +85,13 @@ def load(
     found: list[Source] = []
     here = Path(folder).absolute() if folder is not None else _current_folder()
     if here is not None and (plugin := find_plugin(here)) is not None:
-        found.append(_without_addresses(plugin[0], from_plugin(*plugin)))
+        found.append((plugin[0], from_plugin(*plugin)))
     if file is not None:
         sources.append(read_settings_file(Path(file)))
     elif here is not None and (nearest := find_settings(here)) is not None:
-        found.append(_without_addresses(*nearest))
+        found.append(nearest)
+    for place, values in found:
+        refuse_addresses(place, values)
     variables, notes = from_environment(os.environ if environ is None else environ)
     # A preset first: the marks that are stated beside it win.
     names = sorted(variables, key=lambda name: name != "preset")
@@ -261,31 +259,3 @@ def _mentions(path: Path, word: str) -> bool:
         return path.is_file() and (not word or word.encode() in _bytes(path))
     except OSError:
         return False
-
-
-def _without_addresses(place: str, values: dict[str, Any]) -> Source:
-    """Refuse a server elsewhere in a file that nobody named.
-
-    Such a file may come with somebody else's project. It must not decide where conversations and keys are sent.
-    """
-    for key, text in _texts(values):
-        if _ADDRESS.search(text):
-            allowed = "a server on this machine here, or state it in code or in WINDOWSILL_WRITER"
-            raise SettingError(key, text, allowed).at(place)
-    return place, values
-
-
-def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield all texts in a value, each with its key."""
-    match value:
-        case str():
-            yield key, value
-            if key == "strategy":
-                for stage in read_stages(value):
-                    yield from _texts(list(stage.settings.values()), "strategy.settings")
-        case dict():
-            for name, each in value.items():
-                yield from _texts(each, f"{key}.{name}".lstrip("."))
-        case list() | tuple():
-            for each in value:
-                yield from _texts(each, key)

@@ -17,7 +17,8 @@ from typing import Literal
 
 import msgspec
 
-from windowsill.config import Settings
+from windowsill.config import Settings, read_settings
+from windowsill.config.trust import without_reach
 from windowsill.errors import DamagedError, FormatError, InputError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
 from windowsill.history.head import call_meta
@@ -28,6 +29,7 @@ from windowsill.outputs.parts import copies
 from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
 from windowsill.store.checks import no_session
+from windowsill.strategies.registry import is_installed
 
 VERSION = 2
 """Of the lines themselves; it goes up when an older Windowsill could not read them."""
@@ -117,6 +119,17 @@ def is_export(line: bytes) -> bool:
     return True
 
 
+def left_out(line: bytes) -> tuple[str, ...]:
+    """Name the settings in the first line of an export that an import leaves out, unless the file is trusted."""
+    return limit_trust(_head.decode(line).settings, "")[1]
+
+
+def limit_trust(settings: msgspec.Raw, session: str) -> tuple[msgspec.Raw, tuple[str, ...]]:
+    """Return settings from elsewhere without what only a user may decide, and the names of what was left out."""
+    limited, dropped = without_reach(read_settings(bytes(settings), session), is_installed)
+    return msgspec.Raw(msgspec.json.encode(limited)) if dropped else settings, dropped
+
+
 def taken_out(line: bytes) -> int:
     """Count the places of an export, whose first line this is, from which secrets were taken out."""
     return _head.decode(line).redacted
@@ -189,13 +202,17 @@ def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], redaction:
         yield _encode(Blob(blob=new, data=clean))
 
 
-def import_session(store: Store, lines: Iterable[bytes], id: str | None = None) -> str:
+def import_session(store: Store, lines: Iterable[bytes], id: str | None = None, *, trusted: bool = False) -> str:
     """Write an exported session to a store, under its own id or another; return the id.
 
-    Everything is checked first: a damaged line is a `DamagedError` that names it, and then nothing is imported.
+    Everything is checked first: a line that is damaged, or that no session can be opened with, is a `DamagedError` that
+    names it, and then nothing is imported. The file decides nothing about the user's keys, code and other sessions:
+    unless it is `trusted`, settings that would (`config.trust`) are left out, and are stated when it is opened.
     """
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     head = _read_head(next(numbered, None))
+    if not trusted:
+        head = msgspec.structs.replace(head, settings=limit_trust(head.settings, head.id)[0])
     target = _Import(store, id or head.id, head)
     try:
         target.run(numbered)

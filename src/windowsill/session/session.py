@@ -680,13 +680,16 @@ class Session:
         strategy: str | Strategy | ContextManager | None = None,
         writer: Source | None = None,
         clock: Callable[[], float] = time.time,
+        trusted: bool = False,
         **settings: Unpack[StatedSettings],
     ) -> Session:
         """Begin a session from a snapshot file, or the newest whole one of a folder: what was seen then, and the state.
 
         It has the name that it had, or `id`; a session that exists already is never touched. What is stated wins over
-        the settings of the snapshot.
+        the settings of the snapshot, of which writer, user, project, scope and strategies by path are taken only where
+        it is `trusted`: the file may come from somebody else.
         """
+        from windowsill.session.export import limit_trust
         from windowsill.session.snapshots import begin_session, fill, load_snapshot
 
         loaded = load_snapshot(place)
@@ -696,7 +699,12 @@ class Session:
         owned = not isinstance(store, Store)
         kept = store if isinstance(store, Store) else open_store(store)
         name = id or snapshot.session
-        with begin_session(kept, name, clock(), bytes(snapshot.settings), owned=owned):
+        known, dropped = (snapshot.settings, ()) if trusted else limit_trust(snapshot.settings, name)
+        if dropped:
+            log.warning(
+                "session %s: not taken from the snapshot: %s; state them, or trust it", name, ", ".join(dropped)
+            )
+        with begin_session(kept, name, clock(), bytes(known), owned=owned):
             stated = _stated(False, settings, strategy, writer)  # noqa: FBT003 - it says that no file is read
             session = cls._open(name, kept, clock, stated, strategy, writer, owned=owned)
             fill(session.journal, snapshot)

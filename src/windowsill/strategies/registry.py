@@ -162,6 +162,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*BUILT_IN, *plugin_points()}))
 
 
+def is_installed(name: str) -> bool:
+    """Tell whether somebody installed a strategy under this name, so that no path is imported for it."""
+    return name in names() or name.rpartition(":")[0] in BUILT_IN
+
+
 def settings_of(name: str) -> dict[str, Any]:
     """Return the settings of a strategy with their defaults; `None` for one that has to be stated."""
     made = factory(name)
@@ -348,7 +353,7 @@ def check_found(loaded: Loaded) -> None:
     """
     place = loaded.origin("strategy")
     for stage in read_stages(loaded.settings.strategy) if place in loaded.found else ():
-        if not {stage.name, stage.name.partition(":")[0]} & {*names()} and re.search("[.:]", stage.name):
+        if not is_installed(stage.name) and re.search("[.:]", stage.name):
             allowed = "the name of an installed strategy here, or state a path in code or in WINDOWSILL_STRATEGY"
             raise SettingError("strategy", stage.name, allowed).at(place)
 
