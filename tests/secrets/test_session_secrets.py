@@ -8,12 +8,13 @@ from support.secret_keys import drawn
 from support.sessions import TASK, opened, turn
 from windowsill import Session
 from windowsill.history.folds import MessageSpan, Proposal
-from windowsill.history.marker import gather
 from windowsill.messages import text_message
 from windowsill.providers.endpoints import endpoint
 from windowsill.session.folds import commit_fold
 from windowsill.store.memory import MemoryStore
 from windowsill.summaries import Written
+from windowsill.summaries.collect import collect_hidden
+from windowsill.summaries.offline import lay_out
 
 pytestmark = pytest.mark.unit
 
@@ -132,9 +133,7 @@ def test_quote_is_cleaned_before_it_is_cut(room):
     """Half a key would not be known as one."""
     session = opened(budget=50_000)
     session.add(f"It is {TOKEN} " * 30)
-    facts = gather(session.view, session.items(), room)
-    ((_, quoted),) = facts.said
-    assert "[...]" in quoted
+    quoted = lay_out("summary", collect_hidden(session.view, session.items()), room, len, details=0)
     assert not any(TOKEN[start : start + 6] in quoted for start in range(len(TOKEN) - 5))
 
 
