@@ -280,7 +280,7 @@ class Composer:
             ceiling=self.context.ceiling,
             warn=self.settings.warn,
         )
-        if self.strategy.priced and not stateless and fixed + self.journal.view.tokens() > found.low:
+        if self.strategy.priced and not stateless and 2 * (fixed + self.journal.view.tokens()) > found.limit:
             # Only then a strategy weighs what a fold costs, and what it saves.
             found = msgspec.structs.replace(found, cache=self.context.cache_prices)
         if self.journal.view.unfolded():

@@ -41,6 +41,7 @@ from windowsill.messages import (
     Image,
     Mark,
     Message,
+    Origin,
     Reasoning,
     Role,
     Text,
@@ -697,11 +698,15 @@ class Mender:
         )
 
     def _is_unchanged(self, source: int | None, blocks: Sequence[Block]) -> bool:
-        """Tell whether these blocks are a message of the provider's own format, whole and as it came."""
+        """Tell whether these blocks are a whole message: of the provider's own format, as it came, or a stand-in.
+
+        Stand-ins stay apart so that what stood before the newest one is the same bytes as before.
+        """
         if source is None or not blocks:
             return False
         message = self.messages[source]
-        own = message.format == self.rules.format and len(message.blocks) == len(blocks)
+        whole = message.format == self.rules.format or message.origin in (Origin.SUMMARY, Origin.MARKER)
+        own = whole and len(message.blocks) == len(blocks)
         return own and all(one is other for one, other in zip(message.blocks, blocks, strict=True))
 
     def _is_own_compaction(self, piece: Piece) -> bool:

@@ -17,7 +17,7 @@ from windowsill.budget import Budget
 from windowsill.history.folds import MessageSpan, Proposal
 from windowsill.history.marker import gather, hide
 from windowsill.history.units import Unit
-from windowsill.history.view import View
+from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, Text, ToolResult, ToolUse, text_message, text_of
 from windowsill.strategies.base import (
     Plan,
@@ -25,35 +25,42 @@ from windowsill.strategies.base import (
     check_count,
     check_range,
     foldable_units,
+    held_places,
     items_of,
     join_neighbours,
     oldest_units,
     units_after,
 )
-from windowsill.strategies.working_set import FACTS, collect, strings, touched_files, write
+from windowsill.strategies.working_set import FACTS, calls_before, collect, strings, touched_files, write
 from windowsill.summaries.collect import collect_hidden
 from windowsill.summaries.frame import frame
 from windowsill.summaries.offline import lay_out
 
 Action: TypeAlias = Literal["wait", "add", "join"]
 
-TAIL = (0.10, 4_000)
+TAIL = (0.10, 3_000)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
-LINES = (0.28, 8_000)
-NAMES = (0.16, 4_000)
-RECORD = (0.15, 6_000)
+LINES = (0.28, 7_500)
+NAMES = (0.16, 3_500)
+RECORD = (0.10, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew."""
 
 MORE_LINES = (0.10, 3_000)
-MORE_NAMES = (0.10, 2_500)
+MORE_NAMES = (0.10, 2_000)
 """Lines and names in a stand-in that is added behind others."""
 
 MOST_STAND_INS = 0.55
 """The share of the room that stand-ins may take before they are joined."""
 
+LEAST_SAVED = 10
+"""Joining stand-ins must save one part in so many: for less they stay as they are."""
+
+HALF = 0.5
+"""The share of the limit up to which nothing is folded, whatever it would save: what has room is worth having."""
+
 FEWEST_CALLS = 5
-MOST_CALLS = 30
+MOST_CALLS = 15
 """Calls that are expected to follow at least, and at most. In between: half as many as were made without a pause."""
 
 
@@ -105,16 +112,18 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def decide(self, view: View, budget: Budget) -> Decision:
         """Decide what to do now, from sizes, prices, pauses and the calls that are expected."""
         total = budget.fixed + view.tokens()
-        if total <= budget.low or budget.step:
+        if total <= min(budget.low, int(HALF * budget.limit)) or budget.step:
             return WAIT
         room = _room(view, budget)
         start = _behind_stand_ins(view)
         each = view.each(view.items[start:])
         must = total > budget.limit
-        idle, calls = _pauses(view, budget.cache.lifetime)
+        idle = _idle(view)
         cold = idle > budget.cache.lifetime
+        calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime) / 2))
         cut = _cut(each, _size(TAIL, room), 0 if must or cold else self.keep)
-        hidden, rest = sum(each[:cut]), sum(each[cut:])
+        stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
+        hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
         pieces = sum(_size(size, room) for size in (MORE_LINES, MORE_NAMES))
         written = min(hidden, pieces)
@@ -127,7 +136,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             return msgspec.structs.replace(figures, why=why)
         whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
         if cold:
-            if standing + hidden <= whole:
+            if standing + hidden <= whole // 2:
                 return WAIT
             why = f"the cache is cold after {idle:,.0f} seconds: the request is written again anyway"
             return msgspec.structs.replace(figures, action="join", why=why)
@@ -179,6 +188,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         spans: list[MessageSpan] = []
         stand_ins = []
         ratio = max(1.0, view.scale.calibration.code)
+        cold = decision.idle > budget.cache.lifetime
         for stretch, size in zip(stretches, sizes, strict=True):
             items = view.items[stretch.start : stretch.stop]
             share = size / max(1, sum(sizes)) / ratio
@@ -194,11 +204,12 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 lines=int(_size(MORE_LINES if added else LINES, room) * share * self.lines),
                 names=int(_size(MORE_NAMES if added else NAMES, room) * share * self.names),
                 count=count,
+                calls=0 if cold else _calls_in_a_row(view, view.items[: stretch.stop], budget.cache.lifetime),
             )
             body = "\n\n".join(part for part in (record, written.text) if part)
             stand_in = text_message("user", frame(body, source=self.name), metadata={ORIGIN: Origin.SUMMARY})
             run = hide(view, items, facts, stand_in)
-            if view.tokens_of(run.saves) > 0:
+            if view.tokens_of(run.saves) > (size // LEAST_SAVED if cold else 0):
                 spans.append(msgspec.structs.replace(run, facts={**run.facts, FACTS: written.facts}))
                 stand_ins.append(stand_in)
         if not spans:
@@ -253,23 +264,25 @@ def _cut(each: Sequence[int], tail: int, keep: int) -> int:
     return max(0, min(place, len(each) - keep))
 
 
-def _pauses(view: View, lifetime: float) -> tuple[float, float]:
-    """Return the seconds since the model last answered, and the calls that are expected before the next pause."""
-    later = view.read(view.items[-1]).at
-    idle: float | None = None
-    run = 0
-    for item in reversed(view.items):
+def _idle(view: View) -> float:
+    """Return the seconds between the model's last answer and the newest message."""
+    last = next((item for item in reversed(view.items) if item.role == "assistant" and not item.fold), None)
+    return 0.0 if last is None else view.read(view.items[-1]).at - view.read(last).at
+
+
+def _calls_in_a_row(view: View, items: Sequence[Item], lifetime: float) -> int:
+    """Count the calls before the end of these items that were made without a pause longer than the cache lives."""
+    later: float | None = None
+    count = 0
+    for item in reversed(items):
         if item.fold:
-            run += item.hides // 2
-            continue
+            return count + calls_before(item)
         at = view.read(item).at
-        if item.role == "assistant":
-            idle = later - at if idle is None else idle
-            run += 1
-        if (idle is not None and later - at > lifetime) or run >= 2 * MOST_CALLS:
+        if later is not None and later - at > lifetime:
             break
+        count += item.role == "assistant"
         later = at
-    return idle or 0.0, max(FEWEST_CALLS, min(MOST_CALLS, run / 2))
+    return count
 
 
 def _texts(message: Message) -> Iterator[str]:

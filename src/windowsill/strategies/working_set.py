@@ -38,7 +38,7 @@ OUTPUT_LINE = 0.3
 ARGUMENT = 5
 """A name that a call was given counts as so many mentions."""
 
-SHORTEST_LINE = 8
+SHORTEST_LINE = 12
 """Characters below which a line tells nothing by itself."""
 
 LONGEST_LINE = 160
@@ -96,6 +96,14 @@ class _Numbers(msgspec.Struct, array_like=True):
     names: list[tuple[float, int]] = []
     """Mentions and last entry of each name, in the order of the text."""
     touched: dict[str, tuple[int, int]] = {}
+    calls: int = 0
+    """Calls in a row, without a pause, up to the end of what is hidden."""
+
+
+def calls_before(item: Item) -> int:
+    """Return the calls in a row up to the end of what a stand-in hides; 0 where it does not say."""
+    numbers = _numbers(item)
+    return 0 if numbers is None else numbers.calls
 
 
 def _numbers(item: Item) -> _Numbers | None:
@@ -242,6 +250,7 @@ def write(
     lines: int,
     names: int,
     count: Callable[[str], int],
+    calls: int = 0,
 ) -> Written:
     """Write the most valuable lines and names within so many tokens; what `shown` has already is left out."""
     regions = _choose(found.regions, now, shown, touched, lines, count)
@@ -257,6 +266,7 @@ def write(
         [(each.source, each.kind, each.at, len(each.lines)) for each in regions],
         [found.names[name] for name in listed],
         {path: found.touched[path] for path in sorted({each.source for each in regions} & found.touched.keys())},
+        calls,
     )
     head = NAMES + " ".join(listed) + "\n" if listed else ""
     return Written(head + text, msgspec.json.encode(numbers).decode())
