@@ -90,6 +90,22 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     restored: tuple[tuple[int, int], ...] = ()
 
 
+CHECKSUM = 16
+"""Bytes before a stored view."""
+
+
+def snapshot_checksum(data: bytes, entry_hash: bytes) -> bytes:
+    """Return the checksum of a view that is stored with the entry of this hash."""
+    return hashlib.blake2b(entry_hash + data, digest_size=CHECKSUM).digest()
+
+
+def is_whole_snapshot(stored: bytes, entry: Entry) -> bool:
+    """Tell whether a stored view is what was written at this entry; one of an earlier version has no checksum."""
+    # Overwritten pages can give any type.
+    return isinstance(stored, bytes) and stored[:CHECKSUM] == snapshot_checksum(stored[CHECKSUM:], entry.hash)
+
+
+_snapshot = reader(Snapshot)
 call_meta = reader(Call)
 rewind_meta = reader(Rewind)
 
@@ -135,17 +151,20 @@ class Head:
         self.hash = entry.hash
 
     def snapshot(self) -> bytes:
-        """Encode the view, to be stored."""
+        """Encode the view, to be stored, behind a checksum that binds it to the entry it stands at."""
         view = self.view
         restored = tuple(sorted(view.restored))
-        return _pack(
+        data = _pack(
             Snapshot(view.items, view.conversation_hash, self.sent, view.edits_of_past, self.prompt_hash, restored)
         )
+        return snapshot_checksum(data, self.hash) + data
 
     @staticmethod
-    def from_snapshot(data: bytes, entry: Entry, scale: Scale, read: Callable[[Item], Message]) -> Head:
-        """Return the head at `entry`, from what `snapshot` gave there."""
-        shot = msgspec.msgpack.decode(data, type=Snapshot)
+    def from_snapshot(stored: bytes, entry: Entry, scale: Scale, read: Callable[[Item], Message]) -> Head | None:
+        """Return the head at `entry`, from what `snapshot` gave there; `None` when it is not what was written."""
+        if not is_whole_snapshot(stored, entry):
+            return None
+        shot = _snapshot(stored[CHECKSUM:])
         view = View(scale, read, shot.items, at=entry.seq, conversation_hash=shot.conversation_hash)
         head = Head(view, version=entry.seq, hash=entry.hash)
         head.sent, head.prompt_hash = shot.sent, shot.prompt_hash

@@ -25,7 +25,7 @@ from windowsill.history.entries import (
     within,
 )
 from windowsill.history.folds import unpack_stand_ins
-from windowsill.history.head import Draft, Head
+from windowsill.history.head import Draft, Head, call_meta
 from windowsill.history.view import Item, View, build, message_meta
 from windowsill.messages import NEUTRAL, Block, Message, OutputRef, Text, ToolResult, ToolUse
 from windowsill.store import Store
@@ -111,6 +111,14 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 _place = reader(Place)
 
+SAME = "same/"
+"""Blobs under this name note where the output with the hash behind it stands."""
+
+
+def output_digest(output: bytes) -> str:
+    """Return the hash by which the place of an output is noted."""
+    return hashlib.blake2b(output, digest_size=16).hexdigest()
+
 
 def _outputs(message: Message, body: bytes) -> Iterator[tuple[int, int]]:
     """Find where the texts of a message's outputs stand in its body, if they are spelled as JSON usually is."""
@@ -153,6 +161,8 @@ class JournalReader:
         self._shown: dict[tuple[object, ...], Message] = {}
         self._stand_ins: dict[int, tuple[Message | None, ...]] = {}
         self._loaded = (-1, 0)
+        self.passed_over = False
+        """A stored view was damaged: the next write stores another."""
 
     def head_at(self, seq: int, scale: Scale) -> Head:
         """Return the head as it was at any entry: the nearest snapshot on its path, and what came after."""
@@ -165,6 +175,8 @@ class JournalReader:
             head = Head(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
             for entry in self.walk(path, kinds=("message", "call")):
                 head.sent = entry.kind == "call"
+                if head.sent:
+                    head.prompt_hash = call_meta(entry.meta).prompt_hash
         else:
             for entry in self.walk(within(path, start + 1, seq)):
                 head.apply(entry)
@@ -179,11 +191,12 @@ class JournalReader:
             if found is None or found[0] < first:
                 continue
             start, data = found
-            # A snapshot is only a shortcut, damaged or not: the entries say the same.
-            with suppress(msgspec.DecodeError):
-                if not any(self.walk(within(path, start + 1, seq), kinds=("unfold",))):
-                    return Head.from_snapshot(data, self.entry(start), scale, self.show), start
-            break
+            # A snapshot is only a shortcut: the entries say the same, and are read where it is damaged.
+            if any(self.walk(within(path, start + 1, seq), kinds=("unfold",))):
+                break
+            head = Head.from_snapshot(data, self.entry(start), scale, self.show)
+            self.passed_over |= head is None
+            return head, start
         return None, ROOT
 
     def path(self, seq: int) -> list[Range]:
@@ -238,17 +251,41 @@ class JournalReader:
         same: list[Same] = []
         start = size = 0
         for first, last in _outputs(message, body):
-            name = "same/" + hashlib.blake2b(body[first:last], digest_size=16).hexdigest()
-            found = draft.blobs.get(name) or self.store.blob(self.session, name)
-            if found is None:
+            name = SAME + output_digest(body[first:last])
+            place = self._place_of(name, body[first:last], draft)
+            if place is None:
                 draft.blobs[name] = msgspec.msgpack.encode(Place(draft.next, size + first - start, last - first))
                 continue
-            place = _place(found)
             same.append(Same(first, place.length, place.seq, place.offset))
             kept.append(body[start:first])
             size += first - start
             start = last
         return b"".join((*kept, body[start:])) if same else body, tuple(same)
+
+    def _place_of(self, name: str, output: bytes, draft: Draft) -> Place | None:
+        """Return where these very bytes stand in the journal, if they do; a note that says otherwise is dropped.
+
+        A note that was damaged must not be believed: what is left out of a body is gone.
+        """
+        if name in draft.blobs:
+            return _place(draft.blobs[name])
+        try:
+            noted = self.noted_output(name)
+        except DamagedError:
+            noted = None
+        if noted is not None and noted[1] == output:
+            return noted[0]
+        self.store.drop_blobs(self.session, [name])
+        return None
+
+    def noted_output(self, name: str) -> tuple[Place, bytes] | None:
+        """Return where an output stands in the journal as it was noted, and the bytes there; `None` without a note."""
+        found = self.store.blob(self.session, name)
+        if found is None:
+            return None
+        place = _place(found)
+        entries = self.store.read(self.session, place.seq, place.seq, kinds=("message",))
+        return place, (entries[0].body or b"")[place.offset : place.offset + place.length] if entries else b""
 
     def keep_only(self, items: Sequence[Item]) -> None:
         """Forget the messages that are no longer visible."""

@@ -237,7 +237,7 @@ class JournalWriter(JournalReader):
     def _write(self, draft: Draft, reshape: Callable[[list[Entry]], Head] | None) -> None:
         version, entries, blobs = self.version, draft.entries, [*draft.blobs.items(), *self._blobs.items()]
         places = [(key, seq) for seq, meta in draft.metas.items() for key in meta.places]
-        if not any(entry.kind in RESHAPES for entry in entries):
+        if not self.passed_over and not any(entry.kind in RESHAPES for entry in entries):
             self.store.append(self.session, version, entries, blobs=blobs, places=places)
             for entry in entries:
                 self.head.apply(entry, draft.metas.get(entry.seq))
@@ -248,8 +248,9 @@ class JournalWriter(JournalReader):
             after = self.head.copy()
             for entry in entries:
                 after.apply(entry)
-        snapshots = [(entries[-1].seq, after.snapshot())]
+        snapshots = [(entries[-1].seq, after.snapshot())] if entries else []
         self.store.append(self.session, version, entries, snapshots=snapshots, blobs=blobs, places=places)
+        self.passed_over = False
         self._adopt(after)
 
     def weigh_with(self, scale: Scale) -> None:

@@ -34,6 +34,17 @@ def to_entry(row: Sequence[Any], path: Path) -> Entry:
     return Entry(*row)
 
 
+def _bytes(value: Any, what: str, path: Path) -> bytes:
+    """Return a value that was written as bytes; overwritten pages can give any type."""
+    if not isinstance(value, bytes):
+        raise DamagedError(
+            f"{path}: {what} is not what was written",
+            remedy="put a backup in its place, or run `windowsill sessions verify` to see what is left",
+            path=path,
+        )
+    return value
+
+
 def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
     """List problems: SQLite's own check of the file, then rows that lack their counterpart."""
     found = [text for (text,) in db.execute("PRAGMA quick_check") if text != "ok"]
@@ -167,8 +178,10 @@ class SQLiteStore:
             db.execute("BEGIN")
             try:
                 rows = db.execute(self._sql["blob"], (session, id, LARGE_BLOB)).fetchall()
-                if not rows or rows[0][1] is not None:
-                    return rows[0][1] if rows else None
+                if not rows:
+                    return None
+                if rows[0][1] is not None:
+                    return _bytes(rows[0][1], f"blob {id!r}", self.path)
                 with db.blobopen("blob", "data", rows[0][0], readonly=True) as data:
                     return data.read()
             finally:
