@@ -322,8 +322,13 @@ def _rooms(view: View, proposal: Proposal, budget: Budget | None) -> list[int]:
             # Whoever sends the whole list again has to get the same text, whatever was said since.
             spare = (budget.limit - budget.high) // 2
         shares = [spare * size // max(1, sum(sizes)) for size in sizes]
-        # What earlier texts took is theirs still: where little is folded at a time, each would have to forget else.
-        wanted = [max(share, size - new + new // 2) for share, size, new in zip(shares, sizes, news, strict=True)]
+        # What earlier texts took is theirs still, as long as the request stays below the middle of the marks: where
+        # little is folded at a time, each would have to forget else.
+        most = max(0, (budget.low + budget.high) // 2 - rest)
+        wanted = [
+            max(share, min(size - new + new // 2, most * size // max(1, sum(sizes))))
+            for share, size, new in zip(shares, sizes, news, strict=True)
+        ]
         if budget.step:
             wanted = shares
         if budget.room_bytes is not None:

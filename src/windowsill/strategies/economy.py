@@ -43,7 +43,7 @@ TAIL = (0.10, 3_000)
 
 LINES = (0.28, 7_500)
 NAMES = (0.16, 3_500)
-RECORD = (0.10, 2_000)
+RECORD = (0.20, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew."""
 
 MORE_LINES = (0.10, 3_000)
