@@ -127,7 +127,7 @@ def test_it_is_told_when_the_model_has_answered():
         [{"role": "system", "content": "You are somebody else."}], {"messages": None},
         lambda _: sys.exit(),
     ],
-    ids=str,
+    ids=lambda value: "exit" if callable(value) else repr(value),
 )  # fmt: skip
 def test_a_manager_that_fails_costs_no_turn(answer):
     """The sliding window takes over, and the report says why."""
