@@ -14,6 +14,7 @@ from functools import cache, partial
 from itertools import zip_longest
 from urllib.parse import unquote
 
+from windowsill.shell import expand_variables
 from windowsill.state.tools.argument_checks import quote
 
 LONGEST_PATH = 400
@@ -22,12 +23,16 @@ LONGEST_PATH = 400
 MOST_LINKS = 40
 """Links that Linux follows in one path before it calls it a circle."""
 
+LONGEST_OPENED = 32_768 if sys.platform == "win32" else 8_192
+"""Characters of a path that a system opens; twice as many on POSIX, where the folder it begins in counts apart."""
+
 STREAMS = frozenset({"/dev/stdin", "/dev/stdout", "/dev/stderr"})
 """Links into a process that every command may use: its own streams."""
 
 _OF_A_PROCESS = re.compile(r"/proc/[^/]+(/task/[^/]+)?/(root|cwd|exe|fd|map_files)(/|$)")
 _FILE_URL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
 _WILD = re.compile(r"[*?\[]")
+_ONE_OF = re.compile(r"\[[!^]?\]?+((?:\[:[a-z]+:\]|[^\]])*+)\]")
 
 
 class CannotTellError(Exception):
@@ -73,6 +78,7 @@ class ForbiddenPaths:
         try:
             # A tool may tidy `..` away before it opens a path, or leave that to the system, which follows links first.
             ways = dict.fromkeys((absolute, os.path.normpath(absolute)))
+            ways = [way for way in ways if len(way) <= LONGEST_OPENED]
             reached = [place for way in ways for place in reversed(self._places(way))]
         except CannotTellError as error:
             return f"is out of bounds: {error}"
@@ -114,7 +120,7 @@ class ForbiddenPaths:
 
     def _matched(self, pattern: str) -> str | None:
         """Return why a pattern may not be expanded: it can mean a forbidden path, or a link to one."""
-        parts = _parts(pattern)
+        parts = [_tidy(part) for part in _parts(pattern)]
         for stated, root in self._roots:
             if _can_mean(parts, _parts(root)):
                 return f"can stand for something in the forbidden {quote(stated, LONGEST_PATH)}"
@@ -122,7 +128,7 @@ class ForbiddenPaths:
         if _WILD.search(folder):
             return None  # what may lie in many folders is not looked for
         try:
-            names = fnmatch.filter(os.listdir(folder), name)  # noqa: PTH208 - texts
+            names = fnmatch.filter(os.listdir(folder), _tidy(name))  # noqa: PTH208 - texts
         except OSError:
             return None
         found = (self._entered(f"{folder}/{each}", "") for each in names)
@@ -157,7 +163,7 @@ def _readings(path: str) -> Iterator[str]:
     """Yield what a tool may take a text for: itself, without spaces, with variables, the path of a `file:` address."""
     yield path
     if "$" in path:
-        yield os.path.expandvars(path)
+        yield expand_variables(path)
     bare = path.strip()
     if bare != path:
         yield bare
@@ -193,6 +199,17 @@ def _identity(path: str, *, follow: bool) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return (found.st_dev, found.st_ino) if found.st_ino else None
+
+
+def _tidy(pattern: str) -> str:
+    """Spell a shell's pattern as `fnmatch` reads it, in linear time: sets that are not closed are plain brackets."""
+    closed = pattern.rfind("]") + 1
+    return _ONE_OF.sub(_tidy_set, pattern[:closed]) + pattern[closed:].replace("[", "[[]")
+
+
+def _tidy_set(match: re.Match[str]) -> str:
+    # A class such as `[:alpha:]` may be any character here: a pattern is refused for what it can mean.
+    return "?" if "[:" in match[1] else f"[!{match[0][2:]}" if match[0].startswith("[^") else match[0]
 
 
 def _can_mean(parts: list[str], names: list[str]) -> bool:
