@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -15,12 +15,13 @@ from windowsill.extras import extra
 from windowsill.history.entries import on_path, path_to
 from windowsill.messages import Message, Role
 from windowsill.search.embeddings import Embedder
-from windowsill.search.index import catch_up
-from windowsill.search.passages import message_passages
+from windowsill.search.index import catch_up, passages_between
+from windowsill.search.passages import message_passages, split
 from windowsill.search.query import index_words, query_terms, valid_text
 from windowsill.search.rank import Found, Ranking, fill_answer, load_found, search
+from windowsill.secrets import redact
 from windowsill.store import SessionInfo, Store
-from windowsill.store.search_index import Filters, IndexedSession, Passage
+from windowsill.store.search_index import APART, Filters, IndexedSession, Passage, passage_number
 from windowsill.tokens import counter
 
 DEFAULT_K = 5
@@ -122,7 +123,7 @@ class Archive:
 
         At most `k` (5 unless there is a budget), and no more tokens than `budget`. `roles` may name `tool` for results;
         `within` are first and last entries of the journal. `now` is what "last week" counts from; without it, the time
-        of the newest message.
+        of the newest message. What other sessions said is returned without its secrets.
         """
         _check(k, budget, after=after, before=before, now=now)
         most = k or (DEFAULT_K if budget is None else None)
@@ -134,7 +135,8 @@ class Archive:
             )
             alike = self._ranking.alike
             found = fill_answer(self._index, ranked, scope, most=most, budget=budget, count=self._count, alike=alike)
-            found = self._with_branches(found)
+            found = self._with_branches(self._redacted(found, scope))
+            found = found if budget is None else list(_fitting(found, budget, self._count))
             span.set(found=len(found))
         return sorted(found, key=lambda each: (each.at, each.session, each.seq or 0, each.lines)) if by_time else found
 
@@ -214,6 +216,34 @@ class Archive:
             if info.id == self.session_id or (wanted is not None and _setting(info, self.scope) == wanted)
         ]
 
+    def _redacted(self, found: list[Found], scope: Sequence[IndexedSession]) -> list[Found]:
+        """Return what other sessions said without its secrets; an archive of no session has no others."""
+        whole: dict[tuple[str, int | None, str], list[Passage]] = {}
+        clean: list[Found] = []
+        for each in found:
+            if not self.session_id or each.session == self.session_id:
+                clean.append(each)
+                continue
+            place = (each.session, each.seq, each.message_id)
+            if place not in whole:
+                whole[place] = self._redacted_passages(each, scope)
+            clean.append(_counterpart(each, whole[place]))
+        # Several pieces of one secret have the same passage in their place.
+        return list({(each.session, each.seq, each.message_id, each.lines, each.text): each for each in clean}.values())
+
+    def _redacted_passages(self, found: Found, scope: Sequence[IndexedSession]) -> list[Passage]:
+        """Return the passages of the message of a passage, its secrets taken out of the whole before it is cut."""
+        if found.seq is not None:
+            return passages_between(self._store, found.session, found.seq, found.seq, redacted=True)
+        # What was stored by hand is only here, in pieces.
+        session = next(each for each in scope if each.id == found.session)
+        keys = [key for key in self._index.allowed(session, Filters()) if passage_number(key) >= APART]
+        parts = [each for _, each in sorted(self._index.passages(keys).items()) if each.id == found.message_id]
+        text = redact("\n".join(each.text for each in parts))
+        return [
+            msgspec.structs.replace(parts[0], first=first, last=last, text=part) for first, last, part in split(text)
+        ]
+
     def _with_branches(self, found: list[Found]) -> list[Found]:
         """Mark passages that stand on a branch which their session has left."""
         paths = {}
@@ -226,6 +256,27 @@ class Archive:
             else each
             for each in found
         ]
+
+
+def _counterpart(found: Found, clean: Sequence[Passage]) -> Found:
+    """Return a passage as it stands in its message without secrets: itself, or the one that shares most words."""
+    same = [each for each in clean if (each.role, each.tool) == (found.role, found.tool)]
+    if any(each.text == found.text for each in same):
+        return found
+    words = set(found.text.split())
+    best = max(same, key=lambda each: len(words.intersection(each.text.split())), default=None)
+    if best is None:
+        return msgspec.structs.replace(found, text=redact(found.text))
+    return msgspec.structs.replace(found, text=best.text, lines=(best.first, best.last))
+
+
+def _fitting(found: Iterable[Found], budget: int, count: Callable[[str], int]) -> Iterator[Found]:
+    """Yield the passages that fit into a budget: a sign may be longer than its secret."""
+    for each in found:
+        weight = count(each.text)
+        if weight <= budget:
+            budget -= weight
+            yield each
 
 
 def _setting(info: SessionInfo, name: str) -> str | None:

@@ -29,20 +29,20 @@ def catch_up(store: Store, index: SearchIndex, sessions: Iterable[SessionInfo]) 
     return [_catch_up(store, index, each, known[each.id].version) for each in found]
 
 
-def passages_between(store: Store, session: str, first: int, last: int) -> list[Passage]:
-    """Return the passages of the entries from `first` to `last`."""
+def passages_between(store: Store, session: str, first: int, last: int, *, redacted: bool = False) -> list[Passage]:
+    """Return the passages of the entries from `first` to `last`; with `redacted` as another session may see them."""
     found: list[Passage] = []
     tools: dict[str, str] = {}
     looked_back = False
     for entry in store.read(session, first, last, kinds=("message", "fold")):
         if entry.kind == "fold":
-            found += fold_passages(entry)
+            found += fold_passages(entry, redacted=redacted)
             continue
         message = message_of(entry, store, session)
         tools.update((call.id, call.name) for call in message.calls)
         if not looked_back and any(not each.name and each.tool_use_id not in tools for each in message.results):
             tools, looked_back = _tools_before(store, session, first) | tools, True
-        found += message_passages(message, seq=entry.seq, tools=tools)
+        found += message_passages(message, seq=entry.seq, tools=tools, redacted=redacted)
     return found
 
 

@@ -23,6 +23,8 @@ from windowsill.messages import (
     ToolUse,
 )
 from windowsill.search.query import valid_text
+from windowsill.secrets import redact
+from windowsill.secrets.documents import redact_for_reading
 from windowsill.store.search_index import Passage, Source
 
 PIECE_BYTES = 1_200
@@ -67,22 +69,27 @@ def message_passages(
     tools: Mapping[str, str],
     source: Source = "message",
     sources: str | None = None,
+    redacted: bool = False,
 ) -> list[Passage]:
-    """Return the passages of a message; `tools` are the names of the tools called so far, by the ids of the calls."""
+    """Return the passages of a message; `tools` are the names of the tools called so far, by the ids of the calls.
+
+    With `redacted` secrets are taken out before anything is cut: a part of one would not be known as a secret.
+    """
     if message.origin == Origin.RECALLED:
         return []
+    message = redact_for_reading(message) if redacted else message
     speaker = message.metadata.get("speaker")
     speaker = valid_text(speaker) if isinstance(speaker, str) else None
     id, at = message.id, message.at
     return [
         Passage(seq, id, role, source, tool, speaker, at, first, last, sources, text)
         for words, role, tool in _sections(message, speaker, tools)
-        for start, part in ends(words)
+        for start, part in ends(redact(words) if redacted else words)
         for first, last, text in split(_without_data(part), start)
     ]
 
 
-def fold_passages(entry: Entry) -> Iterator[Passage]:
+def fold_passages(entry: Entry, *, redacted: bool = False) -> Iterator[Passage]:
     """Yield the passages of the summaries in a fold; a marker that only says what was cut has none."""
     fold = _fold(entry.meta)
     source: Source = "fact" if fold.strategy == STATE_STRATEGY else "summary"
@@ -90,7 +97,9 @@ def fold_passages(entry: Entry) -> Iterator[Passage]:
         if isinstance(span, MessageSpan) and stand_in is not None and stand_in.origin == Origin.SUMMARY:
             message = msgspec.structs.replace(stand_in, id=entry.id, at=entry.at)
             covers = msgspec.json.encode([span.first, span.last]).decode()
-            yield from message_passages(message, seq=entry.seq, tools={}, source=source, sources=covers)
+            yield from message_passages(
+                message, seq=entry.seq, tools={}, source=source, sources=covers, redacted=redacted
+            )
 
 
 def split(text: str, start: int = 1) -> list[Piece]:

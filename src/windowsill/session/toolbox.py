@@ -34,7 +34,6 @@ from windowsill.outputs.parts import MessageOutput, Output, encode_text
 from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, byte_size, characters_within, count_lines, result_text
 from windowsill.providers.convert import message_text
-from windowsill.secrets import redact
 from windowsill.session.audit import open_calls
 from windowsill.text import cut_middle
 
@@ -314,10 +313,7 @@ class Toolbox:
         if not wanted.query.strip():
             raise InputError("the query is empty", remedy="pass words, names or a question")
         found = self._session.archive.retrieve(wanted.query, wanted.k)
-        # What another session said is shown without its secrets.
-        texts = [
-            f"{_source(each)}\n{each.text if each.session == self._session.id else redact(each.text)}" for each in found
-        ]
+        texts = [f"{_source(each)}\n{each.text}" for each in found]
         return "\n\n".join(self._fitting(texts)) or "Nothing was found. Try other words, or fewer."
 
     def _fitting(self, texts: Sequence[str]) -> Iterator[str]:

@@ -77,8 +77,8 @@ class ForbiddenPaths:
     def _entered(self, absolute: str, written: str) -> str | None:
         try:
             # A tool may tidy `..` away before it opens a path, or leave that to the system, which follows links first.
-            ways = dict.fromkeys((absolute, os.path.normpath(absolute)))
-            ways = [way for way in ways if len(way) <= LONGEST_OPENED]
+            both = dict.fromkeys((absolute, os.path.normpath(absolute)))
+            ways = [way for way in both if len(way) <= LONGEST_OPENED]
             reached = [place for way in ways for place in reversed(self._places(way))]
         except CannotTellError as error:
             return f"is out of bounds: {error}"
