@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Tool, ToolUse, text_of
 from windowsill.session.branches import removed_spans
 from windowsill.session.checkpoints import describe_label
+from windowsill.store import Store
 
 if TYPE_CHECKING:
     from windowsill.state.tools import ToolDecision
@@ -310,7 +312,7 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     format = providers.get(call.format, call.demands)
     system, tools = prompt_of(journal, call)
     rest = rest_of(journal, call)
-    rendered = _part(journal, call, MANAGED, Rendered)
+    rendered = read_part(journal.store, journal.session, call, MANAGED)
     if rendered is None:
         renderer = Renderer(format, call.demands, own_tools=own_tools(tools), continued=format.continues(rest))
         rendered = renderer.render(journal.at(call.at).view, call.prompt_hash)
@@ -328,20 +330,39 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
 
 def prompt_of(journal: JournalWriter, call: Call) -> tuple[Message | None, tuple[Tool, ...]]:
     """Return the system prompt and the tools that a request had."""
-    return _part(journal, call, "system", Message | None), _part(journal, call, "tools", tuple[Tool, ...]) or ()
+    store, session = journal.store, journal.session
+    return read_part(store, session, call, "system"), read_part(store, session, call, "tools") or ()
 
 
 def rest_of(journal: JournalWriter, call: Call) -> dict[str, msgspec.Raw]:
     """Return the further fields that a request had."""
-    return _part(journal, call, "rest", dict[str, msgspec.Raw]) or {}
+    return read_part(journal.store, journal.session, call, "rest") or {}
 
 
-def _part(journal: JournalWriter, call: Call, name: str, kind: Any) -> Any:
-    """Read a part of a request; `None` where it had none."""
+_PARTS: dict[str, Any] = {
+    "system": Message | None,
+    "tools": tuple[Tool, ...],
+    "rest": dict[str, msgspec.Raw],
+    MANAGED: Rendered,
+}
+
+
+def read_part(store: Store, session: str, call: Call, name: str) -> Any:
+    """Read a part of a request; `None` where it had none, `DamagedError` where it is not what was written."""
     id = call.blobs.get(name)
     if id is None:
         return None
-    data = journal.store.blob(journal.session, id)
+    data = store.blob(session, id)
     if data is None:
         raise DamagedError(f"the {name} of this request is missing from the store", remedy="restore a backup")
-    return msgspec.json.decode(data, type=kind)
+    if not is_blob(id, data):
+        raise DamagedError(f"the {name} of this request is not what was written", remedy="restore a backup")
+    try:
+        return msgspec.json.decode(data, type=_PARTS.get(name, Any))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(f"the {name} of this request cannot be read ({error})", remedy="restore a backup") from None
+
+
+def is_blob(id: str, data: bytes) -> bool:
+    """Tell whether these are the bytes of a part of a request: its id is the beginning of their hash."""
+    return bool(id) and hashlib.sha256(data).hexdigest().startswith(id)

@@ -10,7 +10,6 @@ refers to it.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -20,12 +19,13 @@ import msgspec
 from windowsill.config import Settings, read_settings
 from windowsill.config.trust import without_reach
 from windowsill.errors import DamagedError, FormatError, InputError
-from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole
+from windowsill.history.entries import ROOT, Entry
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import CHUNK
 from windowsill.outputs import Outputs, OutputWriter, chunks
 from windowsill.outputs.parts import copies
+from windowsill.session.audit import is_blob
 from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
 from windowsill.store.checks import no_session
@@ -37,7 +37,7 @@ VERSION = 2
 WITHOUT_OUTPUTS = 1
 """The version of an export that carries no kept output: an older Windowsill reads it too."""
 
-_REMEDY = "export the session again; nothing was imported"
+REMEDY = "export the session again; nothing was imported"
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,10 +257,14 @@ class _Import:
 
     def run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
         """Check every line, then write the entries."""
-        entries: list[Entry] = []
+        # It is asked for here: it opens a session, which most that write a file never do.
+        from windowsill.session.acceptance import Acceptance  # noqa: PLC0415
+
+        # Opened with what any file may state: a tokenizer's file of its own machine need not be here.
+        accepted = Acceptance(self.id, self._head.created, bytes(limit_trust(self._head.settings, self.id)[0]))
+        new: dict[str, bytes] = {}
         blobs: dict[str, bytes] = {}
-        hashes = {ROOT: ROOT_HASH}
-        last = 1
+        last, count = 1, 0
         for last, line in numbered:
             found = _read(line, last)
             if isinstance(found, Piece):
@@ -268,15 +272,17 @@ class _Import:
                 continue
             self._end_output(last)
             if isinstance(found, Blob):
-                blobs[found.blob] = found.data
+                new[found.blob] = found.data
                 continue
-            _check(found, len(entries) + 1, hashes, last)
-            hashes[found.seq] = found.hash
-            entries.append(found)
-        if len(entries) != self._head.entries:
-            what = f"line {last}: it ends after {len(entries)} of {self._head.entries} entries"
-            raise DamagedError(what, remedy=_REMEDY)
+            accepted.take(found, new, last)
+            count += 1
+            blobs |= new
+            new = {}
+        if count != self._head.entries:
+            what = f"line {last}: it ends after {count} of {self._head.entries} entries"
+            raise DamagedError(what, remedy=REMEDY)
         self._end_output(last)
+        entries = accepted.finish()
         self._create()
         places = [
             (key, entry.seq) for entry in entries if entry.kind == "message" for key in message_meta(entry.meta).places
@@ -298,7 +304,7 @@ class _Import:
         self._ref, self._writing = "", None
         if made.id != wanted:
             what = f"line {line}: tool output {wanted!r} before it is not what was written"
-            raise DamagedError(what, remedy=_REMEDY, ref=wanted)
+            raise DamagedError(what, remedy=REMEDY, ref=wanted)
 
     def _create(self) -> None:
         if not self._created:
@@ -319,7 +325,7 @@ def _read_head(first: tuple[int, bytes] | None) -> Head:
         head = _head.decode(first[1])
         msgspec.json.decode(head.settings, type=Settings).check()
     except _UNREADABLE as error:
-        raise DamagedError(f"line {first[0]}: not the head of an export ({error})", remedy=_REMEDY) from None
+        raise DamagedError(f"line {first[0]}: not the head of an export ({error})", remedy=REMEDY) from None
     if head.version > VERSION:
         raise FormatError(
             f"an export of version {head.version}, and this Windowsill knows up to {VERSION}",
@@ -338,19 +344,8 @@ def _read(line: bytes, number: int) -> Entry | Blob | Piece:
         blob = msgspec.json.decode(line, type=Blob)
     except _UNREADABLE as error:
         raise DamagedError(
-            f"line {number}: neither an entry nor a blob nor an output ({error})", remedy=_REMEDY
+            f"line {number}: neither an entry nor a blob nor an output ({error})", remedy=REMEDY
         ) from None
-    # A blob's id is the beginning of its hash.
-    if not blob.blob or not hashlib.sha256(blob.data).hexdigest().startswith(blob.blob):
-        raise DamagedError(f"line {number}: blob {blob.blob!r} is not what was written", remedy=_REMEDY)
+    if not is_blob(blob.blob, blob.data):
+        raise DamagedError(f"line {number}: blob {blob.blob!r} is not what was written", remedy=REMEDY)
     return blob
-
-
-def _check(entry: Entry, expected: int, hashes: dict[int, bytes], number: int) -> None:
-    if entry.seq != expected:
-        raise DamagedError(f"line {number}: entry {entry.seq} where {expected} should stand", remedy=_REMEDY)
-    parent = hashes.get(entry.parent)
-    if parent is None or entry.body is None or not is_whole(entry, parent):
-        raise DamagedError(
-            f"line {number}: entry {entry.seq} ({entry.kind} {entry.id}) is not what was written", remedy=_REMEDY
-        )

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from windowsill import providers
-from windowsill.compose.render import without_refs
+from windowsill.compose.render import without_hint, without_refs
 from windowsill.config import Settings
 from windowsill.errors import DamagedError, InputError, NotFoundError, SettingError, StoreError
 from windowsill.history.entries import Entry
@@ -142,7 +142,8 @@ def snapshot_of(journal: JournalWriter, format: Format, settings: Settings, stat
     newest_first = sorted((item for item in view.items if item.fold), key=lambda item: item.fold, reverse=True)
     stand_ins = map(view.read, newest_first)
     for item in view.items:
-        message = view.read(item)
+        # What a stand-in hides is not in the snapshot: no tool finds it there.
+        message = without_hint(view.read(item)) if item.fold else view.read(item)
         names.update((call.id, call.name) for call in message.calls)
         chunks = format.render_message(_alone(message, names, format) if item.results else message)
         messages += map(msgspec.Raw, chunks)
