@@ -41,20 +41,24 @@ Action: TypeAlias = Literal["wait", "add", "join"]
 TAIL = (0.10, 3_000)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
-LINES = (0.28, 7_500)
-NAMES = (0.16, 3_500)
+LINES = (0.32, 7_500)
+NAMES = (0.22, 3_500)
 RECORD = (0.20, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew."""
 
 MORE_LINES = (0.10, 3_000)
 MORE_NAMES = (0.10, 2_000)
-"""Lines and names in a stand-in that is added behind others."""
+MORE_RECORD = (0.06, 1_000)
+"""The same in a stand-in that is added behind others."""
 
-MOST_STAND_INS = 0.55
+MOST_STAND_INS = 0.6
 """The share of the room that stand-ins may take before they are joined."""
 
 LEAST_SAVED = 10
 """Joining stand-ins must save one part in so many: for less they stay as they are."""
+
+FRAME = 100
+"""Tokens of the frame around a text."""
 
 HALF = 0.5
 """The share of the limit up to which nothing is folded, whatever it would save: what has room is worth having."""
@@ -125,7 +129,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
-        pieces = sum(_size(size, room) for size in (MORE_LINES, MORE_NAMES))
+        pieces = sum(_size(size, room) for size in (MORE_LINES, MORE_NAMES, MORE_RECORD))
         written = min(hidden, pieces)
         action: Action = "add" if standing < MOST_STAND_INS * room else "join"
         figures = Decision(
@@ -151,7 +155,9 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         """Fold as decided; where every request is made anew, the oldest that do not fit."""
         middle = _middle(view)
         if budget.step:
-            chosen = self._oldest(view, budget, middle)
+            # What stands in has the room above the high mark, whatever was said since: the cut stays for many turns.
+            wanted = budget.to_hide(budget.fixed + view.tokens())
+            chosen = oldest_units(view, middle, cut=0, wanted=wanted) if wanted > 0 else []
             why = f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}"
             decision = Decision(action="join", why=why)
         else:
@@ -164,12 +170,6 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 chosen = [unit for unit in middle if unit.stop <= decision.cut]
         proposal = self._fold(view, budget, chosen, decision)
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
-
-    def _oldest(self, view: View, budget: Budget, middle: Sequence[Unit]) -> list[Unit]:
-        room = _room(view, budget)
-        whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
-        wanted = budget.to_hide(budget.fixed + view.tokens())
-        return oldest_units(view, middle, cut=0, wanted=wanted, room=whole) if wanted > 0 else []
 
     def _fold(self, view: View, budget: Budget, chosen: Sequence[Unit], decision: Decision) -> Proposal | None:
         stretches = [
@@ -188,13 +188,22 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         spans: list[MessageSpan] = []
         stand_ins = []
         ratio = max(1.0, view.scale.calibration.code)
+        if budget.step:
+            whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
+            ratio *= max(1.0, whole / max(1, budget.limit - budget.high - FRAME))
         cold = decision.idle > budget.cache.lifetime
         for stretch, size in zip(stretches, sizes, strict=True):
             items = view.items[stretch.start : stretch.stop]
             share = size / max(1, sum(sizes)) / ratio
             facts = gather(view, items)
             count = view.scale.counter.count
-            record = lay_out("summary", collect_hidden(view, items), int(_size(RECORD, room) * share), count, details=0)
+            record = lay_out(
+                "summary",
+                collect_hidden(view, items),
+                int(_size(MORE_RECORD if added else RECORD, room) * share),
+                count,
+                details=0,
+            )
             written = write(
                 collect(view, items),
                 now=view.items[-1].seq,

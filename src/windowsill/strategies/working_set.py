@@ -117,7 +117,7 @@ def _numbers(item: Item) -> _Numbers | None:
 def collect(view: View, items: Sequence[Item]) -> WorkingSet:
     """Collect the working set of visible items; stand-ins give what they hold."""
     found = WorkingSet(regions=[], names={}, touched={})
-    calls: dict[str, tuple[str, bool]] = {}
+    calls: dict[str, tuple[str, bool, str]] = {}
     for item in items:
         message = view.read(item)
         if item.fold:
@@ -143,11 +143,11 @@ def touched_files(view: View, items: Iterable[Item]) -> dict[str, tuple[int, int
     return found.touched
 
 
-def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[str, bool]]) -> None:
+def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[str, bool, str]]) -> None:
     for block in message.blocks:
         if isinstance(block, ToolUse):
             path, changed, written = _read_call(block)
-            calls[block.id] = (path, changed)
+            calls[block.id] = (path, changed, block.name)
             if path:
                 _touch(found, path, at, changes=changed)
             if path and written:
@@ -158,11 +158,11 @@ def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[s
                 else:
                     _mention_all(found, value, at, ARGUMENT)
         elif isinstance(block, ToolResult):
-            path, changed = calls.get(block.tool_use_id, ("", False))
+            path, changed, tool = calls.get(block.tool_use_id, ("", False, block.name or "output"))
             text = _LINE_NUMBER.sub("", _ends(redact(text_of(block.content))))
             if not changed and text:
                 lines = text.splitlines()
-                region = (path, "read", lines) if path else (block.name or "output", "output", _pieces(lines))
+                region = (path, "read", lines) if path else (tool, "output", _pieces(lines))
                 found.regions.append(Region(region[0], region[1], at, region[2]))  # type: ignore[arg-type]
             _mention_all(found, text, at)
     if words := message.text:
