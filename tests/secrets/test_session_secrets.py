@@ -27,7 +27,6 @@ WRITING = ["sliding-window", "summarize", "compact", "condense", "extract", "imp
 def told(session, turns=25):
     """A session whose user and whose tools said secrets early on."""
     session.add(TASK)
-    session.add({"role": "assistant", "content": "Go on."})  # what is asked before an answer stays in view
     session.add(f"The token is {TOKEN} and the password is {PASSWORD}. " + "Never push to main. " * 3)
     session.add({"role": "assistant", "content": [{"type": "text", "text": f"I will use {TOKEN}."}]})
     for number in range(turns):

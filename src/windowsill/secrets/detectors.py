@@ -77,6 +77,7 @@ class KeyFormat(msgspec.Struct, frozen=True):
 _LEFT = r"(?:\A|[^A-Za-z0-9_+-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
 """The characters before a key: none that could belong to it, or an escape, whose last letter does not."""
 _WORD = "[A-Za-z0-9_-]"
+_WIDE = "\N{FULLWIDTH COLON}|\N{FULLWIDTH EQUALS SIGN}"
 
 
 def _key(kind: str, hint: str | tuple[str, ...], pattern: str, check: Callable[[str], bool] | None = None) -> KeyFormat:
@@ -112,6 +113,27 @@ def _is_random_key(key: str) -> bool:
     """Tell a key from a name with the same prefix, such as `sk-learn`."""
     return _has_digit(key) and _is_noise(key)
 
+
+def _is_login(value: str) -> bool:
+    """Tell whether a value is `user:password` as base64."""
+    try:
+        return b":" in base64.b64decode(value, validate=True)
+    except ValueError:
+        return False
+
+
+def _is_card(number: str) -> bool:
+    """Tell whether the check digit of a card's number is right (Luhn)."""
+    digits = [int(char) for char in number if char.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+FOREIGN = (
+    "passwort|kennwort|contraseña|contrasena|mot de passe|senha|wachtwoord|пароль"
+    "|パスワード|暗証番号|密码|密碼|口令|비밀번호"
+)
+"""The word for a password in other languages."""
 
 SERVICES = (
     "AGE-SECRET-KEY-1|ATATT3|dckr_pat_|doo_v1_|dop_v1_|dor_v1_|figd_|glc_|glsa_|gsk_|hvb.|hvs.|lin_api_|ntn_|nvapi-"
@@ -196,6 +218,74 @@ FORMATS: tuple[KeyFormat, ...] = (
         lambda key: _is_literal(key) and _has_digit(key),
     ),
     KeyFormat(
+        "password",
+        ("password",),
+        r"""(?i)\b(?:create|alter)\s+(?:user|role|login)\b[^;\n]{0,200}?\bpassword\s*=?\s*N?['"]([^'"\n]{3,})['"]""",
+        _is_literal,
+        any_case=True,
+    ),
+    KeyFormat(
+        "password",
+        ("identified",),
+        r"""(?i)\b(?:create|alter|grant|set)\b[^;\n]{0,200}?\bidentified\s+(?:by|with\s+\S+\s+(?:by|as))"""
+        r"""\s+(?:password\s+)?['"]([^'"\n]{3,})['"]""",
+        _is_literal,
+        any_case=True,
+    ),
+    KeyFormat(
+        "password",
+        ("convertto-securestring",),
+        r"""(?i)\bconvertto-securestring\s+(?:-string\s+)?["']([^"'\n]{3,})["']""",
+        _is_literal,
+        any_case=True,
+    ),
+    KeyFormat(
+        "password",
+        tuple(FOREIGN.split("|")),
+        rf"""(?i)(?:{FOREIGN})(?:[ \t"'`*:=]|は|是|为|為|{_WIDE}|lautet|ist|es|est)+([!-&(-_a-~]{{4,}})""",
+        lambda value: _is_literal(value) and _has_digit(value),
+        any_case=True,
+    ),
+    KeyFormat(
+        "pin",
+        ("pin",),
+        r"""(?i)(?:\A|[^A-Za-z0-9])pin(?:[ _-]?(?:code|number))?["'`]?\s{0,4}(?:[:=]|\bis\b)\s{0,4}["'`]?"""
+        r"""([0-9]{4,8})\b""",
+        any_case=True,
+    ),
+    KeyFormat(
+        "seed-phrase",
+        ("seed", "recovery", "backup", "mnemonic"),
+        r"""(?i)\b(?:(?:seed|recovery|backup)[ _-]?(?:phrase|words?)|mnemonic)["'`]?\s{0,4}(?:[:=]|\bis\b)"""
+        r"""\s{0,4}["'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b""",
+        any_case=True,
+    ),
+    _key(
+        "password-hash",
+        ("$1$", "$2", "$5$", "$6$", "$y$", "$argon2"),
+        r"\$(?:1|2[abxy]?|5|6|y|argon2(?:i|d|id))\$[A-Za-z0-9./$=,+-]{20,}",
+    ),
+    _key(
+        "wallet-key", ("5", "K", "L"), r"(?:5[1-9A-HJ-NP-Za-km-z]{50}|[KL][1-9A-HJ-NP-Za-km-z]{51})\b", _is_random_key
+    ),
+    KeyFormat(
+        "registry-login", ("auth",), r"""\\{0,3}"auth\\{0,3}"\s*:\s*\\{0,3}"([A-Za-z0-9+/]{8,}={0,2})""", _is_login
+    ),
+    # In groups of four a number with the right check digit is a card's; without them only where the text says so.
+    _key(
+        "card-number",
+        tuple("3456"),
+        r"(?:[3-6][0-9]{3}(?:[ -][0-9]{4}){3}|3[47][0-9]{2}[ -][0-9]{6}[ -][0-9]{5})\b",
+        _is_card,
+    ),
+    KeyFormat(
+        "card-number",
+        ("card", "visa", "amex"),
+        r"(?i)(?:card|visa|amex)[^\n0-9]{0,40}([3-6][0-9]{12,18})\b",
+        _is_card,
+        any_case=True,
+    ),
+    KeyFormat(
         "netrc-password", ("login",), r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt])+password\s+([^\s\"'\\]+)", any_case=True
     ),
     KeyFormat(
@@ -215,7 +305,7 @@ FORMATS: tuple[KeyFormat, ...] = (
 # Private keys over several lines.
 
 PRIVATE_KEY = "private-key"
-PRIVATE_KEY_HINT = "----BEGIN "
+PRIVATE_KEY_HINTS = ("----BEGIN ", "PRIVATE KEY----")
 
 LONGEST_BLOCK, LONGEST_LABEL = 32_768, 60
 """Bytes of a private key, twice the longest RSA key that is in use; and of the label at its end."""
@@ -225,6 +315,13 @@ _KEY = r"""(?s)(?:\s|\\[nrt]|["'+,-])*(?:(?:[A-Za-z-]+: [^\n\\]*)(?:\s|\\[nrt])+
 _LINES = (
     rf"""{_KEY}(?:(?:\s|\\[nrt]|["'+,-])+[A-Za-z0-9+/=]{{16,}})*(?:(?:\s|\\[nrt])+[A-Za-z0-9+/]{{1,15}}={{1,2}})?"""
 )
+
+SHORTEST_LINE = 16
+"""Characters of a line of a private key that is not the last one."""
+
+_LINE_BREAK, _LINE_FRAME = re.compile(rb"\r?\n|\\[nr]"), b" \t\"'+,>|-"
+"""The end of a line, in JSON too, and what may stand around it in code, a quotation or a diff."""
+_KEY_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
 
 
 def find_private_keys(data: bytes) -> tuple[list[Secret], list[Range]]:
@@ -239,7 +336,33 @@ def find_private_keys(data: bytes) -> tuple[list[Secret], list[Range]]:
                 keys.append(Secret(PRIVATE_KEY, start, end))
         elif (lines := compiled(_LINES).match(data, label_end, min(len(data), label_end + LONGEST_BLOCK))) is not None:
             keys.append(Secret(PRIVATE_KEY, start, lines.span()[1]))
-    return keys, others
+    return [*keys, *_headless(data, [*((key.start, key.end) for key in keys), *others])], others
+
+
+def _headless(data: bytes, known: list[Range]) -> Iterator[Secret]:
+    """Yield private keys whose first lines were cut off: the lines of base64 before an end that has no beginning."""
+    ends, before = {end for _, end in known}, 0
+    for match in compiled(r"-{4,5}END [A-Z0-9 ]{0,40}PRIVATE KEY-{4,5}").finditer(data):
+        start, end = match.span()
+        if end not in ends:
+            first = _first_line(data, max(before, start - LONGEST_BLOCK), start)
+            if start - first >= WRAPPED:
+                yield Secret(PRIVATE_KEY, first, end)
+        before = end
+
+
+def _first_line(data: bytes, low: int, start: int) -> int:
+    """Return where the lines of base64 before `start` begin; only the last of them may be short."""
+    breaks = [low, *(match.end() for match in _LINE_BREAK.finditer(data, low, start))]
+    first, last = start, start
+    for begin in reversed(breaks):
+        line = _LINE_BREAK.sub(b"", data[begin:last]).strip(_LINE_FRAME)
+        short = len(line) < SHORTEST_LINE and first < start and line != b""
+        if short or (line and not _KEY_LINE.fullmatch(line)):
+            break
+        last = begin
+        first = begin if line else first
+    return first
 
 
 def _blocks(data: bytes) -> Iterator[tuple[int, int, int | None]]:
@@ -405,17 +528,22 @@ LONGEST_NAME = 64
 
 _NAME = (
     r"(?:(pass(?:word|wd|phrase|code)|pwd)|((?:api|access|auth|private|secret|encryption|signing|account|master|session"
-    r"|subscription|service|app|license)[_-]?key(?:[_-]?base|[_-]?data)?|client[_-]?key[_-]?data|client[_-]?secret"
+    r"|subscription|service|app|license)[ _-]?key(?:[_-]?base|[_-]?data)?|client[_-]?key[_-]?data|client[_-]?secret"
     r"|(?:access|auth|refresh|bearer|bot|api)[_-]?token)|(secret|token|credentials?|pass))"
     r"(?:[_-](?:prod|dev|test|staging|live|old|new|[0-9]{1,2}))?"
 )
 _SET = (
-    r"""((?:\\?["'`])?[ \t]*(?:=>|:=|[:=])[ \t]*(?:\[\s{0,16})?|\\?["']\s*:\s*(?:\[\s*)?"""
-    r"""|\\?["']\s*,\s*\\?["']value\\?["']\s*:\s*|[ \t]*\r?\n[ \t]*value:[ \t]*|>|[ \t]{1,8}(?:is:?[ \t]{1,8})?)"""
+    r"""([ \t]*:?[ \t]*(?:&(?:'static )?)?(?:string|str|secretstr|optional\[str\]|bytes)"""
+    r"""(?:[ \t]*\|[ \t]*\w{1,20})?[ \t]*=[ \t]*"""
+    rf"""|(?:\\{{0,7}}["'`])?[ \t]*(?:=>|:=|[:=]|{_WIDE})[ \t]*(?:\[\s{{0,16}})?"""
+    r"""|\\{0,7}["']\s*:\s*(?:\[\s*)?"""
+    r"""|\\{0,7}["']\s*,\s*\\{0,7}["']value\\{0,7}["']\s*:\s*|[ \t]*\r?\n[ \t]*value:[ \t]*|:[ \t]*\r?\n[ \t]*"""
+    r"""|>|[ \t]{1,8}(?:is:?[ \t]{1,8})?)"""
 )
-"""Assignments on one line; in JSON over several; as a pair of `name` and `value`, also in YAML; in XML; in words."""
+"""Assignments with a type; on one line; in JSON over several; as a pair of `name` and `value`, also in YAML; on the
+next line; in XML; in words."""
 _VALUE = (
-    r"""(?:[bru]{0,2}(?:\\"([^"\\\r\n]*)\\"|"((?:[^"\\\r\n]|\\.)*)"|'((?:[^'\\\r\n]|\\.)*)')"""
+    r"""(?:[bru]{0,2}(?:\\{1,7}"([^"\\\r\n]*)\\{1,7}"|"((?:[^"\\\r\n]|\\.)*)"|'((?:[^'\\\r\n]|\\.)*)')"""
     r"""|([^\s"'`\\]+))"""
 )
 _ASSIGNED = rf"(?i){_NAME}{_SET}{_VALUE}"
@@ -448,6 +576,9 @@ _CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*[
 _CODE_END, _QUERY_END, _LINE_END = re.compile(r"[,;()}\]{\[]"), re.compile(r"[&;#,]"), re.compile(r"[,;)}\]]+$")
 """The end of a value without quotes before the next blank: in a call, in an address, on a line of its own."""
 
+_SAID, _PLAIN_WORD = frozenset({"pass", "secret"}), re.compile(r"[A-Za-z0-9!@#$%^&*]{6,}")
+"""Names that people write before a password on a line of its own, and what a password may be there: one word."""
+
 _SIGNS = re.compile(r"[!#$%^&*+/=?~@:-]")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
@@ -469,6 +600,8 @@ def find_assignments(data: bytes) -> Iterator[Secret]:
             if before != b"<" or "</" not in value:
                 continue
             value, quoted = value.partition("</")[0], True  # tags mark the end of a value as clearly as quotes
+        if b"\n" in set_by and set_by.lstrip().startswith(b":") and (group != _PHRASE or not _ends_line(data, end)):
+            continue
         is_shell = set_by == b"=" and (prefix + word).isupper()
         if quoted:
             size = len(value) if _is_quoted_secret(value, group) else 0
@@ -477,8 +610,14 @@ def find_assignments(data: bytes) -> Iterator[Secret]:
         else:
             value_end = _QUERY_END if before in (b"?", b"&") else _CODE_END if b"=" in set_by else _LINE_END
             size = _plain_secret(value, group, value_end)
+            if not size and group == _DOUBTFUL and word.lower() in _SAID and not prefix and _ends_line(data, end):
+                size = len(value) if _PLAIN_WORD.fullmatch(value) and not _refers(value) else 0
         if size:
             yield Secret(_kind(group, word), start, start + len(value[:size].encode("utf-8", "surrogateescape")))
+
+
+def _ends_line(data: bytes, end: int) -> bool:
+    return data[end : end + 1] in (b"", b"\r", b"\n")
 
 
 def kind_under(name: str, value: str) -> str:
@@ -486,6 +625,11 @@ def kind_under(name: str, value: str) -> str:
     spelled = f'"{name}": "'.encode("utf-8", "surrogatepass")
     plain = value.translate(_SPELLED).encode("utf-8", "surrogatepass")
     return next((each.kind for each in find_assignments(spelled + plain + b'"') if each.start == len(spelled)), "")
+
+
+def plain_kind_under(name: str, value: str) -> str:
+    """Return the same for a value that may as well be a word of a text."""
+    return kind_under(name, value) if _has_digit(value) and not any(map(str.isspace, value)) else ""
 
 
 def _kind(group: int, word: str) -> str:

@@ -7,12 +7,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import chain
 from operator import itemgetter
 
 from windowsill.errors import InputError, SettingError
 from windowsill.regex import Pattern, PatternError, WordSet, compile_text
 from windowsill.secrets import detectors
-from windowsill.secrets.detectors import FORMATS, PRIVATE_KEY, PRIVATE_KEY_HINT, Range, Secret, find_private_keys
+from windowsill.secrets.columns import find_in_columns
+from windowsill.secrets.detectors import FORMATS, PRIVATE_KEY, PRIVATE_KEY_HINTS, Range, Secret, find_private_keys
 
 SWITCH = "WINDOWSILL_ENTROPY"
 """The variable that switches the detection by entropy off, for a whole process."""
@@ -23,6 +25,9 @@ EXTRA = "extra"
 KINDS = frozenset(
     {format.kind for format in FORMATS} | {PRIVATE_KEY, detectors.HIGH_ENTROPY, EXTRA} | set(detectors.ASSIGNMENT_KINDS)
 )
+
+_INVISIBLE = re.compile(rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
+"""Soft hyphens, spaces and joiners without a width, and byte order marks, in UTF-8."""
 
 SIGN = re.compile(rb"\[secret: ([a-z0-9-]{1,32})\]")
 """The text in the place of a secret. Neither it nor any part of it is ever taken for a secret."""
@@ -39,7 +44,7 @@ def _hints() -> tuple[WordSet, list[int]]:
     """Return the words without which a detector finds nothing, and the detector of each."""
     words = [(hint, place, format.any_case) for place, format in enumerate(FORMATS) for hint in format.hints]
     words += [(hint, _NAMES, True) for hint in detectors.ASSIGNMENT_HINTS]
-    words.append((PRIVATE_KEY_HINT, _BLOCKS, False))
+    words += [(hint, _BLOCKS, False) for hint in PRIVATE_KEY_HINTS]
     return WordSet([(hint, any_case) for hint, _, any_case in words]), [owner for _, owner, _ in words]
 
 
@@ -74,7 +79,7 @@ class Redactor:
 
     def holds(self, data: bytes) -> bool:
         """Tell whether UTF-8 text holds a secret."""
-        return bool(self._round(data))
+        return bool(self._round(_INVISIBLE.sub(b"", data)))
 
     @cached_property
     def known(self) -> Redactor:
@@ -82,6 +87,17 @@ class Redactor:
         return Redactor(self.extra, self.allow, entropy=False)
 
     def _find(self, data: bytes) -> list[Secret]:
+        if _INVISIBLE.search(data) is None:
+            return self._find_visible(data)
+        # What nobody sees inside a key does not hide it.
+        gaps, bare = [(0, 0)], 0
+        for match in _INVISIBLE.finditer(data):
+            bare += match.start() - gaps[-1][1]
+            gaps.append((bare, match.end()))
+        found = self._find_visible(_INVISIBLE.sub(b"", data))
+        return [Secret(each.kind, _moved(each.start, gaps), _moved(each.end - 1, gaps) + 1) for each in found]
+
+    def _find_visible(self, data: bytes) -> list[Secret]:
         found = self._round(data)
         new = found
         while new:
@@ -105,7 +121,8 @@ class Redactor:
         taken = find_signs(data)
         if _NAMES in hinted:
             # A sign reads like an assignment itself.
-            ranked += ((_ASSIGNED, each) for each in detectors.find_assignments(data) if not starts_in(each, taken))
+            named = chain(detectors.find_assignments(data), find_in_columns(data))
+            ranked += ((_ASSIGNED, each) for each in named if not starts_in(each, taken))
         found = merge(ranked)
         if self.entropy:
             quiet = sorted([*quiet, *((each.start, each.end) for each in found)])
@@ -230,8 +247,14 @@ def _gaps(found: Sequence[Secret]) -> list[tuple[int, int]]:
 
 def _placed(found: Secret, gaps: Sequence[tuple[int, int]]) -> Secret:
     """Return a secret found among signs at its place in the original."""
-    now, before = gaps[bisect_right(gaps, found.start, key=itemgetter(0)) - 1]
-    return Secret(found.kind, found.start - now + before, found.end - now + before)
+    start = _moved(found.start, gaps)
+    return Secret(found.kind, start, start + found.end - found.start)
+
+
+def _moved(place: int, gaps: Sequence[tuple[int, int]]) -> int:
+    """Return the place in the original of one in a text where stretches, each with both its starts, were moved."""
+    now, before = gaps[bisect_right(gaps, place, key=itemgetter(0)) - 1]
+    return place - now + before
 
 
 def _in_characters(data: bytes, found: Sequence[Secret]) -> list[Secret]:
