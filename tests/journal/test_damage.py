@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill import Session
+from windowsill import DamagedError, Session
 from windowsill.history.head import Head, call_meta
+from windowsill.messages import Message, Text
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -115,3 +116,15 @@ def test_a_damaged_note_about_an_output_spoils_no_later_message(note):
         assert [again.message(id).results[0].content[0].text for id in ids] == [LONG, LONG]
     assert len(store.blob("s", name)) <= len(right) + 4
     assert len(store.read("s", 6, 6)[0].body) < len(LONG)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 5_000, b'{"role": 7}', b"null"])
+@pytest.mark.parametrize("format", ["anthropic", "neutral"])
+def test_a_message_that_cannot_be_read_is_named(body, format):
+    """It is damage, not a mistake of whoever reads it."""
+    store = MemoryStore()
+    with Session.open("s", model="claude-sonnet-4-5", store=store) as session:
+        session.add("hello" if format == "anthropic" else Message(role="user", blocks=(Text(text="hello"),)))
+        entry = store.read("s", 1, 1)[0]
+        with pytest.raises(DamagedError, match=r"message 'm1' of session 's' is damaged: .*; `windowsill sessions ver"):
+            session.journal.decode(msgspec.structs.replace(entry, body=body))

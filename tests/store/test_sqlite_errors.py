@@ -254,3 +254,46 @@ def test_the_check_of_a_broken_file_does_not_fail(store: SQLiteStore):
     broken = SQLiteStore(store.path)
     assert broken.check() != []
     broken.close()
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced"])
+def test_a_write_to_a_file_that_is_gone_is_not_acknowledged(store: SQLiteStore, what: str):
+    """A file that is removed while it is open takes everything that is written to it along, without an error."""
+    grow(store, 1, name="before")
+    other = store.path.with_name("other.db")
+    SQLiteStore(other).close()
+    for each in store.path.parent.glob(f"{store.path.name}*"):
+        each.unlink()
+    if what == "replaced":
+        other.rename(store.path)
+    with pytest.raises(StoreError, match="was removed or replaced while it was open: what was written is not kept"):
+        grow(store, 1, name="after")
+
+
+def test_a_folder_that_may_not_be_entered_says_so(tmp_path: Path):
+    """It is one of our errors, with a remedy, wherever the folder stands on the way."""
+    code = (
+        "import os, sys\n"
+        "from windowsill import StoreError, open_store\n"
+        "open_store(':memory:')\n"
+        "from windowsill.store.sqlite import SQLiteStore\n"
+        "SQLiteStore(sys.argv[2]).close()\n"
+        f"os.geteuid() or os.setuid({NOBODY})\n"
+        "for make in (open_store, SQLiteStore):\n"
+        "    try:\n"
+        "        make(sys.argv[1] if make is open_store else sys.argv[1] + '/x.db')\n"
+        "    except StoreError as error:\n"
+        "        print(error)\n"
+    )
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(closed / "inner"), str(tmp_path / "other.db")],
+        env=child_env(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    closed.chmod(0o700)
+    assert done.stdout.count("; allow this user to") == 2, done.stderr

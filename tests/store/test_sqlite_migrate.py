@@ -9,7 +9,7 @@ import pytest
 from windowsill.errors import StoreError
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.errors import translated
-from windowsill.store.sqlite.migrate import make_ready, migrate, split
+from windowsill.store.sqlite.migrate import make_ready, migrate, schema_version, split
 from windowsill.store.statements import Migration
 
 pytestmark = pytest.mark.integration
@@ -118,3 +118,21 @@ def test_a_script_is_split_at_its_statements():
         trigger.strip(),
         "SELECT 3",
     ]
+
+
+def test_a_database_that_another_process_is_creating_is_ours(path: Path):
+    """Owner, version and tables are read at one moment, however the other process goes on between the statements."""
+    path.touch()
+    slow, fast = (sqlite3.connect(path, isolation_level=None) for _ in range(2))
+    fast.execute("PRAGMA journal_mode = WAL")
+
+    def other_process_creates_it(statement: str) -> None:
+        if statement.startswith(("SELECT", "PRAGMA")):
+            slow.set_trace_callback(None)
+            migrate(fast, [FIRST], path)
+
+    slow.set_trace_callback(other_process_creates_it)
+    assert schema_version(slow, 1, path) in (0, 1)
+    assert schema_version(slow, 1, path) == 1
+    slow.close()
+    fast.close()

@@ -21,7 +21,6 @@ from windowsill.cli.session_ids import (
     session_argument,
     store_option,
 )
-from windowsill.errors import WindowsillError
 from windowsill.text import printable_line
 
 if TYPE_CHECKING:
@@ -263,37 +262,20 @@ def delete(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, yes: 
 @click.pass_context
 def verify(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, as_json: bool) -> None:
     """Check that sessions, the named ones or all, are as they were written. The exit code is 1 if one is not."""
+    from windowsill.session.integrity import problems
+
     with open_store_at(place) as store:
         chosen = [find_session(store, id) for id in ids] if ids else store.sessions()
-        found = {info.id: _problems(store, info) for info in chosen}
-        of_store = store.check() if chosen and not ids else []
+        found = {info.id: problems(store, info) for info in chosen}
+        places = [info.id for info in chosen] if ids else [None] if chosen else []
+        of_store = [problem for each in places for problem in store.check(each)]
     sound = not of_store and not any(found.values())
     if as_json:
         print_json({"sound": sound, "store": of_store, "sessions": found})
     else:
         lines = [f"store: {problem}" for problem in of_store]
-        for id, problems in found.items():
-            lines += [f"{id}: {problem}" for problem in problems] or [f"{id}: sound"]
+        for id, listed in found.items():
+            lines += [f"{id}: {problem}" for problem in listed] or [f"{id}: sound"]
         for line in lines or ["there are no sessions to check"]:
             print_line(line)
     ctx.exit(0 if sound else FAILED)
-
-
-def _problems(store: Store, info: SessionInfo) -> list[str]:
-    """List everything wrong with a session, read entry by entry: one that can no longer be opened is checked too."""
-    import msgspec
-
-    from windowsill.config import Settings
-    from windowsill.journal.reader import JournalReader
-
-    problems: list[str] = []
-    try:
-        msgspec.json.decode(info.settings, type=Settings)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        problems.append(f"its settings cannot be read ({error})")
-    try:
-        problems += store.check(info.id)
-        problems += JournalReader(store, info.id).problems(info.version)
-    except WindowsillError as error:
-        problems.append(str(error))
-    return problems

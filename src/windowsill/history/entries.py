@@ -68,7 +68,7 @@ def reader(type: type[T]) -> Callable[[bytes], T]:
     def read(data: bytes) -> T:
         try:
             return decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DamagedError(
                 f"an entry of the journal is damaged: {error}",
                 remedy="`windowsill sessions verify` says which; restore a backup",

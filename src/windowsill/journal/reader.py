@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from windowsill import providers
-from windowsill.errors import DamagedError, NotFoundError
+from windowsill.errors import DamagedError, InputError, NotFoundError
 from windowsill.history.entries import (
     COMMON,
     ROOT,
@@ -39,13 +39,19 @@ SMALLEST = 1_024
 
 
 def message_of(entry: Entry, store: Store, session: str) -> Message:
-    """Decode the message of an entry that was read with its body."""
+    """Decode the message of an entry that was read with its body; `DamagedError` when that is no message."""
     meta = message_meta(entry.meta)
     body = whole_body(entry.body or b"", meta.same, store, session) if meta.same else entry.body or b""
-    if meta.format == NEUTRAL:
-        message = msgspec.json.decode(body, type=Message)
-    else:
-        message = providers.get(meta.format).read_message(body, entry.id)
+    try:
+        if meta.format == NEUTRAL:
+            message = msgspec.json.decode(body, type=Message)
+        else:
+            message = providers.get(meta.format).read_message(body, entry.id)
+    except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(
+            f"message {entry.id!r} of session {session!r} is damaged: {error}",
+            remedy="`windowsill sessions verify` says what else is; restore a backup",
+        ) from error
     blocks = message.blocks
     if meta.format in providers.LINKERS and (meta.calls or meta.results):
         blocks = _with_ids(blocks, meta.calls, meta.results)
@@ -187,7 +193,11 @@ class JournalReader:
     def _from_snapshot(self, path: Sequence[Range], seq: int, scale: Scale) -> tuple[Head | None, int]:
         """Return the last snapshot on the path, unless what came after it can only be understood with the past."""
         for first, last in reversed(path):
-            found = self.store.snapshot(self.session, min(last, seq))
+            try:
+                found = self.store.snapshot(self.session, min(last, seq))
+            except DamagedError:
+                self.passed_over = True
+                break
             if found is None or found[0] < first:
                 continue
             start, data = found

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from windowsill.errors import DamagedError, FormatError, NotFoundError
+from windowsill.errors import DamagedError, NotFoundError
 from windowsill.history.entries import Entry
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import message_of
@@ -198,7 +198,7 @@ class Outputs:
             entries = itertools.chain([entry], *shared)
             if all(hashlib.sha256(each.body or b"").digest() == each.body_hash for each in entries):
                 return message_of(entry, self._store, self._session).results
-        except (DamagedError, FormatError, msgspec.DecodeError):
+        except DamagedError:
             pass
         raise DamagedError(
             f"tool output {ref!r} is damaged: no line of it can be read",

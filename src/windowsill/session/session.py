@@ -524,9 +524,13 @@ class Session:
             return audit.tool_decisions(self.journal)
 
     def verify(self) -> list[str]:
-        """List what is wrong with the stored history; nothing when every entry is as it was written."""
+        """List what is wrong with what is stored of it; nothing when everything is as it was written."""
+        from windowsill.session.integrity import problems
+
+        store = self.journal.store
         with self.journal.lock:
-            return [*self.journal.store.check(self.id), *self.journal.problems(self.journal.version)]
+            info = store.info(self.id)
+            return [*store.check(self.id), *(problems(store, info) if info is not None else ())]
 
     # Undo
 

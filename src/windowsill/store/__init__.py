@@ -24,7 +24,13 @@ def open_store(address: str | Path | None = None) -> Store:
 
     A folder that does not exist is made, readable by its owner alone, and holds `sessions.db`.
     """
-    path = database_file(address, os.environ, Path.cwd())
+    try:
+        path = database_file(address, os.environ, Path.cwd())
+    except OSError as error:
+        raise StoreError(
+            f"the place of the sessions cannot be looked at ({error.strerror}: {error.filename})",
+            remedy="allow this user to enter the folder, or give another one",
+        ) from error
     if path is None:
         from windowsill.store.memory import MemoryStore
 

@@ -71,6 +71,8 @@ class Connections:
         self._busy_seconds = busy_seconds
         self._closed = False
         self._writer: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        """The file that the writer has open, as the system numbers it."""
         self._idle: list[sqlite3.Connection] = []
         self._start_afresh()
         _watched.add(self)
@@ -83,6 +85,7 @@ class Connections:
         with self._write_lock, translated(self.path):
             if self._writer is None:
                 self._writer = self._open(_WRITER)
+                self._file = _file_at(self.path)
             db = self._writer
             try:
                 # The lock is taken now, not at the first write: a transaction that began by reading may fail to get it.
@@ -93,6 +96,13 @@ class Connections:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+            if _file_at(self.path) != self._file:
+                self._close_idle()
+                raise StoreError(
+                    f"{self.path} was removed or replaced while it was open: what was written is not kept",
+                    remedy="put it back if it was moved, open the store again, and write again",
+                    path=self.path,
+                )
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -164,6 +174,15 @@ class Connections:
             _inherited.extend(db for db in (*self._idle, self._writer) if db is not None)
             self._idle, self._writer = [], None
             self._start_afresh()
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Return the number of the file that has this path now; `None` when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def connect(

@@ -71,6 +71,10 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise meaning(error, path) from error
+    except UnicodeDecodeError as error:
+        # Python's own layer fails on a message of SQLite that quotes overwritten bytes.
+        kind, what, remedy = _MEANINGS[sqlite3.SQLITE_CORRUPT]
+        raise kind(f"{path}: {what} ({error})", remedy=remedy, path=path) from error
     except UnicodeEncodeError as error:
         raise InputError(f"{error.object!r} is not text", remedy="leave out what UTF-8 cannot hold") from error
 

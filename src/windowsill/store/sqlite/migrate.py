@@ -30,9 +30,17 @@ def migrate(db: sqlite3.Connection, steps: Sequence[Migration], path: Path) -> i
 
 def schema_version(db: sqlite3.Connection, newest: int, path: Path) -> int:
     """Return the database's version; raise for one of a newer Windowsill or of another program."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    (owner,) = db.execute("PRAGMA application_id").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    # All three at one moment: another process may be creating the tables.
+    alone = not db.in_transaction
+    if alone:
+        db.execute("BEGIN")
+    try:
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (owner,) = db.execute("PRAGMA application_id").fetchone()
+    finally:
+        if alone:
+            db.execute("ROLLBACK")
     if owner != APPLICATION_ID and (tables or version):
         raise StoreError(
             f"{path} is a database of another program", remedy="give another path; it was left as it is", path=path
@@ -96,9 +104,9 @@ def make_ready(path: Path, steps: Sequence[Migration], *, busy_seconds: float = 
 
 def create(path: Path) -> None:
     """Make an empty file, and its folder, that only their owner can read; what exists keeps its permissions."""
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder", remedy="give a file, or a folder whose name has no .db at its end")
     try:
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder", remedy="give a file, or a folder whose name has no .db at its end")
         path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         # One thread at a time: closing the new file would drop the locks of a connection that another thread opened.
         with _creating:

@@ -187,7 +187,7 @@ class MemoryIndex(SQLiteIndex):
     def create_session(self, name: str, created: float) -> None:
         """Take a session into the index's own list."""
         with self._writing() as db:
-            db.execute(self._sql["create_session"], (name, created, b"{}"))
+            db.execute(self._sql["create_session"], (name, created, b"{}", None))
 
     def delete_session(self, name: str) -> None:
         """Remove a session with its passages."""

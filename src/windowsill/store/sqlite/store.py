@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from windowsill.errors import ConflictError, DamagedError, LockedError
+from windowsill.errors import ConflictError, DamagedError, LockedError, log
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
@@ -45,15 +46,32 @@ def _bytes(value: Any, what: str, path: Path) -> bytes:
     return value
 
 
+def _checksum(session: str, settings: bytes) -> bytes:
+    """Return the checksum of the settings of a session."""
+    data = settings if isinstance(settings, bytes) else repr(settings).encode(errors="replace")
+    return hashlib.blake2b(session.encode() + b"\0" + data, digest_size=16).digest()
+
+
 def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
-    """List problems: SQLite's own check of the file, then rows that lack their counterpart."""
-    found = [text for (text,) in db.execute("PRAGMA quick_check") if text != "ok"]
+    """List problems: SQLite's own check of the file and its indexes, then rows that are not what was written."""
+    found = [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
     found += [
         f"a row of {table} belongs to no {parent}" for table, _, parent, _ in db.execute("PRAGMA foreign_key_check")
     ]
     found += [
         f"session {id!r} has {count} entries, but its last one is number {last}"
         for id, count, last in db.execute(sql["gaps"], (session,))
+    ]
+    found += [
+        f"session {id!r} ended with entry {known}, but its last one is {last or 'gone'}"
+        if known != last
+        else f"session {id!r} ends with another entry {last} than the one that was written"
+        for id, known, last in db.execute(sql["lost_tips"], (session,))
+    ]
+    found += [
+        f"the settings of session {id!r} are not what was written"
+        for id, settings, checksum in db.execute(sql["session_checksums"], (session,))
+        if checksum != _checksum(id, settings)
     ]
     (strays,) = db.execute(sql["stray_bodies"]).fetchone()
     if strays:
@@ -76,12 +94,19 @@ class SQLiteStore:
         self._sql = statements("sqlite")
         make_ready(self.path, migrations("sqlite"), busy_seconds=busy_seconds)
         self._connections = Connections(self.path, busy_seconds=busy_seconds)
+        self._compared: set[str] = set()
+        """Sessions whose entries were compared with the indexes over them."""
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
         """Make sure the session exists; true when it is new. Its settings are written only then."""
         check_name("session's name", session)
         with self._connections.writing() as db:
-            return db.execute(self._sql["create_session"], (session, float(at), settings)).rowcount > 0
+            return (
+                db.execute(
+                    self._sql["create_session"], (session, float(at), settings, _checksum(session, settings))
+                ).rowcount
+                > 0
+            )
 
     def info(self, session: str) -> SessionInfo | None:
         """Return what is known of one session, or `None`."""
@@ -105,7 +130,7 @@ class SQLiteStore:
     def set_settings(self, session: str, settings: bytes) -> None:
         """Replace the session's settings."""
         with self._connections.writing() as db:
-            if not db.execute(self._sql["set_settings"], (settings, session)).rowcount:
+            if not db.execute(self._sql["set_settings"], (settings, _checksum(session, settings), session)).rowcount:
                 raise no_session(session)
 
     def append(
@@ -142,17 +167,23 @@ class SQLiteStore:
         """Return the entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
         wanted = None if kinds is None else msgspec.json.encode(list(kinds)).decode()
         few = "" if kinds is None or not COMMON.isdisjoint(kinds) else "rare_"
+        if few:
+            self._compare_indexes(session)
         statement = f"read_{few}whole" if bodies else f"read_{few}meta"
         rows = self._all(statement, session, max(first, 0), min(last, MAX_SEQ), wanted)
         return [to_entry(row, self.path) for row in rows]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
         """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        self._compare_indexes(session)
         return self._all("jumps", session)
 
     def find(self, session: str, id: str) -> Entry | None:
         """Return the entry with this id."""
         row = self._one("find_entry", session, id)
+        if row and row[3] != id:
+            self._remake_indexes()
+            row = self._one("find_entry", session, id)
         return to_entry(row, self.path) if row else None
 
     def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
@@ -254,11 +285,15 @@ class SQLiteStore:
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the file itself; the hash chain is the reader's to check."""
+        found: list[str] = []
         try:
             with self._connections.reading() as db:
-                return problems(db, self._sql, session)
+                found += problems(db, self._sql, session)
+            with self._connections.writing() as db:
+                db.execute(self._sql["check_passage_words"])
         except DamagedError as error:
-            return [str(error)]
+            found.append(str(error))
+        return found
 
     def close(self) -> None:
         """Release the connections. Closing twice is fine."""
@@ -282,9 +317,36 @@ class SQLiteStore:
             if taken is None:
                 raise
             raise duplicate(session, taken[0]) from None
+        if entries:
+            last = entries[-1]
+            jumps = sum(entry.parent != entry.seq - 1 for entry in entries)
+            rare = sum(entry.kind not in COMMON for entry in entries)
+            db.execute(self._sql["move_tip"], (key, last.seq, last.hash, jumps, rare))
         bodies = [(key, entry.seq, entry.body) for entry in entries if entry.body]
         if bodies:
             db.executemany(self._sql["insert_body"], bodies)
+
+    def _compare_indexes(self, session: str) -> None:
+        """Make the indexes over entries anew, once, if they have other rows of this session than were written.
+
+        They decide what is a fold or a branch: one that lost a row would hide it from every list.
+        """
+        if session in self._compared:
+            return
+        try:
+            row = self._one("are_indexes_whole", session)
+            whole = row is None or bool(row[0])
+        except DamagedError:
+            whole = False
+        if not whole:
+            self._remake_indexes()
+        self._compared.add(session)
+
+    def _remake_indexes(self) -> None:
+        log.warning("%s: indexes over its entries are damaged and are made again", self.path)
+        with self._connections.writing() as db:
+            for index in ("entry_by_id", "entry_jump", "entry_rare"):
+                db.execute(f"REINDEX {index}")
 
     def _one(self, statement: str, *parameters: object) -> Any:
         with self._connections.reading() as db:

@@ -9,6 +9,29 @@ INSERT INTO entry (session, seq, parent, kind, id, at, meta, hash, body_hash) VA
 -- name: insert_body
 INSERT INTO body (key, data) VALUES ((?1 << 32) | ?2, ?3);
 
+-- name: move_tip
+INSERT INTO tip (session, seq, hash, jumps, rare) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (session) DO UPDATE
+SET seq = excluded.seq, hash = excluded.hash, jumps = jumps + excluded.jumps, rare = rare + excluded.rare;
+
+-- name: are_indexes_whole
+-- The kind is that of the row that an index leads to; the parent is compared with that of the row.
+SELECT
+    t.rare = (
+        SELECT count(DISTINCT CASE WHEN i.kind NOT IN ('message', 'call', 'usage', 'state') THEN i.seq END)
+        FROM entry AS i INDEXED BY entry_rare
+        WHERE i.session = s.key AND i.kind NOT IN ('message', 'call', 'usage', 'state')
+    )
+    AND t.jumps = (
+        SELECT count(DISTINCT i.seq)
+        FROM entry AS i INDEXED BY entry_jump
+        JOIN entry AS e ON e.session = i.session AND e.seq = i.seq AND e.parent = i.parent
+        WHERE i.session = s.key AND i.parent <> i.seq - 1
+    )
+FROM session AS s
+JOIN tip AS t ON t.session = s.key
+WHERE s.id = ?;
+
 -- name: put_snapshot
 INSERT INTO snapshot (session, seq, data) VALUES (?, ?, ?)
 ON CONFLICT (session, seq) DO UPDATE SET data = excluded.data;
@@ -83,7 +106,8 @@ WHERE s.id = ? AND e.parent <> e.seq - 1
 ORDER BY e.seq;
 
 -- name: last_snapshot
-SELECT n.seq, n.data
+-- As bytes, whatever an overwritten page says it is: its checksum tells.
+SELECT n.seq, CAST(n.data AS BLOB)
 FROM session AS s
 JOIN snapshot AS n ON n.session = s.key
 WHERE s.id = ? AND n.seq <= ?

@@ -1,5 +1,5 @@
 -- name: create_session
-INSERT INTO session (id, created, settings) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING;
+INSERT INTO session (id, created, settings, checksum) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING;
 
 -- name: session_info
 SELECT s.id, s.created, max(s.created, coalesce(e.at, s.created)), coalesce(e.seq, 0), s.settings
@@ -25,4 +25,4 @@ DELETE FROM body WHERE key BETWEEN (?1 << 32) AND ((?1 << 32) | 4294967295);
 DELETE FROM session WHERE key = ?;
 
 -- name: set_settings
-UPDATE session SET settings = ? WHERE id = ?;
+UPDATE session SET settings = ?, checksum = ? WHERE id = ?;
