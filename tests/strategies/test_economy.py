@@ -17,7 +17,7 @@ from windowsill.strategies.working_set import Region, WorkingSet, write
 
 pytestmark = pytest.mark.unit
 
-ROOMY = Budget(limit=60_000, high=48_000, low=10_000, window=60_000, cache=CachePrices())
+ROOMY = Budget(limit=44_000, high=42_000, low=10_000, window=44_000, cache=CachePrices())
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_the_lines_of_a_changed_file_outlive_those_of_others(session):
         read(
             session, number, [f"other {number} line number {line}" for line in range(60)], path=f"src/other{number}.py"
         )
-    follow(session, Economy(lines=0.1), msgspec.structs.replace(ROOMY, low=1_000), rounds=1)
+    follow(session, Economy(lines=0.1), msgspec.structs.replace(ROOMY, limit=20_000, high=19_000), rounds=1)
     text = "\n".join(stand_ins(session))
     assert "brand_new_line = 1" in text
     assert "changed line number 59" in text
@@ -171,7 +171,7 @@ def test_lines_and_names_are_carried_from_stand_in_to_stand_in(session):
     read(session, 1, ["def first_function(argument):", "    return argument"], path="src/first.py", at=1.0)
     for round_ in range(1, 6):
         for _ in range(40):
-            session.add({"role": "assistant", "content": "I am thinking about it. " * 60}, at=round_ * 1_000.0)
+            session.add({"role": "assistant", "content": "I am thinking about it. " * 100}, at=round_ * 1_000.0)
             session.add({"role": "user", "content": "And now?"}, at=round_ * 1_000.0)
         session.add({"role": "user", "content": "go on"}, at=round_ * 1_000.0 + 500)
         assert follow(session, Economy(), ROOMY, rounds=1)

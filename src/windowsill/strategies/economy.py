@@ -116,12 +116,12 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def decide(self, view: View, budget: Budget) -> Decision:
         """Decide what to do now, from sizes, prices, pauses and the calls that are expected."""
         total = budget.fixed + view.tokens()
-        if total <= min(budget.low, int(HALF * budget.limit)) or budget.step:
+        if (total <= budget.high and total <= HALF * budget.limit) or budget.step:
             return WAIT
         room = _room(view, budget)
         start = _behind_stand_ins(view)
         each = view.each(view.items[start:])
-        must = total > budget.limit
+        must = total > budget.high
         idle = _idle(view)
         cold = idle > budget.cache.lifetime
         calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime) / 2))
@@ -136,7 +136,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             action=action, cut=start + cut, hidden=hidden, written=written, rest=rest, calls=calls, idle=idle
         )
         if must:
-            why = f"{total:,} tokens are more than the {budget.limit:,} that fit"
+            why = f"{total:,} tokens passed {budget.high:,}"
             return msgspec.structs.replace(figures, why=why)
         whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
         if cold:

@@ -15,7 +15,7 @@ import msgspec
 
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, ToolResult, ToolUse, text_of
-from windowsill.secrets import redact
+from windowsill.secrets.documents import redact_for_reading
 from windowsill.tool_arguments import Arguments
 
 Kind: TypeAlias = Literal["read", "change", "output"]
@@ -119,11 +119,11 @@ def collect(view: View, items: Sequence[Item]) -> WorkingSet:
     found = WorkingSet(regions=[], names={}, touched={})
     calls: dict[str, tuple[str, bool, str]] = {}
     for item in items:
-        message = view.read(item)
         if item.fold:
-            _take_over(found, message, _numbers(item))
+            _take_over(found, view.read(item), _numbers(item))
         else:
-            _take(found, message, item.seq, calls)
+            # Without secrets before it is taken apart: a value that stands alone is no longer known as one.
+            _take(found, redact_for_reading(view.read(item)), item.seq, calls)
     return found
 
 
@@ -159,14 +159,14 @@ def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[s
                     _mention_all(found, value, at, ARGUMENT)
         elif isinstance(block, ToolResult):
             path, changed, tool = calls.get(block.tool_use_id, ("", False, block.name or "output"))
-            text = _LINE_NUMBER.sub("", _ends(redact(text_of(block.content))))
+            text = _LINE_NUMBER.sub("", _ends(text_of(block.content)))
             if not changed and text:
                 lines = text.splitlines()
                 region = (path, "read", lines) if path else (tool, "output", _pieces(lines))
                 found.regions.append(Region(region[0], region[1], at, region[2]))  # type: ignore[arg-type]
             _mention_all(found, text, at)
     if words := message.text:
-        _mention_all(found, _ends(redact(words)), at)
+        _mention_all(found, _ends(words), at)
 
 
 def _read_call(call: ToolUse) -> tuple[str, bool, str]:
