@@ -124,17 +124,21 @@ def test_reasoning_behind_a_changed_past_is_refused_where_it_is_bound(claude, bi
 
 
 def test_a_model_that_is_to_think_must_find_the_thinking_of_its_tool_loop(claude):
-    """Of the last turn; earlier ones, and turns without calls, may lack it."""
+    """At its beginning; later calls of the loop, earlier turns, and turns without calls may lack it."""
     ask = claude()
     messages = [TASK, *turn(ask([TASK]))]
     messages += turn(ask(messages))
     bare = [{**each, "content": each["content"][1:]} if each["role"] == "assistant" else each for each in messages]
-    assert ask([*bare[:3], *messages[3:]], thinking=ON).stop_reason == "tool_use"
+    assert ask([*messages[:3], *bare[3:]], thinking=ON).stop_reason == "tool_use"
+    assert ask([*bare, TASK, *turn(ask([*bare, TASK]))], thinking=ON).stop_reason == "tool_use"
     assert ask(bare).stop_reason == "tool_use"
     said = {"role": "assistant", "content": "There."}
     assert ask([*bare, said, TASK], thinking=ON).stop_reason == "tool_use"
-    with pytest.raises(anthropic.BadRequestError, match=r"messages\.3\.content\.0\.type: Expected `thinking`.*`text`"):
-        ask(bare, thinking=ON)
+    for lacking in (bare, [*bare[:3], *messages[3:]]):
+        with pytest.raises(
+            anthropic.BadRequestError, match=r"messages\.1\.content\.0\.type: Expected `thinking`.*`text`"
+        ):
+            ask(lacking, thinking=ON)
 
 
 def test_messages_of_the_assistant_in_a_row_are_one_turn(claude):

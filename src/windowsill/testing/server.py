@@ -228,12 +228,12 @@ class Server:
             raise RefusedError(str(error)) from None
         if failure is not None:
             raise RefusedError(failure[1], status=failure[0])
+        protocol.check(whole, notes["headers"])
         # Only an answer has a length to be limited.
         limit = {protocol.spec.limit_field(): 1} if route.task == "count" and protocol.spec.default_limit else {}
         problems = tuple(providers.get(format).validate({**limit, **whole, "model": model}))
         if problems:
             raise RefusedError(f"{problems[0].where}: {problems[0].what}", problems=problems)
-        protocol.check(whole, notes["headers"])
         start = opening(request, protocol.closes)
         past = self._follow(protocol, request, start)
         managed = manage(since(request, start), protocol.edits(whole), self.accounting.count)

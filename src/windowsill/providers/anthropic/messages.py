@@ -257,7 +257,7 @@ class Anthropic(Format):
             turn.insert(0, decode(any_decoder, chunk))
             if turn[0].get("role") == "user" and b'"tool_result"' not in chunk:
                 break
-        if not any(rules.check_thinking(turn, "", thinking)):
+        if rules.lacks_thinking(turn, thinking) is None:
             return fields
         if bound_reasoning:
             return {**fields, "thinking": Raw(encode({"type": "adaptive"}))}

@@ -90,7 +90,7 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         yield from calls.take(role, blocks, place)
     yield from calls.end()
     yield from _last(messages, where)
-    yield from check_thinking(messages, where, body.get("thinking"))
+    yield from _thinking(messages, where, body.get("thinking"))
 
 
 def _last(messages: list[Any], where: str) -> Iterator[Problem]:
@@ -108,10 +108,13 @@ def thinks(thinking: Any) -> bool:
     return isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
 
-def check_thinking(messages: list[Any], where: str, thinking: Any) -> Iterator[Problem]:
-    """Find a running turn with calls that does not begin with thinking, where thinking is on."""
+def lacks_thinking(messages: list[Any], thinking: Any) -> tuple[int, int] | None:
+    """Find the block that the running turn begins with, where that has to be thinking and is not.
+
+    A loop of calls and results is one turn: only its beginning has to be thinking.
+    """
     if not thinks(thinking):
-        return
+        return None
     begins: int | None = None
     calls = False
     for index in range(len(messages) - 1, -1, -1):
@@ -123,12 +126,18 @@ def check_thinking(messages: list[Any], where: str, thinking: Any) -> Iterator[P
             begins = index
             calls = calls or "tool_use" in kinds
     if begins is None or not calls:
-        return
-    first = [block for block in _content(messages[begins].get("content")) if block.get("type") != "compaction"]
-    if not first or first[0].get("type") not in THOUGHTS:
+        return None
+    kinds = [block.get("type") for block in _content(messages[begins].get("content"))]
+    first = next((number for number, kind in enumerate(kinds) if kind != "compaction"), len(kinds))
+    return None if first < len(kinds) and kinds[first] in THOUGHTS else (begins, first)
+
+
+def _thinking(messages: list[Any], where: str, thinking: Any) -> Iterator[Problem]:
+    """Find a running turn with calls that does not begin with thinking, where thinking is on."""
+    if found := lacks_thinking(messages, thinking):
         what = "thinking is on, and the turn that calls tools does not begin with thinking"
         remedy = "send its thinking back as it came, or send the request without `thinking`"
-        yield Problem("anthropic.thinking-begins-turn", f"{where}[{begins}]", what, remedy)
+        yield Problem("anthropic.thinking-begins-turn", f"{where}[{found[0]}]", what, remedy)
 
 
 def _content(content: Any) -> list[dict[str, Any]]:

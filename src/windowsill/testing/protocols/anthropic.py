@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from windowsill.messages import Block, Reasoning
+from windowsill.providers.anthropic.rules import lacks_thinking
 from windowsill.testing.protocols.base import Outcome, Proof, Protocol, RefusedError, Task, event, is_kind, pieces
 from windowsill.testing.provider_rules import Clearing, Compacting, Edit, Managed, Place, Verdict
 
@@ -18,8 +19,6 @@ BETAS = {CLEAR: "context-management-2025-06-27", COMPACT: "compact-2026-01-12"}
 
 CLEAR_ABOVE, KEEP, COMPACT_ABOVE = 100_000, 3, 150_000
 """The documented defaults, for a request that does not say."""
-
-THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
 class AnthropicMessages(Protocol):
@@ -176,30 +175,18 @@ def _check_betas(body: dict[str, Any], headers: Mapping[str, str]) -> None:
 
 
 def _check_thinking(body: dict[str, Any]) -> None:
-    """Refuse a tool loop whose thinking was left out, when the model is to think."""
-    if (body.get("thinking") or {}).get("type") != "enabled":
+    """Refuse, in Anthropic's words, a tool loop whose thinking was left out when the model is to think."""
+    found = lacks_thinking(body["messages"], body.get("thinking"))
+    if found is None:
         return
-    messages = body["messages"]
-    last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "assistant"), None)
-    if last is None:
-        return
-    first = last
-    # Messages of the assistant in a row are one turn.
-    while first and messages[first - 1]["role"] == "assistant":
-        first -= 1
-    turn = [
-        (index, number, str(block.get("type")))
-        for index in range(first, last + 1)
-        for number, block in enumerate(_content(messages[index]))
-        if block.get("type") != "compaction"
-    ]
-    if turn and turn[0][2] not in THINKING and any(kind == "tool_use" for _, _, kind in turn):
-        index, number, kind = turn[0]
-        raise RefusedError(
-            f"messages.{index}.content.{number}.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. "
-            "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the "
-            "lastmost set of `tool_use` and `tool_result` blocks)."
-        )
+    index, number = found
+    blocks = _content(body["messages"][index])
+    kind = blocks[number].get("type") if number < len(blocks) else None
+    raise RefusedError(
+        f"messages.{index}.content.{number}.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. "
+        "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the "
+        "lastmost set of `tool_use` and `tool_result` blocks)."
+    )
 
 
 def _edit(edit: dict[str, Any]) -> Edit:
