@@ -177,7 +177,8 @@ def test_run_has_an_error_and_a_giant_result(finished):
     """A failed tool call and a result larger than the window are part of every demo."""
     run, _, _ = finished
     assert any(b'"is_error":true' in message.raw for message in run.walk.recording.request.messages)
-    assert any(fold.before > 8_000 and "one message is larger" in fold.reason for fold in run.folds)
+    (cut,) = [fold for fold in run.folds if fold.reason == "what must stay is larger than the window"]
+    assert (cut.messages, cut.before > 8_000 > cut.after) == (1, True)
 
 
 # The tools

@@ -260,8 +260,12 @@ def test_same_id_twice_in_a_file_is_refused_before_anything_is_written(tmp_path)
 def test_export_that_is_stored_already_is_skipped(place):
     """Importing it again changes nothing, is said, and is no error."""
     lines = sessions("export", "s", place=place).out.encode()
+    (before,) = sessions("list", "--json", place=place).json
+    assert before["entries"] > 42
     done = sessions("import", "-", place=place, input=lines)
-    assert (done.code, done.out) == (0, "skipped s: 69 entries\n")
+    assert (done.code, done.out) == (0, f"skipped s: {before['entries']} entries\n")
+    assert sessions("list", "--json", place=place).json == [before]
+    assert sessions("export", "s", place=place).out.encode() == lines
 
 
 def test_folder_can_be_imported_again(tmp_path, place):

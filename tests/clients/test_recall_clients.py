@@ -192,8 +192,11 @@ def test_context_for_the_step_and_recall_go_together(format):
 def test_words_of_the_user_behind_what_was_recalled_are_a_new_step():
     """Nobody answered, and the user asks for something else: that is looked for as well."""
     session = forgetful(Anthropic())
-    session.extend(long_past("anthropic"))
-    session.compose_sync()
+    past = long_past("anthropic")
+    # The summary has room for what was read last of a file, and what it shows is not recalled.
+    newer = "class PostOffice:\n" + "\n".join(f"    opening_hour_{day} = {day + 5}" for day in range(7))
+    session.extend([*past[:5], *turn(22, newer), *past[5:]])
+    assert b"shelf_limit = 40" not in session.compose_sync().body()
     session.extend([says(MENTION), asks("Go on.")])
     assert session.compose_sync().body().count(RECALLED) == 1
     session.add(asks("Or rather `ParcelRegistry`."))

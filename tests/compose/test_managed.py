@@ -275,12 +275,13 @@ def test_an_engine_works_with_a_manager():
 
 def test_a_wrapped_client_works_with_a_manager():
     """What it composes is what the provider gets."""
-    with Server() as server:
+    with Server() as server, anthropic.Anthropic(base_url=server.url, api_key="none") as plain:
         session = opened(strategy=Latest(keep=1), budget=60_000)
-        client = windowsill.wrap(anthropic.Anthropic(base_url=server.url, api_key="none"), session)
+        client = windowsill.wrap(plain, session)
         history = [{"role": "user", "content": "Hello."}]
         for words in ("And again.", "Bye."):
             said = client.messages.create(model="claude-sonnet-4-6", max_tokens=99, messages=history)
             history += [{"role": "assistant", "content": said.content}, {"role": "user", "content": words}]
-        assert [len(seen.body["messages"]) for seen in server.seen] == [1, 1]
-        assert "Before: the login page" in str(server.seen[1].body["messages"])
+        summary = "Before: the login page was mended."
+        sent = [[message["content"] for message in seen.body["messages"]] for seen in server.seen]
+        assert sent == [[summary, "Hello."], [summary, "And again."]]

@@ -160,8 +160,9 @@ def test_a_session_states_breakpoints_that_hold_over_a_fold():
     payload = session.compose_sync(system="rule " * 1_100)
     body = payload.to()
     assert payload.report.folds
-    first = body["messages"][0]["content"]
-    assert ["cache_control" in block for block in first] == [True, False]
+    task, stand_in = (message["content"] for message in body["messages"][:2])
+    assert [["cache_control" in block for block in blocks] for blocks in (task, stand_in)] == [[True], [False]]
+    assert "[Memory Summary]" in stand_in[0]["text"]
     assert payload.body().count(b'"cache_control":') == 3
 
 
