@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from windowsill.errors import ConflictError, DamagedError, LockedError, log
+from windowsill.errors import ConflictError, DamagedError, LockedError, StoreError, log
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
@@ -291,7 +291,7 @@ class SQLiteStore:
                 found += problems(db, self._sql, session)
             with self._connections.writing() as db:
                 db.execute(self._sql["check_passage_words"])
-        except DamagedError as error:
+        except StoreError as error:
             found.append(str(error))
         return found
 
