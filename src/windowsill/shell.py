@@ -1,8 +1,9 @@
 """Read shell commands: the files they read and write, and the paths and hosts they name.
 
-Best effort, for honest mistakes and plain attempts: quotes, escapes, redirections, options, braces, variables of this
-process, folders that are changed to, scripts after `-c` and `-e`, and substitutions are looked through. What a command
-computes (`printf`, `base64`, a script it downloads) cannot be seen here.
+Best effort, for honest mistakes and plain attempts: quotes, escapes, comments, redirections, options, braces, variables
+of the command and of this process, folders that are changed to, scripts that are handed to an interpreter, and
+substitutions are looked through. What a command computes (`printf`, `base64`, a script it downloads) or reads from a
+file cannot be seen here.
 
 `files_of`, `shows_files` and `without_trimming` serve summaries: they pass over the texts that a command only hands on.
 `words_of` with `paths_in` and `hosts_in` serve policies: they look at every text, here-documents included, because it
@@ -13,8 +14,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -37,17 +38,25 @@ WRITING = frozenset({"tee", "touch", "mv", "cp", "rm", "mkdir", "truncate", "ins
 
 CALLERS = frozenset({
     "curl", "wget", "http", "https", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "netcat", "telnet", "ping",
+    "aria2c", "lynx", "links", "w3m", "dig", "nslookup", "host", "whois", "traceroute", "mtr",
 })  # fmt: skip
 """Programs whose plain words are hosts."""
 
 WRAPPERS = frozenset({
     "sudo", "doas", "env", "command", "exec", "nohup", "nice", "time", "timeout", "xargs", "stdbuf", "setsid", "watch",
+    "busybox",
     "if", "then", "elif", "else", "while", "until", "do", "!", "{",
 })  # fmt: skip
 """Programs that run the program behind them, and words of the shell that a command follows."""
 
 MOVERS = frozenset({"cd", "pushd", "-C", "--directory", "--chdir"})
-"""Words before a folder in which relative paths begin from there on."""
+"""Words before a folder in which relative paths begin from there on; the options may have it attached."""
+
+INTERPRETERS = frozenset({
+    "sh", "bash", "zsh", "dash", "ksh", "fish", "eval", "source", "xargs", "python", "python3", "perl", "ruby", "node",
+    "php", "awk", "gawk", "mawk", "sed", "lua",
+})  # fmt: skip
+"""Programs that run a text, from an argument or their input: texts of a command with one may be scripts."""
 
 LONGEST_FOLDER = 1_024
 """Characters of a folder that is changed to, step by step: nobody works in longer ones."""
@@ -58,21 +67,42 @@ MOST_SPELLED = 64
 DEEPEST = 3
 """Scripts inside scripts that are looked at."""
 
+_VALUES = {
+    "curl": "AbcCdDeEFhHKmoPQrtTuUwXyYz",
+    "wget": "oaeiBtOTwQPUlARDIX",
+    "ssh": "bcDEeFIiJLlmOopQRSWw",
+    "scp": "cFiJloPS",
+    "nc": "egipswqXOITP",
+    "ping": "ciIstwWmMpQSl",
+    "rsync": "efBTM",
+}
+"""The short options of programs that take a value which is no host; of other callers none is known."""
+
 _NO_HOST_AFTER = frozenset({
-    "-o", "--output", "-O", "-T", "--upload-file", "-d", "--data", "--data-binary", "--data-raw", "-H", "--header",
-    "-A", "-u", "--user", "-X", "--request", "-i", "-p", "-P", "-c", "-n", "-w", "-m", "-F", "-e", "-b", "-l",
+    "--output", "--upload-file", "--data", "--data-binary", "--data-raw", "--data-urlencode", "--header", "--user",
+    "--request", "--cacert", "--capath", "--cert", "--key", "--config", "--cookie", "--cookie-jar", "--output-dir",
+    "--referer", "--user-agent", "--form", "--interface", "--netrc-file", "--dump-header", "--write-out", "--range",
+    "--output-document", "--input-file", "--directory-prefix", "--max-time", "--connect-timeout", "--retry",
 })  # fmt: skip
+_HOST_OPTIONS = frozenset({"-x", "--proxy", "--preproxy", "--url", "--resolve", "--connect-to", "-connect"})
+"""Options whose value is a host, or several with colons between them."""
+
+_REMOTES = frozenset({"clone", "push", "pull", "fetch", "ls-remote", "add", "set-url"})
+"""Commands of git before an address."""
 
 # Words
 
 _OPERATOR = r"(?:\d+(?=[<>]))?+[();<>|&\n]++"
-_QUOTED = r"""'[^']*+'|"(?:[^"\\]|\\.)*+\""""
-_TOKEN = re.compile(rf"({_OPERATOR})|((?:[^ \t\r\n'\"\\();<>|&]|\\.|{_QUOTED})++)|[ \t\r]++", re.DOTALL)
-_QUOTES = re.compile(r"""\\(.)|'([^']*+)'|"((?:[^"\\]|\\.)*+)\"""", re.DOTALL)
+_QUOTED = r"""\$'(?:[^'\\]|\\.)*+'|'[^']*+'|"(?:[^"\\]|\\.)*+\""""
+_TOKEN = re.compile(
+    rf"({_OPERATOR})|(?:(?<![^\s();<>|&])#[^\n]*+)|((?:{_QUOTED}|[^ \t\r\n'\"\\();<>|&]|\\.)++)|[ \t\r]++", re.DOTALL
+)
+_QUOTES = re.compile(r"""\\(.)|\$'((?:[^'\\]|\\.)*+)'|\$?'([^']*+)'|\$?"((?:[^"\\]|\\.)*+)\"""", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r'\\(["\\])')
+_ANSI = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
 _ROUGHLY = re.compile(r"[^\s;|&<>()'\"`]+|[;|&\n]+")
 _ENDS = re.compile(r"[();|&\n]+")
-_REDIRECTION = re.compile(r"\d*(?:<{1,2}|[<>]?>[>|]?|[<>]&|&>{1,2})")
+_REDIRECTION = re.compile(r"\d*(?:<{1,3}|<>|[<>]?>[>|]?|[<>]&|&>{1,2})")
 
 
 class Operator(str):
@@ -83,8 +113,7 @@ class Operator(str):
 
 def split(command: str) -> list[str]:
     """Split a command into words, their quotes taken away, and operators such as `&&`, `;`, `>` and `2>`."""
-    # A line that goes on is one line, and `$'...'` quotes like `'...'` where no escape is in it.
-    command = command.replace("\\\n", "").replace("$'", "'").replace('$"', '"')
+    command = command.replace("\\\n", "")  # a line that goes on is one line
     tokens: list[str] = []
     end = 0
     for match in _TOKEN.finditer(command):
@@ -97,8 +126,8 @@ def split(command: str) -> list[str]:
             tokens.append(_QUOTES.sub(_unquoted, match[2]))
     if end == len(command):
         return tokens
-    # A quote that is never closed, as in many scripts that are not a shell's.
-    return _mark_operators(_ROUGHLY.findall(command))
+    # A quote that is never closed, as in many scripts that are not a shell's: both readings count.
+    return [*tokens, Operator(";"), *_mark_operators(_ROUGHLY.findall(command))]
 
 
 def _mark_operators(words: Sequence[str]) -> list[str]:
@@ -111,10 +140,19 @@ def _redirects(word: str) -> bool:
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    escaped, single, double = match.groups()
+    escaped, ansi, single, double = match.groups()
     if double is not None:
         return _ESCAPED_IN_QUOTES.sub(r"\1", double)
+    if ansi is not None:
+        return _ANSI.sub(_unescaped, ansi)
     return escaped if escaped is not None else single
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    byte, character, octal, other = match.groups()
+    if other is not None:
+        return {"n": "\n", "t": "\t", "r": "\r"}.get(other, other)
+    return chr(int(octal, 8) & 0xFF if octal else int(byte or character, 16))
 
 
 # Files that a command reads and writes, for summaries
@@ -207,7 +245,12 @@ def _simple_commands(command: str, depth: int = 0) -> Iterator[tuple[list[str], 
 
 # Paths and hosts that a command names, for policies
 
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_VARIABLE = re.compile(r"\$(?:(\w+|[@*])|\{(\w+)(?::?[-=+]([^{}]*))?\}|\{(PWD%/\*)\}|\(\(\d*\)\))")
+_BLANK = re.compile(r"\$(?:IFS\b|\{IFS\})")
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_EXTENDED = re.compile(r"[@?*+!]\([^()]*\)")
+_HERE = {"PWD": ".", "PWD%/*": ".."}
+"""Folders that a command names as seen from where it runs, which is not where this process runs."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}+://\S+")
 """An address; the length of its scheme is bounded, or a long word would be looked through from each of its letters."""
 
@@ -217,59 +260,128 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 _SUBSTITUTED = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
 _SETS = re.compile(r"\w+=.*|-.*|\d+[smhd]?", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}\s,]*(?:,[^{}\s,]*)+)\}")
+_SEQUENCE = re.compile(r"\{(\w)\.\.(\w)\}")
+_DEVICE = re.compile(
+    r"/dev/(?:tcp|udp)/([^/\s]+)|\b(?:tcp|udp|ssl|openssl)[46]?(?:-connect)?:([\w.-]+):\d", re.IGNORECASE
+)
+_REMOTE = re.compile(r"(?:[\w.-]+@)?(?P<host>[\w-]+(?:\.[\w-]+)+):(?!//)")
+_WHOLE = re.compile(r"(?P<host>0x[0-9a-fA-F]{8}|\d{8,10}|[A-Za-z][\w-]*)(?P<port>:\d+)?(?:/.*)?", re.DOTALL)
+_SCRIPT = re.compile(r"[\s'\"();]")
 _PARTS = re.compile(r"[=:,@]")
 _ROOTED = re.compile(r"[/~]|\.\.")
-_SCRIPT_OPTION = re.compile(r"-[a-z]*c|-[a-z]{0,2}e|--eval|--command")
+_SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c|-[a-z]{0,2}e|--eval|--command")
 
 
-def words_of(command: str | Sequence[str], depth: int = 0) -> Iterator[str]:
+def words_of(command: str | Sequence[str], depth: int = 0, variables: dict[str, str] | None = None) -> Iterator[str]:
     """Yield the words of a command, those of scripts and substitutions in it included."""
-    own = split(command) if isinstance(command, str) else _mark_operators(command)
-    yield from (expand_variables(word) for word in own)
+    known = {} if variables is None else variables
+    text = command if isinstance(command, str) else "\n".join(command)
+    own = split(_BLANK.sub(" ", command)) if isinstance(command, str) else _mark_operators(command)
+    own = list(_expanded(own, known))
+    yield from own
     if depth == DEEPEST:
         return
-    for before, word in pairwise(own):
-        if _SCRIPT_OPTION.fullmatch(before) or before == "eval":
+    interprets = any(word.rpartition("/")[2] in INTERPRETERS for word in own)
+    for before, word in pairwise([Operator(";"), *own]):
+        script = _SCRIPT_OPTION.fullmatch(before) or before == "eval" or (interprets and _SCRIPT.search(word))
+        if script and not isinstance(word, Operator):
             yield Operator(";")  # a command of its own begins
-            yield from words_of(word, depth + 1)
-    for match in _SUBSTITUTED.finditer(command if isinstance(command, str) else "\n".join(own)):
+            yield from words_of(word, depth + 1, known)
+    for match in _SUBSTITUTED.finditer(text):
         yield Operator(";")
-        yield from words_of(match[1] or match[2] or "", depth + 1)
+        yield from words_of(match[1] or match[2] or "", depth + 1, known)
+    if isinstance(command, str) and _EXTENDED.search(command):
+        yield Operator(";")
+        yield from words_of(_EXTENDED.sub("*", command), DEEPEST, known)
 
 
-def expand_variables(text: str) -> str:
-    """Put the values of this process's variables in their places, in linear time, unlike `os.path.expandvars`."""
-    if isinstance(text, Operator):
+def _expanded(words: Iterable[str], known: dict[str, str]) -> Iterator[str]:
+    """Yield words with the values of variables, which the command itself may set as it goes."""
+    loop: list[str] = []
+    for word in words:
+        if isinstance(word, Operator):
+            if len(loop) > 3:  # noqa: PLR2004 - `for NAME in` and its values
+                known[loop[1]] = f"{{{','.join(loop[3:])}}}" if len(loop) > 4 else loop[3]  # noqa: PLR2004 - several
+            loop = []
+            yield word
+            continue
+        spelled = expand_variables(word, known)
+        if spelled.startswith("~/") and "HOME" in known:
+            spelled = known["HOME"] + spelled[1:]
+        elif spelled.startswith("~+"):
+            spelled = "." + spelled[2:]
+        if assigned := _ASSIGNS.fullmatch(spelled):
+            known[assigned[1]] = assigned[2][:LONGEST_FOLDER]
+        if loop or word == "for":
+            loop.append(spelled)
+        yield spelled
+
+
+def expand_variables(text: str, known: Mapping[str, str] | None = None) -> str:
+    """Put the values of variables in their places, as a shell does, in linear time; one that is not set is empty."""
+    if "$" not in text:
         return text
-    return _VARIABLE.sub(lambda match: os.environ.get(match[1] or match[2], match[0]), text)
+    sources = (known or {}, _HERE, os.environ)
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2] or match[4] or ""
+        return next((each[name] for each in sources if each.get(name)), match[3] or "")
+
+    return _VARIABLE.sub(value, text)
 
 
 def paths_in(words: Iterable[str]) -> list[str]:
     """Return every word that may be a path, each once, in whichever folder the command may run by then."""
     found: dict[str, None] = {}
-    folder = before = ""
+    folder, moves = "", False
     for word in words:
-        if before in MOVERS and not word.startswith("-"):
-            folder = os.path.join(folder, word)[:LONGEST_FOLDER]  # noqa: PTH118 - `..` has to stay
-        before = word
+        attached = word.partition("=")[2] if word.startswith(("--chdir=", "--directory=")) else ""
+        attached = attached or (word[2:] if word.startswith("-C") else "")
+        if attached or (moves and not word.startswith("-")):
+            folder = _enter(folder, attached or word)
+        moves = word in MOVERS or (moves and word.startswith("-"))
         for spelled in () if isinstance(word, Operator) else _spell_braces(word):
             parts = list(_paths_in_word(spelled))
             found |= dict.fromkeys(parts)
             if folder:
-                found |= dict.fromkeys(os.path.join(folder, part) for part in parts)  # noqa: PTH118 - as above
+                found |= dict.fromkeys(os.path.join(folder, part) for part in parts)  # noqa: PTH118 - `..` has to stay
     return list(found)
+
+
+def _enter(folder: str, into: str) -> str:
+    path = os.path.join(folder, into)  # noqa: PTH118 - `..` has to stay, as links are followed first
+    return path if len(path) <= LONGEST_FOLDER else os.path.normpath(path)[:LONGEST_FOLDER]
 
 
 def hosts_in(words: Sequence[str]) -> list[str]:
     """Return every word that is an address or a host, each once."""
+    words = [each for word in words for each in ([word] if isinstance(word, Operator) else _spell_braces(word))]
     return list(dict.fromkeys([*_addresses(words), *_bare_hosts(words)]))
 
 
 def _spell_braces(word: str) -> Iterator[str]:
     """Spell out braces as a shell does: `/{etc,usr}` is two words."""
-    pieces = _BRACES.split(word)
-    choices = [piece.split(",") if place % 2 else [piece] for place, piece in enumerate(pieces)]
-    yield from ("".join(each) for each in islice(product(*choices), MOST_SPELLED))
+    if "{" not in word:
+        yield word
+        return
+    waiting = [_SEQUENCE.sub(_choices, word)]
+    for _ in range(MOST_SPELLED):  # each round doubles them, or spells out a whole word
+        inner = [_BRACES.search(each) for each in waiting]
+        if not any(inner) or len(waiting) >= MOST_SPELLED:
+            break
+        waiting = [
+            f"{each[: match.start()]}{choice}{each[match.end() :]}" if match else each
+            for each, match in zip(waiting, inner, strict=True)
+            for choice in (match[1].split(",")[:MOST_SPELLED] if match else ("",))
+        ]
+    yield from waiting[:MOST_SPELLED]
+
+
+def _choices(match: re.Match[str]) -> str:
+    """Write a sequence such as `{a..c}` as a choice."""
+    low, high = sorted((ord(match[1]), ord(match[2])))
+    letters = [chr(each) for each in range(low, min(high, low + MOST_SPELLED) + 1)]
+    return letters[0] if len(letters) == 1 else f"{{{','.join(letters)}}}"
 
 
 def _paths_in_word(word: str) -> Iterator[str]:
@@ -291,14 +403,16 @@ def _addresses(words: Sequence[str]) -> Iterator[str]:
                 yield match[0]
         if (login := _LOGIN.match(word)) and "://" not in word:
             yield login["host"]
+        yield from (match[1] or match[2] for match in _DEVICE.finditer(word))
 
 
 def _bare_hosts(words: Sequence[str]) -> Iterator[str]:
     """Yield hosts without a scheme, which are plain words of programs that call them."""
     program = before = ""
+    remote = False
     for word in words:
         if isinstance(word, Operator):
-            program, before = (program if _redirects(word) else ""), word
+            program, before, remote = (program if _redirects(word) else ""), word, False
             continue
         if _redirects(before):
             before = ""  # a file, whatever it is called
@@ -308,8 +422,45 @@ def _bare_hosts(words: Sequence[str]) -> Iterator[str]:
         between = before.startswith("-") or _SETS.fullmatch(word) is not None
         if not program or (program in WRAPPERS and (name in CALLERS or not between)):
             program = "" if "=" in word and _SETS.fullmatch(word) else name
-        elif program in CALLERS and not word.startswith("-") and before not in _NO_HOST_AFTER and "://" not in word:
-            match = _HOST.fullmatch(word)
-            if match and not _NUMBER.fullmatch(word):
-                yield match["host"] + (match["port"] or "")
+        elif program == "git":
+            remote = remote or word in _REMOTES
+            if remote and (match := _REMOTE.match(word)):
+                yield match["host"]
+        elif program in CALLERS or before == "-connect":
+            yield from _named_hosts(program, before, word)
         before = word
+
+
+def _named_hosts(program: str, before: str, word: str) -> Iterator[str]:
+    """Yield the hosts of one word behind a program that calls hosts."""
+    option, _, attached = word.partition("=")
+    if word.startswith("-x") and program == "curl":
+        option, attached = "-x", word[2:]
+    if option in _HOST_OPTIONS or before in _HOST_OPTIONS:
+        value = attached if option in _HOST_OPTIONS else word
+        several = "resolve" in before + option or "connect-to" in before + option
+        pieces = value.split(":") if several else [value]
+        yield from (match["host"] for piece in pieces if (match := _HOST.fullmatch(piece)) and "://" not in piece)
+        return
+    if word.startswith("-") or "://" in word or before in _NO_HOST_AFTER or _awaits_value(program, before):
+        return
+    if program in ("scp", "rsync"):
+        # A host has a colon behind it; everything else is a file.
+        host, colon, _ = word.partition(":")
+        match = (_HOST.fullmatch(host) or _WHOLE.fullmatch(host)) if colon else None
+    else:
+        match = None if _NUMBER.fullmatch(word) else _HOST.fullmatch(word)
+        alone = program in ("curl", "wget") and not before.startswith("--")
+        if match is None and (alone or before.rpartition("/")[2] == "ssh"):
+            match = _WHOLE.fullmatch(word)  # a number, or a name without a dot
+    if match is not None:
+        yield match["host"] + (match["port"] or "")
+
+
+def _awaits_value(program: str, option: str) -> bool:
+    """Tell whether the last of some short options takes the next word as its value."""
+    if not option.startswith("-") or option.startswith("--") or len(option) == 1:
+        return False
+    takes = _VALUES.get(program, "")
+    first = next((place for place, letter in enumerate(option[1:], 1) if letter in takes), None)
+    return first == len(option) - 1

