@@ -79,6 +79,15 @@ def test_with_fill_a_log_takes_all_the_room():
     assert len(outline(text, Limits(bytes=100_000)).text) < 10_000
 
 
+def test_with_fill_a_line_above_the_limits_shows_both_ends():
+    """Where nothing can be read on, the end of a giant line is not lost behind its beginning."""
+    line = "".join(f"{n:06}" for n in range(100_000))
+    shown = outline(line, Limits(line=40_000, bytes=10_000), fill=True).text
+    assert shown.startswith(line[:4_000])
+    assert shown.endswith(line[-4_000:])
+    assert len(shown) <= 10_000
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=300),
     lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(max_size=20), inner, max_size=30),

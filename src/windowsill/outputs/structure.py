@@ -17,13 +17,14 @@ from windowsill.outputs.show import (
     Preview,
     Row,
     byte_size,
+    count_lines,
     cut_row,
     note_for,
     omitted_note,
     preview,
     rows_of,
 )
-from windowsill.text import cut_middle
+from windowsill.text import cut_middle, keep_ends
 
 ENDS = 50
 """Lines that are shown from each end of a log or a table."""
@@ -80,7 +81,8 @@ def outline(
     """Return the parts of an output that say most about it, or `None` when it can be shown as it is.
 
     JSON keeps its keys and the first `head` rows of each list; a log or a table its first and last lines and those that
-    look like errors; any other text both its ends. With `fill`, as many rows or lines as the limits allow.
+    look like errors; any other text both its ends. With `fill`, as many rows or lines as the limits allow, and both
+    ends of a line that is longer.
     """
     size = byte_size(text)
     rows = list(rows_of(text))
@@ -96,6 +98,11 @@ def outline(
         view = _outline_rows(rows, limits, ref, None if fill else (head, tail))
         if view is not None and byte_size(view.text) < size:
             return view
+    if fill and size > limits.bytes:
+        # A few lines, one of them longer than the room: nobody can read on, so its end is shown as well.
+        ends = keep_ends(text, len(text) * (limits.bytes - NOTE_ROOM) // size)
+        if byte_size(ends) <= limits.bytes:
+            return Preview(ends, count_lines(ends))
     return preview(text, limits, ref=ref)
 
 

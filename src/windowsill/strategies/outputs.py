@@ -31,7 +31,16 @@ from windowsill.messages import (
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.read import count_of
 from windowsill.outputs.repeated_lines import SeenLines
-from windowsill.outputs.show import Limits, Preview, byte_size, count_lines, head_and_tail, preview, result_text
+from windowsill.outputs.show import (
+    LEAST_BYTES,
+    Limits,
+    Preview,
+    byte_size,
+    count_lines,
+    head_and_tail,
+    preview,
+    result_text,
+)
 from windowsill.outputs.structure import ENDS, outline
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
 from windowsill.strategies.masks import (
@@ -162,11 +171,15 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return used - int(room * self.low) if can_go >= self._batch(budget) else 0
 
     def _limits(self, budget: Budget) -> Limits:
-        """Return the limits of one output; without the tools, what all together may have."""
+        """Return the limits of one output; without the tools, what all together may have.
+
+        A request that may have less than the window holds shows a quarter of its own size of what is larger than it.
+        """
         if budget.refs:
             return Limits(line=self.line, bytes=self.bytes)
         whole = max(self.bytes, self._room(budget) * BYTES_PER_TOKEN)
-        return Limits(line=whole, bytes=whole)
+        request = max(budget.limit, LEAST_BYTES) * BYTES_PER_TOKEN
+        return Limits(line=min(whole, request), bytes=min(whole, int(request * SHARE)))
 
     def _cuts(self, view: View, budget: Budget) -> list[tuple[BlockSpan, StandIn]]:
         """Return what is to be shown of outputs above the limits; one that is within them is looked at once."""
