@@ -271,7 +271,7 @@ def test_the_strategy_of_the_example_has_twenty_lines():
 
 
 def test_the_page_shows_the_example_as_it_is():
-    """Word for word."""
+    """Word for word, followed by its use in a session, so that the example runs alone."""
     page = (EXAMPLE.parents[1] / "docs" / "plugins.md").read_text()
-    assert f"```python\n{(EXAMPLE / 'src' / 'windowsill_quiet' / '__init__.py').read_text()}```" in page
+    assert f"```python\n{(EXAMPLE / 'src' / 'windowsill_quiet' / '__init__.py').read_text()}\n\nimport" in page
     assert (EXAMPLE / "pyproject.toml").read_text().partition("[project.entry-points")[2].partition("\n\n")[0] in page

@@ -1,4 +1,4 @@
-"""Quiet: the loudest go first."""
+"""The strategy `quiet`."""
 
 import msgspec
 
@@ -22,5 +22,5 @@ class Quiet(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
                 wanted -= size
                 chosen.append(unit)
         chosen.sort(key=lambda unit: unit.start)
-        proposal = fold_units(view, chosen, strategy=self.name, reason="the loudest go first")
+        proposal = fold_units(view, chosen, strategy=self.name, reason="the largest go first")
         return Plan(proposals=(proposal,) if proposal else ())
