@@ -29,6 +29,7 @@ def told(session, turns=25):
     session.add(TASK)
     session.add(f"The token is {TOKEN} and the password is {PASSWORD}. " + "Never push to main. " * 3)
     session.add({"role": "assistant", "content": [{"type": "text", "text": f"I will use {TOKEN}."}]})
+    session.add("Go on with the page.")  # the latest request stays in view, those before it may go
     for number in range(turns):
         for message in turn(number, words=40):
             session.add(message)
