@@ -9,7 +9,7 @@ from support.cli_calls import anthropic_turns
 from support.conversations import result, text_block, thinking, use
 from support.secret_keys import FORMATS, drawn
 from windowsill import Session
-from windowsill.errors import DamagedError
+from windowsill.errors import DamagedError, InputError
 from windowsill.history.head import call_meta
 from windowsill.outputs import chunks
 from windowsill.session.export import export_session, import_session, taken_out
@@ -194,3 +194,18 @@ def test_damage_does_not_become_sound(store):
     entries[-1] = msgspec.structs.replace(entries[-1], body=entries[-1].body.replace(b"again", b"other"))
     with pytest.raises(DamagedError, match="is not what was written"):
         import_session(MemoryStore(), exported(store))
+
+
+def test_what_is_nested_too_deeply_to_be_searched_is_not_exported_unseen():
+    """It is refused by name; an exact backup has it."""
+    nested: dict = {}
+    for _ in range(900):
+        nested = {"a": nested}
+    store = MemoryStore()
+    with Session.open("s", model="gpt-5", store=store) as session:
+        session.add("hello", metadata={"deep": nested})
+    with pytest.raises(InputError, match="entry 'm1' of session 's' is nested too deeply to look for secrets"):
+        list(export_session(store, "s"))
+    copy = MemoryStore()
+    import_session(copy, list(export_session(store, "s", secrets=True)))
+    assert copy.read("s", 1, 1) == store.read("s", 1, 1)

@@ -187,7 +187,12 @@ def _lines(store: Store, info: SessionInfo, redaction: Redaction | None, redacte
                 for ref in sorted(waiting.intersection(refs_of(entry))):
                     waiting.remove(ref)
                     yield from map(_encode, pieces_of(store, id, ref, redaction))
-            yield _encode(entry if redaction is None else redaction.entry(entry))
+            try:
+                clean = entry if redaction is None else redaction.entry(entry)
+            except RecursionError:
+                what = f"entry {entry.id!r} of session {id!r} is nested too deeply to look for secrets in it"
+                raise InputError(what, remedy="export it with its secrets, as a backup", session=id) from None
+            yield _encode(clean)
 
 
 def _blobs_of(store: Store, id: str, entry: Entry, written: set[str], redaction: Redaction | None) -> Iterator[bytes]:
