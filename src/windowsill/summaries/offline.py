@@ -35,6 +35,9 @@ SMALLEST_CUT = 24
 DETAILS_SHARE = 5
 """One part in so many of a small room is kept free of the record, for what the work needs to go on."""
 
+LATE_SHARE = 10
+"""One part in so many of the room is for requests much like a later one, before details take what is left."""
+
 LINE_COST = 1
 """Tokens for the end of a line."""
 
@@ -151,7 +154,7 @@ def lay_out(
 
 
 class _Layout:
-    """Chooses the lines of each section: the record first, then details, then what is left of the record."""
+    """Chooses the lines of each section: the record, a few of its late lines, details, then the rest of the record."""
 
     def __init__(self, digest: Digest, room: int, details: int, count: Callable[[str], int]) -> None:
         self._count = count
@@ -163,6 +166,7 @@ class _Layout:
         self._costs: dict[str, int] = {}
         reserved = min(details, room // DETAILS_SHARE)
         record = self._choose(RECORD, [section.lines(digest) for section in RECORD], room - reserved)
+        record = self._choose(RECORD, record, min(self._left, room // LATE_SHARE), late=True)
         details = min(details, self._left)
         self._choose(DETAILS, [section.lines(digest) for section in DETAILS] if details > 0 else [], details)
         self._choose(RECORD, record, self._left, late=True)
