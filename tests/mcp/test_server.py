@@ -4,7 +4,10 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 
+import anyio
 import httpx2
 import pytest
 from anyio import create_task_group, run
@@ -14,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from windowsill import Session, open_store
 from windowsill.errors import SettingError
-from windowsill.mcp import http_app
+from windowsill.mcp import http_app, server
 from windowsill.mcp.server import bracketed
 from windowsill.session.toolbox import TOOLS
 
@@ -153,6 +156,53 @@ def test_an_empty_token_is_refused(place, host, token):
     assert code == 2
     assert said.startswith("windowsill: setting 'token' is ")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("token", ["", "  "])
+def test_an_empty_variable_is_no_token(place, token, monkeypatch):
+    """It is refused like an empty option."""
+    monkeypatch.setenv("WINDOWSILL_TOKEN", token)
+    code, said = ended(place)
+    assert code == 2
+    assert said.startswith("windowsill: setting 'token' is ")
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: a\r\n", b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"]
+)
+def test_a_request_that_is_never_finished_is_given_up(place, sent, monkeypatch):
+    """Connections that wait for the rest of a head or a body are closed, before the token is looked at too."""
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    async def main() -> None:
+        with Session.open("s", store=place) as session:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(server.serve_http, session.tools, port=port, token="t"))
+                while True:
+                    try:
+                        stream = await anyio.connect_tcp("127.0.0.1", port)
+                        break
+                    except OSError:
+                        await anyio.sleep(0.01)
+                await stream.send(sent)
+                with anyio.fail_after(30), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    while True:
+                        await stream.receive()
+                await stream.aclose()
+                tasks.cancel_scope.cancel()
+
+    anyio.run(main)
+
+
+def test_nothing_is_kept_for_a_client_that_went_away(serving):
+    """A server gives no session out, so that none has to be freed."""
+    hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    answer = httpx2.post(serving(), json={**PING, "method": "initialize", "params": hello}, headers=JSON)
+    assert answer.status_code == 200
+    assert "mcp-session-id" not in answer.headers
 
 
 def test_loopback_of_ipv6_is_served(place):

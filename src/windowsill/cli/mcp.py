@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
@@ -32,6 +33,8 @@ def mcp(
 
     from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
+    # An empty variable is none for click, and whoever set it wanted a token.
+    token = os.environ.get(TOKEN) if token is None else token
     with open_session(place, session) as found, _metrics(metrics):
         if http:
             ready = partial(click.echo, err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import socket
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 """The path of streamable HTTP."""
+
+PATIENCE = 10.0
+"""Seconds after which, and before twice as many, a connection is closed that waits for the rest of a request."""
 
 INSTRUCTIONS = (
     "Parts of the conversation may have been folded away to fit the context window; nothing of it is lost. "
@@ -94,7 +98,10 @@ def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token:
         allowed_hosts=places,
         allowed_origins=[f"{scheme}://{place}" for place in places for scheme in ("http", "https")],
     )
-    app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security, host=host)
+    # Nothing is kept for a client between two requests, so there is nothing to free when one goes away.
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, stateless_http=True, transport_security=security, host=host
+    )
     return TokenGuard(app, token) if token else app
 
 
@@ -123,7 +130,33 @@ async def serve_http(
     sockets = _open_sockets(host, port)
     if ready is not None:
         ready(f"http://{bracketed(host)}:{port}{PATH}")
-    await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve(sockets)
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", http=_impatient_protocol(PATIENCE))
+    try:
+        await uvicorn.Server(config).serve(sockets)
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _impatient_protocol(seconds: float) -> type[asyncio.Protocol]:
+    """Make the HTTP protocol of uvicorn close connections whose request is not finished: it waits for ever itself."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class ImpatientProtocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+            super().connection_made(transport)
+            self._look(None)
+
+        def _look(self, seen: object) -> None:
+            """Look again after a while: the same request that is still not whole then is given up."""
+            state = (self.cycle, self.conn.their_state)
+            if state == seen and self.conn.their_state in {h11.IDLE, h11.SEND_BODY}:
+                self.transport.abort()
+            elif not self.transport.is_closing():
+                self.loop.call_later(seconds, self._look, state)
+
+    return ImpatientProtocol
 
 
 def _open_sockets(host: str, port: int) -> list[socket.socket]:
