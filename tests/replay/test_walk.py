@@ -62,3 +62,17 @@ def test_a_tool_that_was_recorded_is_not_offered_twice():
     names = [tool["name"] for tool in body["tools"]]
     assert sorted(names) == sorted(TOOLS)
     assert body["tools"][0] == mine
+
+
+def test_a_session_in_which_nothing_is_folded_is_sent_as_it_was():
+    """A stated overhead is part of both sides: what is sent weighs what everything weighs."""
+    messages = [
+        {"role": role, "content": f"{role} {number} " + "word " * 40}
+        for number in range(6)
+        for role in ("user", "assistant")
+    ]
+    document = json.dumps({"id": "s", "format": "anthropic", "model": "claude-sonnet-4-5", "messages": messages})
+    options = ReplayOptions(window=60_000, tokenizer="o200k_base", overhead=18_000)
+    calls = list(Walk(parse(document.encode(), "s"), options).calls())
+    assert [call.everything for call in calls] == [call.report.tokens for call in calls]
+    assert all(call.report.parts["framing"] >= 18_000 for call in calls)

@@ -370,9 +370,12 @@ class Payload:
         }
         if self._unseen:
             shares["unseen"] = self._unseen
-        shares["framing"] = scale.tokens(scale.frame)
-        # What each part is rounded up by is in the largest of them: the parts add up to the whole.
-        shares["messages"] = max(0, self.tokens - sum(shares.values()))
+        shares["messages"] = max(0, view.tokens() - summaries + result.rendered.extra)
+        # The parts add up to the whole: the rest is framing and the overhead that was stated. What the parts are rounded
+        # up by is in the messages.
+        rest = self.tokens - sum(shares.values())
+        shares["framing"] = max(0, rest)
+        shares["messages"] += min(0, rest)
         return Report(
             tokens=self.tokens,
             parts=shares,
