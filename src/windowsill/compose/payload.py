@@ -371,8 +371,8 @@ class Payload:
         if self._unseen:
             shares["unseen"] = self._unseen
         shares["messages"] = max(0, view.tokens() - summaries + result.rendered.extra)
-        # The parts add up to the whole: the rest is framing and the overhead that was stated. What the parts are rounded
-        # up by is in the messages.
+        # The parts add up to the whole: the rest is framing and the overhead that was stated. What the parts are
+        # rounded up by is taken from the messages.
         rest = self.tokens - sum(shares.values())
         shares["framing"] = max(0, rest)
         shares["messages"] += min(0, rest)
