@@ -226,7 +226,7 @@ def test_damaged_settings(tmp_path):
     db.close()
     assert call("sessions", "list", "--store", tmp_path / "x.db").code == 0
     done = call("sessions", "verify", "--store", tmp_path / "x.db")
-    assert (done.code, "its settings cannot be read" in done.out) == (1, True)
+    assert (done.code, "settings of session 's' are damaged" in done.out) == (1, True)
     shown = call("sessions", "show", "s", "--store", tmp_path / "x.db")
     assert_one_line(shown, 1, "settings of session 's' are damaged")
 

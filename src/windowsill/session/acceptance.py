@@ -98,6 +98,9 @@ class Acceptance:
             session.checkpoints(None)
             for item in session.items():
                 session.view.read(item)
+            if len(session.view) == session.view.leading():
+                # Nothing was said yet, so there is nothing to send.
+                return
             try:
                 session.compose_sync().body()
             except BudgetError:
