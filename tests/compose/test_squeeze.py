@@ -95,8 +95,8 @@ def test_a_cut_says_what_is_missing_and_why():
     session.extend(answered(use("a"), LONG))
     payload = session.compose_sync()
     assert b"omitted here" in payload.body()
-    assert session.folds[0].reason.startswith("what must stay is larger than the window")
-    assert session.folds[0].kind == "truncate"
+    assert (session.folds[0].strategy, session.folds[0].kind) == ("outputs", "mask")
+    assert session.folds[0].reason == "1 output above 2,000 bytes"
 
 
 @pytest.mark.parametrize("share", [0.6, 0.95])

@@ -51,7 +51,10 @@ LONGEST_SEARCHED = 1_000
 """Characters of a line that are searched for an error."""
 
 ERRORS_ROOM = 6_000
-"""Bytes kept free for lines that look like errors, where the ends take all the room."""
+"""Bytes kept free for lines that look like errors, where the ends take all the room,"""
+
+ERRORS_SHARE = 4
+"""and at most one part in so many of the room."""
 
 NOTE_ROOM = 240
 """Bytes kept free for the note between the ends."""
@@ -193,7 +196,7 @@ def _outline_rows(rows: Sequence[Row], limits: Limits, ref: str | None, ends: tu
     if regular and ends is not None:
         head, tail = ends
     else:
-        room = limits.bytes - NOTE_ROOM - (ERRORS_ROOM if regular else 0)
+        room = limits.bytes - NOTE_ROOM - (min(ERRORS_ROOM, limits.bytes // ERRORS_SHARE) if regular else 0)
         head = _count_within(rows, limits.line, int(room * HEAD_SHARE))
         tail = _count_within(reversed(rows[head:]), limits.line, int(room * (1 - HEAD_SHARE)))
     left = len(rows) - head - tail
