@@ -264,6 +264,19 @@ def test_a_working_set_stays_within_its_room(found, lines, names):
     assert "known line" not in listed
 
 
+def test_arguments_nested_deeply_are_looked_through(session):
+    """A model may nest as deeply as JSON allows: the values are found, and nothing fails."""
+    deep = "ZX81QL"
+    for _ in range(900):
+        deep = [deep]
+    session.add(TASK)
+    session.add({"role": "assistant", "content": [use("d", "book", code=deep)]})
+    session.add({"role": "user", "content": [result("d", "booked")]})
+    work(session, 60)
+    assert follow(session, Economy(lines=0), ROOMY, rounds=1)
+    assert "ZX81QL" in "\n".join(stand_ins(session))
+
+
 def test_text_blocks_are_no_problem(session):
     """Words in blocks of an SDK are read like any others."""
     session.add({"role": "user", "content": [text_block(TASK)]})

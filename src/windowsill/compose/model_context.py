@@ -57,7 +57,7 @@ class ModelContext:
             calibration=Calibration.exact() if self.exact else self._recalled(),
         )
         self.calibration = self.scale.calibration
-        """What was learned of the ratios; the scale has more, where a report was lower than that."""
+        """The ratios that were learned; the scale has more, where a report was lower than that."""
         self.unseen = 0
         """Tokens of the last request that only the provider saw: tools given to its SDK, files by id, its own text."""
         self.ceiling: int | None = None

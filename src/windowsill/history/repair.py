@@ -255,7 +255,7 @@ class Answer(msgspec.Struct):
     more: list[ToolResult] = []
     """Further results for the same call that say something else."""
     words: set[Words] = set()
-    """What it said so far, once there was a second result."""
+    """The content so far, once there was a second result."""
 
     def whole(self) -> ToolResult:
         """Join all results for the call into one, in order."""

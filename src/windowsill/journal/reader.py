@@ -148,7 +148,7 @@ def _spellings(text: str) -> Iterator[bytes]:
 
 
 _LISTS: dict[Kind, str] = {"message": "session.messages()", "fold": "session.folds", "call": "session.calls"}
-"""What lists the entries of a kind, for errors."""
+"""The lists that entries of a kind stand in, for errors."""
 
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""

@@ -71,7 +71,7 @@ _OTHER = re.compile(
     r"|invalid '(?!(?:messages|input|prompt|contents)\b)|\d (?:characters|chars)\b",
     re.IGNORECASE,
 )
-"""What is said of another limit: that of a minute, of the answer, of one field, of the characters in a text."""
+"""Words about another limit: that of a minute, of the answer, of one field, of the characters in a text."""
 
 
 def learn_window(message: str) -> int | None:

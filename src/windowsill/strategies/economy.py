@@ -24,12 +24,11 @@ from windowsill.strategies.base import (
     Strategy,
     check_count,
     check_range,
-    foldable_units,
     held_places,
     items_of,
     join_neighbours,
     oldest_units,
-    units_after,
+    units_after_task,
 )
 from windowsill.strategies.working_set import FACTS, calls_before, collect, strings, touched_files, write
 from windowsill.summaries.collect import collect_hidden
@@ -69,7 +68,7 @@ MOST_CALLS = 15
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do now, and the figures it was decided by. Prices are in tokens of fresh input."""
+    """A decision with the figures it was made from. Prices are in tokens of fresh input."""
 
     action: Action
     why: str = ""
@@ -111,7 +110,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether a fold pays, or joins stand-ins for nothing because the cache is cold."""
-        return not budget.step and self.decide(view, budget).action != "wait"
+        return self.decide(view, budget).action != "wait"
 
     def decide(self, view: View, budget: Budget) -> Decision:
         """Decide what to do now, from sizes, prices, pauses and the calls that are expected."""
@@ -153,7 +152,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Fold as decided; where every request is made anew, the oldest that do not fit."""
-        middle = _middle(view)
+        middle = units_after_task(view)
         if budget.step:
             # What stands in has the room above the high mark, whatever was said since: the cut stays for many turns.
             wanted = budget.to_hide(budget.fixed + view.tokens())
@@ -257,11 +256,6 @@ def _behind_stand_ins(view: View) -> int:
         return last + 1
     task = view.task()
     return view.leading() if task is None else task + 1
-
-
-def _middle(view: View) -> list[Unit]:
-    task = view.task()
-    return foldable_units(view) if task is None else units_after(foldable_units(view), task)
 
 
 def _cut(each: Sequence[int], tail: int, keep: int) -> int:

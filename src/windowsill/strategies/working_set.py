@@ -162,8 +162,9 @@ def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[s
             text = _LINE_NUMBER.sub("", _ends(text_of(block.content)))
             if not changed and text:
                 lines = text.splitlines()
-                region = (path, "read", lines) if path else (tool, "output", _pieces(lines))
-                found.regions.append(Region(region[0], region[1], at, region[2]))  # type: ignore[arg-type]
+                found.regions.append(
+                    Region(path, "read", at, lines) if path else Region(tool, "output", at, _pieces(lines))
+                )
             _mention_all(found, text, at)
     if words := message.text:
         _mention_all(found, _ends(words), at)
@@ -181,16 +182,18 @@ def _read_call(call: ToolUse) -> tuple[str, bool, str]:
 
 def strings(value: Any) -> Iterator[str]:
     """Yield the texts and numbers of a value, those of lists and objects in it too."""
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from strings(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from strings(each)
-    elif isinstance(value, str):
-        yield value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield repr(value)
+    # A stack of our own: a model may nest arguments as deeply as the JSON reader allows.
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, str):
+            yield value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield repr(value)
 
 
 def _pieces(lines: Iterable[str]) -> list[str]:

@@ -190,7 +190,7 @@ ERRORS = Section("Errors and what fixed them", _errors, 0.07)
 TASKS = Section("Tasks and open questions", _tasks, 0.07)
 
 RECORD = (RULES, REQUESTS, DECISIONS, MARKED, ERRORS, TASKS)
-"""What is carried over from fold to fold, by importance, with its shares of the room."""
+"""Sections that are carried over from fold to fold, by importance, with its shares of the room."""
 
 FILES = Section("Files read and changed", lambda digest: _newest(digest.files, _file), 0.22)
 COMMANDS = Section("Commands and their outcome", lambda digest: _newest(digest.commands, _command), 0.14)
@@ -201,7 +201,7 @@ NAMES = Section("Identifiers, by the message they stand in", _names, 0.12)
 SENTENCES = Section("What the assistant reported", _sentences, 0.08)
 
 DETAILS = (FILES, CALLS, COMMANDS, SENTENCES, VALUES, EXCERPTS, NAMES)
-"""What the work may need again, by importance, with its shares of what the record leaves."""
+"""Sections that the work may need again, by importance, with its shares of what the record leaves."""
 
 STYLES: dict[Style, tuple[tuple[str, tuple[Section, ...]], ...]] = {
     "summary": (("", (RULES, REQUESTS, DECISIONS, MARKED, TASKS, ERRORS, FILES, COMMANDS, CALLS, VALUES, NAMES,

@@ -65,7 +65,7 @@ _BINDING = re.compile(
     r"|required|mandatory|forbidden|prohibited|(?:not|isn.t|aren.t) allowed|may not|at (?:most|least)|no more than)\b",
     re.IGNORECASE,
 )
-"""What binds in such a sentence all the same."""
+"""Words that bind in such a sentence all the same."""
 
 
 def split_sentences(text: str) -> list[str]:
