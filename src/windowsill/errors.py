@@ -9,7 +9,7 @@ WindowsillError
 ├── BudgetError         what cannot be reduced is larger than the budget
 ├── FoldError           a fold that would break a unit, hide what is kept, or overlap another
 └── StoreError          the place where sessions are kept
-    ├── ConflictError   somebody else wrote first, several times in a row
+    ├── ConflictError   somebody else wrote first, and it cannot go behind that
     ├── LockedError     somebody else holds the lock
     └── DamagedError    what is stored is not what was written
 """

@@ -55,6 +55,29 @@ def test_hidden_lines_that_a_step_mentions_come_back():
     assert "recall: " in " ".join(payload.report.notes)
 
 
+class Racing(MemoryStore):
+    """A store in which somebody else adds a message before the next one is written."""
+
+    rival = None
+
+    def append(self, session, version, entries, **more):
+        if self.rival is not None and any(entry.kind == "message" for entry in entries):
+            rival, self.rival = self.rival, None
+            rival.add({"role": "user", "content": "And be quick."})
+        super().append(session, version, entries, **more)
+
+
+def test_lines_come_back_behind_what_somebody_added_meanwhile():
+    """The recalled text belongs to the conversation as it is when it is written."""
+    store = Racing()
+    session = working(store)
+    mention(session)
+    store.rival = opened(store)
+    session.compose_sync()
+    assert [message.text for message in session.messages()][-2] == "And be quick."
+    assert len(recalls(session)) == 1
+
+
 def test_lines_of_a_branch_that_was_left_do_not_come_back():
     """They stand between entries that a fold hides, and belong to another conversation."""
     session = opened(recall=300)

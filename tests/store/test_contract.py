@@ -1,6 +1,7 @@
 """What every store does, whatever it keeps its sessions in."""
 
 import math
+import threading
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.stores import chain, everything, is_chain
+from support.stores import chain, everything, grow, is_chain
 from windowsill.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
 from windowsill.history.entries import ROOT_HASH, seal
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, Store
@@ -408,3 +409,22 @@ def test_facts_are_listed_by_their_beginning_and_forgotten(store: Store):
     assert store.forget("window/a") is False
     assert store.recall("window/a") is None
     assert list(store.facts("window/")) == ["window/b"]
+
+
+def test_whoever_is_alone_keeps_other_writers_waiting(store: Store):
+    """They wait, and build on what was written meanwhile; whoever is alone reads and writes as ever."""
+    order: list[str] = []
+
+    def rival() -> None:
+        grow(store, 1, name="theirs")
+        order.append("theirs")
+
+    with store.exclusive("s"):
+        waiting = threading.Thread(target=rival)
+        waiting.start()
+        grow(store, 1, name="ours")
+        order.append("ours")
+    waiting.join()
+    assert order == ["ours", "theirs"]
+    assert is_chain(everything(store))
+    assert len(everything(store)) == 2

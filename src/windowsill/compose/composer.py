@@ -487,7 +487,7 @@ class Composer:
         """
         room = self._state_tokens(spec)
         ended = self._hide_passing()
-        notes = [*self._show_state(room), *self._add_recalled(spec)]
+        notes = [*self._show_state(room), *self.journal.retry(lambda: self._add_recalled(spec))]
         result = self.fit(spec)
         if again := self._show_state(room):
             notes += again
@@ -521,7 +521,9 @@ class Composer:
         return wanted if size is None else tokens_of(size, spec.budget.limit, "layers")
 
     def _show_state(self, room: int) -> list[str]:
-        note = self.state_messages.show(self.context.model, room, self._state_apart) if room else None
+        if not room:
+            return []
+        note = self.journal.retry(lambda: self.state_messages.show(self.context.model, room, self._state_apart))
         return [] if note is None else [note]
 
     def _add_recalled(self, spec: RequestSpec) -> list[str]:

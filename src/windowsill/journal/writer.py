@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import RLock
 from typing import TypeVar
@@ -22,10 +21,6 @@ from windowsill.telemetry import names
 from windowsill.tokens import Scale
 
 T = TypeVar("T")
-
-RETRIES = 3
-FIRST_PAUSE = 0.005
-"""Seconds before the first retry; each further one waits twice as long."""
 
 RESHAPES = frozenset({"fold", "unfold", "rewind"})
 """Entries after which the view is not just longer: a snapshot is stored with them."""
@@ -77,7 +72,7 @@ class JournalWriter(JournalReader):
             if found is None or found.version == self.version:
                 return
             later = self.store.read(self.session, self.version + 1, found.version, bodies=False)
-            if any(entry.kind in RESHAPES or entry.parent != entry.seq - 1 for entry in later):
+            if not later or any(entry.kind in RESHAPES or entry.parent != entry.seq - 1 for entry in later):
                 self._reload()
                 return
             for entry in later:
@@ -121,38 +116,41 @@ class JournalWriter(JournalReader):
         reshape: Callable[[list[Entry]], Head] | None = None,
         conversation: bytes | None = None,
     ) -> T:
-        """Append what `make` drafts. When somebody else wrote first, read that and draft again, up to three times.
+        """Append what `make` drafts. When somebody else wrote first, read that and draft again.
 
         With `conversation`, its fingerprint, only as long as that is still this one: else it is a `ConflictError`.
         """
-        for attempt in range(RETRIES + 1):
+        version = self.version
+
+        def attempt() -> T:
+            if conversation is not None and self.view.conversation_hash != conversation:
+                raise ConflictError(self.session, version, self.version)
             draft = self.head.draft(self.clock())
             for call in self._calls:
                 draft.call(call)
             result = make(draft)
-            try:
-                self._write(draft, reshape)
-            except ConflictError:
-                if attempt == RETRIES:
-                    raise
-                time.sleep(FIRST_PAUSE * 2**attempt)
-                self.refresh()
-                if conversation is not None and self.view.conversation_hash != conversation:
-                    raise
-                continue
-            self._stored.update(self._blobs)
-            self._calls, self._blobs = [], {}
+            self._write(draft, reshape)
             return result
-        raise AssertionError  # pragma: no cover - the loop returns or raises
+
+        result = self.retry(attempt)
+        self._stored.update(self._blobs)
+        self._calls, self._blobs = [], {}
+        return result
 
     def retry(self, act: Callable[[], T]) -> T:
-        """Act again when somebody else moved the session on meanwhile; `ConflictError` when that goes on and on."""
-        for _ in range(RETRIES):
-            try:
+        """Act; when somebody else wrote first, read that and act once more, while everybody else has to wait."""
+        try:
+            return act()
+        except ConflictError:
+            pass
+        try:
+            with self.store.exclusive(self.session):
+                self.refresh()
                 return act()
-            except ConflictError:
-                continue
-        return act()
+        except BaseException:
+            # What was written is undone, and was shown already.
+            self._reload()
+            raise
 
     def add(
         self,

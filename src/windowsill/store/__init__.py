@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -111,6 +112,12 @@ class Store(Protocol):
         Entries are numbered from `version + 1` without gaps and have ids of their own, else it is a `StoreError`. A
         snapshot replaces an earlier one of the same entry; a blob whose id is already there is left as it is. `places`
         are keys under which `places` finds entries; of two of the same session the later one counts.
+        """
+
+    def exclusive(self, session: str) -> AbstractContextManager[object]:
+        """Keep everybody else from appending to a session until the end, waiting for a turn as long as a call would.
+
+        What this thread writes meanwhile may be one transaction, undone by an exception and kept at the end.
         """
 
     def read(

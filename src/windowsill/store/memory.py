@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ class MemoryStore:
     """Sessions in this process, gone with it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._journals: dict[str, _Journal] = {}
         self._holders: dict[bytes, dict[str, None]] = {}
         """The sessions that have a place for each key, the newest last."""
@@ -124,6 +125,10 @@ class MemoryStore:
             for key, seq in places:
                 journal.places[key] = seq
                 self._holders.setdefault(key, {})[session] = None
+
+    def exclusive(self, session: str) -> AbstractContextManager[object]:  # noqa: ARG002 - one lock for all sessions
+        """Keep everybody else out until the end."""
+        return self._lock
 
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True

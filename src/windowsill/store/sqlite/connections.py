@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from windowsill.errors import StoreError
-from windowsill.store.sqlite.errors import translated
+from windowsill.store.sqlite.errors import is_busy, translated
 
 _watched: weakref.WeakSet[Connections] = weakref.WeakSet()
 """Holders of connections that are paused around every fork."""
@@ -36,6 +38,9 @@ def _resume() -> None:
 
 BUSY_SECONDS = 10.0
 """The wait for another process: far longer than any commit, short enough that a user still waits."""
+
+POLL_SECONDS = 0.002
+"""The longest pause before the lock of another writer is tried again: about as long as a commit."""
 
 IDLE_READERS = 8
 """Readers kept open between calls; more exist only while more threads read at once."""
@@ -74,28 +79,37 @@ class Connections:
         self._file: tuple[int, int] | None = None
         """The file that the writer has open, as the system numbers it."""
         self._idle: list[sqlite3.Connection] = []
+        self._writing_thread: int | None = None
         self._start_afresh()
         _watched.add(self)
         _register()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Give the writer inside a transaction, which is committed at the end and rolled back by an exception."""
+        """Give the writer inside a transaction, which is committed at the end and rolled back by an exception.
+
+        Inside another one of the same thread it is part of that.
+        """
         self._notice_fork()
+        if self._writer is not None and self._writing_thread == threading.get_ident():
+            yield self._writer
+            return
         with self._write_lock, translated(self.path):
             if self._writer is None:
                 self._writer = self._open(_WRITER)
                 self._file = _file_at(self.path)
             db = self._writer
             try:
-                # The lock is taken now, not at the first write: a transaction that began by reading may fail to get it.
-                db.execute("BEGIN IMMEDIATE")
+                self._begin(db)
+                self._writing_thread = threading.get_ident()
                 yield db
                 db.execute("COMMIT")
             except BaseException:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+            finally:
+                self._writing_thread = None
             if _file_at(self.path) != self._file:
                 self._close_idle()
                 raise StoreError(
@@ -103,6 +117,27 @@ class Connections:
                     remedy="put it back if it was moved, open the store again, and write again",
                     path=self.path,
                 )
+
+    def _begin(self, db: sqlite3.Connection) -> None:
+        """Begin a transaction that may write: its lock is taken now, as one that began by reading may fail to get it.
+
+        SQLite's own pauses grow to 100 ms, and whoever writes in a loop is faster each time.
+        """
+        end = time.monotonic() + self._busy_seconds
+        db.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or time.monotonic() > end:
+                        raise
+                    # Of any length: those who wait for the same do not come back together.
+                    time.sleep(POLL_SECONDS * random.random())  # noqa: S311 - nothing secret
+                else:
+                    return
+        finally:
+            db.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -167,6 +202,7 @@ class Connections:
         self._write_lock = threading.Lock()
         self._readers = threading.Condition(threading.Lock())
         self._reading = 0
+        self._writing_thread = None
 
     def _notice_fork(self) -> None:
         """In a child that forked past Python, or in the middle of a call: open new connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,10 @@ class SQLiteStore:
             if files:
                 db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
             db.executemany(self._sql["put_place"], [(place, key, seq) for place, seq in places])
+
+    def exclusive(self, session: str) -> AbstractContextManager[object]:  # noqa: ARG002 - one lock for all sessions
+        """Keep everybody else from writing until the end; what this thread writes meanwhile is one transaction."""
+        return self._connections.writing()
 
     def read(
         self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
