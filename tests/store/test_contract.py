@@ -9,17 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.stores import chain, everything, grow, is_chain
+from support.stores import STORES, chain, everything, grow, is_chain
 from windowsill.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
 from windowsill.history.entries import ROOT_HASH, seal
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, Store
 from windowsill.store.lock import holder_name
-from windowsill.store.memory import MemoryStore
-from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.contract
-
-STORES = {"memory": lambda _: MemoryStore(), "sqlite": lambda folder: SQLiteStore(folder / "sessions.db")}
 
 
 @pytest.fixture(params=STORES)

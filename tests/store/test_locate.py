@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from windowsill.errors import StoreError
+from windowsill.errors import StoreError, WindowsillError
 from windowsill.store import database_file, default_place, open_store
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
@@ -66,8 +66,10 @@ def test_an_address_means_a_file(address: str | Path, file: str):
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("postgresql://u:secret@host/db", "PostgreSQL is not available in this version"),
-        ("postgresql+psycopg://u:secret@host/db", "PostgreSQL is not available in this version"),
+        ("postgresql://u:secret@host/db?no=option", "the address of the PostgreSQL store cannot be read"),
+        ("postgresql://u:secret@host/db?schema=", "is not a name"),
+        ("postgresql://u:secret@host/db?pool=many", "pool=many in the store's address is no number"),
+        ("postgresql://u:secret@127.0.0.1:1/db?connect_timeout=1", "the connection failed"),
         ("mysql://u:secret@host/db", "no store is known for mysql:// addresses"),
         ("", "the store's address is empty"),
         ("sqlite:///", "the store's address is empty"),
@@ -75,7 +77,7 @@ def test_an_address_means_a_file(address: str | Path, file: str):
 )
 def test_an_address_that_means_nothing(address: str, says: str):
     """The error names the kind of address, and never the password in it."""
-    with pytest.raises(StoreError, match=says) as caught:
+    with pytest.raises(WindowsillError, match=says) as caught:
         open_store(address)
     assert "secret" not in str(caught.value)
 

@@ -5,14 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from support.stores import STORES
 from windowsill.store import SearchIndex, Store
-from windowsill.store.memory import MemoryStore
 from windowsill.store.search_index import APART, Filters, Passage, PassageFacts
-from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.contract
 
-STORES = {"memory": lambda _: MemoryStore(), "sqlite": lambda folder: SQLiteStore(folder / "sessions.db")}
 ANY = Filters()
 
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from support import postgres
 from windowsill.errors import ConflictError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, seal
 from windowsill.store import Store
+from windowsill.store.memory import MemoryStore
+from windowsill.store.postgres import PostgresStore
+from windowsill.store.sqlite import SQLiteStore
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _: MemoryStore(),
+    "sqlite": lambda folder: SQLiteStore(folder / "sessions.db"),
+    "postgres": lambda _: PostgresStore(postgres.server().empty_url()),
+}
+"""Every kind of store, each empty."""
 
 
 def child_env() -> dict[str, str]:

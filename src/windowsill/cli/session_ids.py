@@ -32,16 +32,20 @@ Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 @contextmanager
 def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]:
     """Open the store at a place. Only a command that writes creates one: a mistyped place is an error."""
-    from windowsill.store import database_file, open_store
+    from windowsill.store import database_file, open_server, open_store, server_address
     from windowsill.store.memory import MemoryStore
 
-    path = database_file(place, os.environ, Path.cwd())
-    if path is not None and not create and not path.exists():
-        if place is not None:
-            raise StoreError(f"there are no sessions at {place}", remedy="check --store", path=path)
-        yield MemoryStore()
-        return
-    store = open_store(place)
+    store: Store
+    if server := server_address(place, os.environ):
+        store = open_server(server, create=create)
+    else:
+        path = database_file(place, os.environ, Path.cwd())
+        if path is not None and not create and not path.exists():
+            if place is not None:
+                raise StoreError(f"there are no sessions at {place}", remedy="check --store", path=path)
+            yield MemoryStore()
+            return
+        store = open_store(place)
     try:
         yield store
     finally:
@@ -140,7 +144,9 @@ complete_strategies = _completion(_strategy_names)
 complete_models = _completion(_model_names)
 
 session_argument = click.argument("id", shell_complete=complete_sessions)
-store_option = click.option("--store", "place", metavar="PLACE", help="The folder or database file of the sessions.")
+store_option = click.option(
+    "--store", "place", metavar="PLACE", help="The folder, database file or postgresql:// address of the sessions."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

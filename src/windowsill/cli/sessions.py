@@ -94,8 +94,10 @@ def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
 
 
 def _folder(place: str | None) -> object:
-    from windowsill.store import database_file
+    from windowsill.store import database_file, server_address
 
+    if server_address(place, os.environ):
+        return "the database"
     path = database_file(place, os.environ, Path.cwd())
     return "memory" if path is None else path.parent
 

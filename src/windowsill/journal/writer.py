@@ -85,7 +85,7 @@ class JournalWriter(JournalReader):
         It is an agreement among those who ask for it, as engines do: nobody else is kept from writing. The lock ends
         after so many seconds, and with the process that `store.lock.holder_name` names.
         """
-        return self.store.lock(self.session, holder, seconds=seconds, now=self.clock())
+        return self.store.lock(self.session, holder, seconds=seconds)
 
     def release(self, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
@@ -94,7 +94,7 @@ class JournalWriter(JournalReader):
     @property
     def held(self) -> Lock | None:
         """The holder of this session and its time; `None` when nobody holds it."""
-        return self.store.locked(self.session, now=self.clock())
+        return self.store.locked(self.session)
 
     def queue_call(self, call: Call, blobs: dict[str, bytes]) -> None:
         """Record a composed request with what is appended next: no turn waits for a commit of its own."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -17,14 +17,20 @@ from windowsill.errors import StoreError
 from windowsill.history.entries import Entry, Kind
 from windowsill.store.search_index import SearchIndex
 
+if TYPE_CHECKING:
+    from windowsill.store.postgres import PostgresStore
+
 __all__ = ["MOST_PLACES", "Lock", "Place", "SearchIndex", "SessionInfo", "Store", "open_store"]
 
 
 def open_store(address: str | Path | None = None) -> Store:
-    """Open the store at an address: a folder, a database file, `sqlite:///FILE`, `:memory:`, or the default place.
+    """Open the store at an address: a folder, a database file, `sqlite:///FILE`, `postgresql://...`, `:memory:`.
 
-    A folder that does not exist is made, readable by its owner alone, and holds `sessions.db`.
+    Without an address it is the default place. A folder that does not exist is made, readable by its owner alone, and
+    holds `sessions.db`; in a database of PostgreSQL a schema `windowsill` is made.
     """
+    if server := server_address(address, os.environ):
+        return open_server(server)
     try:
         path = database_file(address, os.environ, Path.cwd())
     except OSError as error:
@@ -39,6 +45,24 @@ def open_store(address: str | Path | None = None) -> Store:
     from windowsill.store.sqlite import SQLiteStore
 
     return SQLiteStore(path)
+
+
+def server_address(address: str | Path | None, env: Mapping[str, str]) -> str | None:
+    """Return the address of a PostgreSQL server that is meant: given, or named by WINDOWSILL_HOME."""
+    stated = str(env.get("WINDOWSILL_HOME", "") if address is None else address)
+    scheme, found, _ = stated.partition("://")
+    return stated if found and scheme.lower().partition("+")[0] in _POSTGRESQL else None
+
+
+def open_server(address: str, *, create: bool = True) -> PostgresStore:
+    """Open the store in a PostgreSQL database; without `create` it is an error when there is none."""
+    try:
+        from windowsill.store.postgres import PostgresStore
+    except ImportError as error:
+        raise StoreError(
+            f"PostgreSQL needs psycopg, which is not installed ({error})", remedy="pip install 'windowsill[postgres]'"
+        ) from error
+    return PostgresStore(address, create=create)
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -164,10 +188,14 @@ class Store(Protocol):
     def forget(self, key: str) -> bool:
         """Drop a fact; false when there was none."""
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
-        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it.
 
-    def locked(self, session: str, *, now: float) -> Lock | None:
+        Its time goes by the store's own clock, unless `now` is given: machines that share a database have clocks that
+        differ, so that there it is the database's.
+        """
+
+    def locked(self, session: str, *, now: float | None = None) -> Lock | None:
         """Return who holds the lock now."""
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
@@ -229,9 +257,10 @@ def _without_scheme(address: str) -> str:
     if address.startswith(_SQLITE):
         return address.removeprefix(_SQLITE)
     # The address itself stays out of the message: it may hold a password.
-    if scheme.partition("+")[0] in _POSTGRESQL:
-        raise StoreError("PostgreSQL is not available in this version", remedy="give a folder or sqlite:///FILE")
-    raise StoreError(f"no store is known for {scheme}:// addresses", remedy="give a folder or sqlite:///FILE")
+    raise StoreError(
+        f"no store is known for {scheme}:// addresses",
+        remedy="give a folder, sqlite:///FILE or postgresql://HOST/DATABASE",
+    )
 
 
 def _data_folder(env: Mapping[str, str], platform: str) -> Path:

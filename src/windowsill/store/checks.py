@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -64,6 +65,12 @@ def duplicate(session: str, id: str) -> StoreError:
 def no_session(session: str) -> NotFoundError:
     """Make the error for writing to a session that is not there."""
     return NotFoundError(f"there is no session {session!r}", remedy="create it first", session=session)
+
+
+def settings_checksum(session: str, settings: bytes) -> bytes:
+    """Return the checksum of the settings of a session."""
+    data = settings if isinstance(settings, bytes) else repr(settings).encode(errors="replace")
+    return hashlib.blake2b(session.encode() + b"\0" + data, digest_size=16).digest()
 
 
 def _problem(expected: int, entry: Entry) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -215,9 +216,10 @@ class MemoryStore:
         with self._lock:
             return self._facts.pop(key, None) is not None
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
+    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
         check_name("session's name", session)
+        now = time.time() if now is None else now
         with self._lock:
             held = self._leases.get(session)
             if held and held.holder != holder and in_force(held, now):
@@ -225,11 +227,11 @@ class MemoryStore:
             self._leases[session] = lock = Lock(session, holder, now + seconds)
             return lock
 
-    def locked(self, session: str, *, now: float) -> Lock | None:
+    def locked(self, session: str, *, now: float | None = None) -> Lock | None:
         """Return who holds the lock now."""
         with self._lock:
             held = self._leases.get(session)
-        return held if held and in_force(held, now) else None
+        return held if held and in_force(held, time.time() if now is None else now) else None
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""

@@ -72,6 +72,18 @@ class IndexedSession(msgspec.Struct, frozen=True):
         """The last key its passages can have."""
         return self.first_key | 0xFFFFFFFF
 
+    def numbered(self, passages: Sequence[Passage]) -> tuple[list[int], IndexedSession]:
+        """Give passages the next keys; return these, and the session with the last numbers given."""
+        rows, apart, keys = self.rows, self.apart, []
+        for passage in passages:
+            if passage.source == "message":
+                rows += 1
+                keys.append(self.first_key + rows)
+            else:
+                apart += 1
+                keys.append(self.first_key + APART + apart)
+        return keys, msgspec.structs.replace(self, rows=rows, apart=apart)
+
 
 def session_key(key: int) -> int:
     """Return the session's part of a passage's key."""

@@ -86,12 +86,12 @@ def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> tu
 def choose_place(stated: str | None, cwd: Path) -> str | None:
     """Return where the session is kept: the stated place, or `.windowsill/` here; `None` if it is not to stay."""
     from windowsill.errors import InputError
-    from windowsill.store import database_file
+    from windowsill.store import database_file, server_address
 
     if stated is None:
         local = cwd / ".windowsill"
         return str(local) if local.is_dir() else None
-    if database_file(stated, os.environ, cwd) is None:
+    if not server_address(stated, os.environ) and database_file(stated, os.environ, cwd) is None:
         raise InputError(
             "the demo reads its session back from disk, and this store is in memory only",
             remedy="give --store a folder, or leave it out",

@@ -148,18 +148,10 @@ class SQLiteIndex:
     def _insert(
         self, db: sqlite3.Connection, now: IndexedSession, passages: Sequence[Passage], words: Sequence[str]
     ) -> IndexedSession:
-        rows, apart, base = now.rows, now.apart, now.first_key
-        keys = []
-        for passage in passages:
-            if passage.source == "message":
-                rows += 1
-                keys.append(base + rows)
-            else:
-                apart += 1
-                keys.append(base + APART + apart)
+        keys, after = now.numbered(passages)
         db.executemany(self._sql["insert_passage"], map(_row, keys, passages, words))
         db.executemany(self._sql["insert_passage_words"], zip(keys, words, strict=True))
-        return msgspec.structs.replace(now, rows=rows, apart=apart)
+        return after
 
     def _session(self, db: sqlite3.Connection, name: str) -> IndexedSession | None:
         row = db.execute(self._sql["passage_sessions"], (_json([name]),)).fetchone()

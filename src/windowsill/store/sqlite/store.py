@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 from windowsill.errors import ConflictError, DamagedError, LockedError, StoreError, log
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
-from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
+from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
 from windowsill.store.lock import in_force
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
 from windowsill.store.sqlite.migrate import make_ready
@@ -47,12 +47,6 @@ def _bytes(value: Any, what: str, path: Path) -> bytes:
     return value
 
 
-def _checksum(session: str, settings: bytes) -> bytes:
-    """Return the checksum of the settings of a session."""
-    data = settings if isinstance(settings, bytes) else repr(settings).encode(errors="replace")
-    return hashlib.blake2b(session.encode() + b"\0" + data, digest_size=16).digest()
-
-
 def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
     """List problems: SQLite's own check of the file and its indexes, then rows that are not what was written."""
     found = [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
@@ -72,7 +66,7 @@ def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None
     found += [
         f"the settings of session {id!r} are not what was written"
         for id, settings, checksum in db.execute(sql["session_checksums"], (session,))
-        if checksum != _checksum(id, settings)
+        if checksum != settings_checksum(id, settings)
     ]
     (strays,) = db.execute(sql["stray_bodies"]).fetchone()
     if strays:
@@ -104,7 +98,7 @@ class SQLiteStore:
         with self._connections.writing() as db:
             return (
                 db.execute(
-                    self._sql["create_session"], (session, float(at), settings, _checksum(session, settings))
+                    self._sql["create_session"], (session, float(at), settings, settings_checksum(session, settings))
                 ).rowcount
                 > 0
             )
@@ -131,7 +125,9 @@ class SQLiteStore:
     def set_settings(self, session: str, settings: bytes) -> None:
         """Replace the session's settings."""
         with self._connections.writing() as db:
-            if not db.execute(self._sql["set_settings"], (settings, _checksum(session, settings), session)).rowcount:
+            if not db.execute(
+                self._sql["set_settings"], (settings, settings_checksum(session, settings), session)
+            ).rowcount:
                 raise no_session(session)
 
     def append(
@@ -262,9 +258,10 @@ class SQLiteStore:
         with self._connections.writing() as db:
             return db.execute(self._sql["forget"], (key,)).rowcount > 0
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float) -> Lock:
+    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
         """Take or renew the session's lock; `LockedError` while another living holder has it."""
         check_name("session's name", session)
+        now = time.time() if now is None else now
         wanted = Lock(session, holder, now + seconds)
         with self._connections.writing() as db:
             row = db.execute(self._sql["lease"], (session,)).fetchone()
@@ -273,11 +270,11 @@ class SQLiteStore:
             db.execute(self._sql["put_lease"], (session, holder, wanted.expires))
         return wanted
 
-    def locked(self, session: str, *, now: float) -> Lock | None:
+    def locked(self, session: str, *, now: float | None = None) -> Lock | None:
         """Return who holds the lock now."""
         row = self._one("lease", session)
         lock = Lock(*row) if row else None
-        return lock if lock and in_force(lock, now) else None
+        return lock if lock and in_force(lock, time.time() if now is None else now) else None
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""

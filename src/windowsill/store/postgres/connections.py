@@ -1,0 +1,244 @@
+"""Connections to one PostgreSQL database; nothing is kept in one, so that a pooler may stand between.
+
+No prepared statement, no `SET`, no `LISTEN`, no lock that outlives its transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import conninfo
+from psycopg.rows import tuple_row
+from psycopg_pool import ConnectionPool
+
+from windowsill.errors import InputError, StoreError, log
+from windowsill.store.postgres.errors import translated
+
+SCHEMA = "windowsill"
+
+MOST_CONNECTIONS = 8
+WAIT_SECONDS = 10.0
+"""The wait for a connection: a server that restarts is back by then."""
+
+_DEFAULTS: dict[str, str | int | None] = {
+    "connect_timeout": 10,
+    "application_name": "windowsill",
+    # A machine that is gone is noticed after 15 seconds, not after the two hours of the system.
+    "tcp_user_timeout": 15_000,
+    "keepalives_idle": 30,
+    "client_encoding": "utf8",
+}
+
+IDLE_SECONDS = 1.0
+"""A connection that was not used for so long is asked for a sign of life before it is used again."""
+
+ATTEMPTS = 4
+"""How often work that may be done twice is tried when its connection breaks: servers break all of them at once."""
+
+_OPTIONS = ("schema", "pool", "prepare")
+
+_inherited: list[object] = []
+"""Pools of a parent process: never used here, and kept, as closing them would disturb the parent's."""
+
+_BROKEN = (
+    psycopg.errors.AdminShutdown,
+    psycopg.errors.CrashShutdown,
+    psycopg.errors.CannotConnectNow,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+Pool = ConnectionPool[Any]
+
+
+class Address:
+    """A `postgresql://` address with our own options taken out of it: `schema`, `pool` and `prepare`."""
+
+    def __init__(self, url: str) -> None:
+        # Others name the driver too: postgresql+psycopg://.
+        parts = urlsplit("postgresql://" + url.partition("://")[2])
+        query = parse_qsl(parts.query, keep_blank_values=True)
+        own = {key: value for key, value in query if key in _OPTIONS}
+        others = urlencode([(key, value) for key, value in query if key not in _OPTIONS])
+        self.schema = own.get("schema", SCHEMA)
+        if not self.schema or '"' in self.schema or "'" in self.schema or "\0" in self.schema:
+            raise InputError("the schema of the store's address is not a name", remedy="give letters and digits")
+        self.pool = self._count(own, "pool", MOST_CONNECTIONS)
+        self.prepare = self._count(own, "prepare", 0) or None
+        try:
+            stated = conninfo.conninfo_to_dict(urlunsplit(parts._replace(query=others)))
+        except psycopg.Error as error:
+            # The address itself stays out of the message: it may hold a password.
+            raise InputError(
+                "the address of the PostgreSQL store cannot be read",
+                remedy="give postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            ) from error
+        self.conninfo = conninfo.make_conninfo("", **{**_DEFAULTS, **stated})
+        host, database = (stated.get(key) or "" for key in ("host", "dbname"))
+        self.name = f"postgresql://{host}/{database}" + ("" if self.schema == SCHEMA else f"?schema={self.schema}")
+        """The address without its user and password, for messages."""
+
+    @staticmethod
+    def _count(own: Mapping[str, str], key: str, default: int) -> int:
+        text = own.get(key, str(default))
+        if not text.isdecimal():
+            raise InputError(f"{key}={text} in the store's address is no number", remedy="give a whole number")
+        return int(text)
+
+
+class _Connection(psycopg.Connection[Any]):
+    used = 0.0
+    """When it was last given back."""
+
+
+def _check(connection: _Connection) -> None:
+    if time.monotonic() - connection.used > IDLE_SECONDS:
+        ConnectionPool.check_connection(connection)
+
+
+def _note(connection: _Connection) -> None:
+    connection.used = time.monotonic()
+
+
+def open_pool(address: Address) -> Pool:
+    """Open a pool that makes its connections when they are needed."""
+    return ConnectionPool(
+        address.conninfo,
+        connection_class=_Connection,
+        kwargs={"autocommit": True, "prepare_threshold": address.prepare},
+        min_size=0,
+        max_size=max(address.pool, 1),
+        max_idle=300,
+        max_lifetime=1_800,
+        timeout=WAIT_SECONDS,
+        check=_check,
+        reset=_note,
+        num_workers=1,
+        name="windowsill",
+        open=True,
+    )
+
+
+def connect(address: Address) -> Connection:
+    """Open one connection; what is wrong with the address or the server is known at once, not after a pool's wait."""
+    with translated(address.name):
+        return psycopg.connect(address.conninfo, autocommit=True, prepare_threshold=address.prepare)
+
+
+class Connections:
+    """Runs statements; an error of psycopg leaves it as one of ours."""
+
+    def __init__(self, address: Address, *, pool: Pool | None = None) -> None:
+        self.address = address
+        self._owned = pool is None
+        self._pool: Pool | None = pool
+        self._lock = threading.Lock()
+        self._bound = threading.local()
+        self._pid = os.getpid()
+        self._closed = False
+
+    def run(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+        """Run one statement that may be done twice, which is a transaction of its own, and return its rows."""
+        return self.again(lambda db: execute(db, statement, parameters))
+
+    def again(self, work: Callable[[Connection], T]) -> T:
+        """Do work in a connection, and do it again when the connection broke: it has to be fit for that."""
+        for attempt in range(ATTEMPTS):
+            try:
+                with self.connection() as db:
+                    return work(db)
+            except StoreError as error:
+                if attempt + 1 == ATTEMPTS or not self.may_repeat(error):
+                    raise
+                self.recover(error, attempt)
+        raise AssertionError  # pragma: no cover - the loop returns or raises
+
+    def may_repeat(self, error: StoreError) -> bool:
+        """Tell whether it was the connection that failed; what was done in one that is held is gone with it."""
+        return self.held is None and is_lost(error)
+
+    def recover(self, error: StoreError, attempt: int) -> None:
+        """Replace the connections that broke together with one."""
+        log.info("%s: %s", self.address.name, error)
+        if attempt:
+            time.sleep(0.05 * 2**attempt)
+        with translated(self.address.name):
+            self._current().check()
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Give a connection to this thread alone; what is done in it is committed at the end."""
+        with translated(self.address.name):
+            if self.held is not None:
+                # A statement that fails leaves the transaction around it as it was.
+                with self.held.transaction():
+                    yield self.held
+                return
+            with self._current().connection() as db:
+                yield db
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Give a connection inside a transaction."""
+        with self.connection() as db, db.transaction():
+            yield db
+
+    @property
+    def held(self) -> Connection | None:
+        """The connection in which this thread does everything."""
+        return getattr(self._bound, "connection", None)
+
+    @contextmanager
+    def hold(self) -> Iterator[Connection]:
+        """Do everything that this thread does until the end in one transaction."""
+        before = self.held
+        with self.transaction() as db:
+            self._bound.connection = db
+            try:
+                yield db
+            finally:
+                self._bound.connection = before
+
+    def close(self) -> None:
+        """Close the connections, unless the pool is somebody else's. Closing twice is fine."""
+        with self._lock:
+            pool, self._pool, self._closed = self._pool, None, True
+        if pool is not None and self._owned and self._pid == os.getpid():
+            pool.close()
+
+    def _current(self) -> Pool:
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"the store {self.address.name} is closed", remedy="open it again")
+            if self._owned and self._pid != os.getpid():
+                # Neither the threads of a pool nor its sockets may be used on both sides of a fork.
+                _inherited.append(self._pool)
+                self._pool, self._pid = None, os.getpid()
+            if self._pool is None:
+                self._pool = open_pool(self.address)
+            return self._pool
+
+
+def execute(db: Connection, statement: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+    """Run a statement and return its rows, whatever the connection makes of rows by itself."""
+    with db.cursor(row_factory=tuple_row, binary=True) as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def is_lost(error: StoreError) -> bool:
+    """Tell whether the connection broke, so that nobody knows what became of the statement; or it was rolled back."""
+    cause = error.__cause__
+    if isinstance(cause, _BROKEN):
+        return True
+    # An error without a code comes from the network, not from the server.
+    return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) and cause.sqlstate is None

