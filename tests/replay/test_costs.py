@@ -45,16 +45,6 @@ def test_price_of_an_unknown_model_is_unknown(model):
     assert dollars(paid(model, input=5)) is None
 
 
-def test_each_call_counts_once():
-    """A call that a branch, a fork or another file repeats is known by its key; calls without one all count."""
-    seen: set[str] = set()
-    first = SessionCosts((paid(key="a", input=10), paid(key="a", input=10)), seen)
-    second = SessionCosts((paid(key="a", input=10), paid(input=7), paid(input=7)), seen)
-    assert (len(first.recorded), len(second.recorded)) == (1, 2)
-    cost = RecordedCost.of(first.recorded + second.recorded)
-    assert (cost.calls, cost.tokens) == (3, 24)
-
-
 def test_recorded_cost_names_what_it_could_not_price():
     """The dollars are of the other calls; there are none if no price is known, and no cost if nothing was paid."""
     assert RecordedCost.of([]) is None
@@ -67,30 +57,46 @@ def test_recorded_cost_names_what_it_could_not_price():
 
 def test_part_that_was_not_recorded_is_in_every_request():
     """What the first recorded request has beyond its messages is the system prompt and the tools."""
-    costs = SessionCosts((paid(message=1, input=1_200), paid(message=3, input=1_500)), set())
+    costs = SessionCosts((paid(message=1, input=1_200), paid(message=3, input=1_500)))
     costs.replayed(model_call(turn=1, tokens=200, everything=200, stable=0))
-    costs.replayed(model_call(turn=3, tokens=300, everything=490, stable=200))
+    costs.replayed(model_call(turn=3, tokens=300, everything=500, stable=200))
     compared = CostComparison.of(costs.compared)
     assert compared is not None
     assert (compared.recorded_tokens, compared.tokens, compared.unrecorded) == (2_700, 1_200 + 1_300, 1_000)
 
 
-def test_cache_serves_what_it_served_as_far_as_the_request_is_the_same():
+def after_a_long_request(*charges):
+    """The costs of a session whose first request, which was not recorded, had 100,000 tokens."""
+    costs = SessionCosts(charges)
+    costs.replayed(model_call(turn=0, tokens=100_000, everything=100_000, stable=0))
+    return costs
+
+
+@pytest.mark.parametrize(
+    ("charge", "cached"),
+    [
+        (paid(message=1, cache_read=90_000, cache_write=10_000), 40_000),
+        (paid(message=1, cache_read=30_000, cache_write=70_000), 30_000),
+    ],
+)
+def test_cache_serves_what_it_served_as_far_as_the_request_is_the_same(charge, cached):
     """A request finds no more in the cache than the recorded one, and no more than it shares with the one before."""
-    warm = paid(message=1, cache_read=90_000, cache_write=10_000)
-    for stable, cached in [(40_000, 40_000), (95_000, 50_000)]:
-        costs = SessionCosts((warm,), set())
-        costs.replayed(model_call(turn=1, tokens=50_000, everything=100_000, stable=stable))
-        expected = (cached * 0.5 + (50_000 - cached) * 6.25) / MILLION
-        assert CostComparison.of(costs.compared).dollars == pytest.approx(expected)
-    cold = SessionCosts((paid(message=1, input=100_000),), set())
-    cold.replayed(model_call(turn=1, tokens=50_000, everything=100_000, stable=40_000))
-    assert CostComparison.of(cold.compared).dollars == pytest.approx(50_000 * 5 / MILLION)
+    costs = after_a_long_request(charge)
+    costs.replayed(model_call(turn=1, tokens=50_000, everything=100_000, stable=40_000))
+    expected = (cached * 0.5 + (50_000 - cached) * 6.25) / MILLION
+    assert CostComparison.of(costs.compared).dollars == pytest.approx(expected)
+
+
+def test_cache_that_served_nothing_serves_nothing():
+    """All of the request is paid at the input price, as it was."""
+    costs = after_a_long_request(paid(message=1, input=100_000))
+    costs.replayed(model_call(turn=1, tokens=50_000, everything=100_000, stable=40_000))
+    assert CostComparison.of(costs.compared).dollars == pytest.approx(50_000 * 5 / MILLION)
 
 
 def test_cache_serves_the_part_that_was_not_recorded():
     """The system prompt stays at the start of every request, whatever a fold did after it."""
-    costs = SessionCosts((paid(message=1, cache_read=90_000, cache_write=10_000),), set())
+    costs = after_a_long_request(paid(message=1, cache_read=90_000, cache_write=10_000))
     costs.replayed(model_call(turn=1, tokens=20_000, everything=80_000, stable=5_000))
     expected = (25_000 * 0.5 + 15_000 * 6.25) / MILLION
     assert CostComparison.of(costs.compared).dollars == pytest.approx(expected)
@@ -98,43 +104,60 @@ def test_cache_serves_the_part_that_was_not_recorded():
 
 def test_what_was_written_for_an_hour_still_is():
     """The share of the cache writes that cost more stays the same."""
-    costs = SessionCosts((paid(message=1, cache_write=1_000, long=1_000),), set())
+    costs = SessionCosts((paid(message=1, cache_write=1_000, long=1_000),))
     costs.replayed(model_call(turn=1, tokens=500, everything=1_000, stable=0))
     assert CostComparison.of(costs.compared).dollars == pytest.approx(500 * 10 / MILLION)
 
 
 def test_stated_model_is_the_one_that_would_be_paid():
     """What was paid stays at the recorded model's prices."""
-    costs = SessionCosts((paid(message=1, input=MILLION),), set(), "claude-haiku-4-5")
+    costs = SessionCosts((paid(message=1, input=MILLION),), "claude-haiku-4-5")
     costs.replayed(model_call(turn=1, tokens=MILLION, everything=MILLION, stable=0))
     compared = CostComparison.of(costs.compared)
     assert (compared.recorded_dollars, compared.dollars) == (5.0, 1.0)
 
 
-def test_only_new_recorded_calls_are_compared():
-    """Calls without a record, and those that another session told of, are on neither side."""
-    seen = {"a"}
-    costs = SessionCosts((paid(message=1, key="a", input=50), paid(message=5, key="b", input=70)), seen)
+def test_only_recorded_calls_are_compared():
+    """Calls without a record are on neither side."""
+    costs = SessionCosts((paid(message=5, key="b", input=70),))
     for index in (1, 3, 5):
         costs.replayed(model_call(turn=index, tokens=60, everything=60, stable=0))
     compared = CostComparison.of(costs.compared)
-    assert (compared.calls, compared.recorded_tokens, RecordedCost.of(costs.recorded).calls) == (1, 70, 1)
+    assert (compared.calls, compared.recorded_tokens) == (1, 70)
 
 
-@given(st.lists(st.tuples(st.integers(1, 5_000), st.integers(0, 5_000), st.integers(0, 5_000)), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.tuples(*[st.integers(0, 5_000)] * 3, st.integers(1, 9_000)).filter(lambda call: sum(call[:3]) > 0),
+        min_size=1,
+        max_size=8,
+    )
+)
 def test_request_that_is_not_reduced_costs_what_was_paid(calls):
-    """Where Windowsill sends what was sent, and the cache serves what it served, both sides are the same."""
+    """Where Windowsill sends what was sent, both sides are the same, whatever is counted here for a request."""
     charges = tuple(
         paid(message=index, input=new, cache_write=written, cache_read=read, output=3)
-        for index, (new, written, read) in enumerate(calls)
+        for index, (new, written, read, _) in enumerate(calls)
     )
-    costs = SessionCosts(charges, set())
-    for index, each in enumerate(charges):
-        prompt = each.usage.prompt
-        costs.replayed(model_call(turn=index, tokens=prompt, everything=prompt, stable=each.usage.cache_read))
+    costs = SessionCosts(charges)
+    before = 0
+    for index, (*_, counted) in enumerate(calls):
+        everything = max(before, counted)
+        costs.replayed(model_call(turn=index, tokens=everything, everything=everything, stable=before))
+        before = everything
     compared = CostComparison.of(costs.compared)
     assert compared.tokens == compared.recorded_tokens
-    assert compared.dollars == pytest.approx(compared.recorded_dollars, rel=1e-9, abs=1e-5)
+    assert compared.dollars == compared.recorded_dollars
+
+
+def test_count_above_the_record_is_no_cost():
+    """A request of which half is left costs half, though 7% more is counted here than the provider did."""
+    costs = SessionCosts((paid(message=1, cache_read=90_000, cache_write=10_000),))
+    costs.replayed(model_call(turn=0, tokens=53_500 - 5_350, everything=96_300, stable=0))
+    costs.replayed(model_call(turn=1, tokens=53_500, everything=107_000, stable=53_500 - 5_350))
+    compared = CostComparison.of(costs.compared)
+    assert compared.tokens == 50_000
+    assert compared.dollars == pytest.approx((45_000 * 0.5 + 5_000 * 6.25) / MILLION)
 
 
 PRICES = Prices(input=1.0, output=5.0, cache_read=0.1, cache_write=1.25)

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_calls import anthropic_turns
 from windowsill import providers
-from windowsill.replay.evidence import Evidence, KeptEvidence, needed_values, quoted_lines, strings, texts_of
+from windowsill.replay.evidence import Evidence, KeptEvidence, needed_values, quoted_lines, text_of_message
+from windowsill.strategies.working_set import strings
 
 pytestmark = pytest.mark.unit
 
@@ -32,10 +34,26 @@ def request(*texts):
     return json.dumps({"messages": [{"role": "user", "content": text} for text in texts]}).encode()
 
 
-def test_values_are_strings_of_some_length_that_say_something():
-    """Short values, long texts and mere punctuation are not evidence; nested strings are."""
-    call = asked(a="main.py", b="abc", c="-----", d="x" * 201, e={"f": ["deep-value", 7, None]}, g="y" * 200)
-    assert list(needed_values(call)) == ["main.py", "deep-value", "y" * 200]
+def values_of(answer):
+    return [need.text for need in needed_values(answer)]
+
+
+def test_values_are_words_and_numbers_of_some_length():
+    """Short values are not evidence; nested ones and numbers are, in the order they are written."""
+    call = asked(a="main.py", b="abc", e={"f": ["deep-value", 7, None, True]}, g="y" * 120, h=12_345)
+    assert values_of(call) == ["main.py", "deep-value", "y" * 120, "12345"]
+
+
+def test_of_a_longer_text_the_names_are_values():
+    """Paths, ids and names in a command or a query; plain words and what is too short are not."""
+    call = asked(command="cd /srv/app && pytest tests/test_door.py -k opens --id=A7X9Q someName", query="z" * 121)
+    assert values_of(call) == ["srv/app", "tests/test_door.py", "A7X9Q", "someName"]
+
+
+@pytest.mark.parametrize("key", ["content", "new_string", "description", "subagent_type", "limit"])
+def test_what_the_model_composes_itself_is_no_value(key):
+    """The history need not hold the text of a new file, a description or a choice from a fixed list."""
+    assert values_of(asked(**{key: "src/door.py"}, inner={key: ["src/door.py"]})) == []
 
 
 def test_value_never_seen_before_is_not_needed():
@@ -50,11 +68,11 @@ def test_value_that_still_stands_in_the_request_is_kept():
     assert evidence.measure(asked(path="main.py"), request("look at main.py")) == KeptEvidence(1, 1, 0, 0)
 
 
-def test_each_use_of_a_value_counts():
-    """A value that two arguments name is needed twice."""
+def test_value_counts_once_for_an_answer():
+    """A value that two arguments of an answer name is needed once."""
     evidence = Evidence(ANTHROPIC)
     evidence.show(message({"role": "user", "content": "look at main.py"}))
-    assert evidence.measure(asked(a="main.py", b="main.py"), request("main.py")) == KeptEvidence(2, 2, 0, 0)
+    assert evidence.measure(asked(a="main.py", b="main.py"), request("main.py")) == KeptEvidence(1, 1, 0, 0)
 
 
 def test_value_that_the_request_lost_is_not_kept():
@@ -80,18 +98,18 @@ def test_system_prompt_of_the_request_counts():
     assert evidence.measure(asked(path="main.py"), body) == KeptEvidence(1, 1, 1, 1)
 
 
-def test_quotes_and_line_breaks_are_compared_as_they_are():
+def test_quotes_are_compared_as_they_are():
     """Values are compared as text, not as escaped JSON."""
     evidence = Evidence(ANTHROPIC)
-    evidence.show(output('say "hi"\nthere'))
-    assert evidence.measure(asked(text='say "hi"\nthere'), request('now say "hi"\nthere')) == KeptEvidence(1, 1, 1, 1)
+    evidence.show(output('say "hi"'))
+    assert evidence.measure(asked(text_='"hi"'), request('now "hi"')) == KeptEvidence(1, 1, 1, 1)
 
 
 def test_words_of_openai_arguments_are_read_from_their_json():
     """OpenAI writes arguments as text in text: what stands in them is found all the same."""
     function = {"name": "run", "arguments": json.dumps({"command": 'echo "a b"'})}
     value = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
-    assert texts_of(providers.get("openai").read_message(json.dumps(value).encode(), "")) == ("", 'echo "a b"')
+    assert text_of_message(providers.get("openai").read_message(json.dumps(value).encode(), "")) == 'echo "a b"'
 
 
 def test_unreduced_requests_keep_everything():
@@ -110,12 +128,14 @@ def test_unreduced_requests_keep_everything():
 
 @given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_strings_come_in_the_order_they_are_written(value):
-    """Every string of a value is found once, in order, keys left out."""
+    """Every text and number of a value is found once, in order, keys left out."""
 
     def walk(each):
         if isinstance(each, str):
             return [each]
-        inside = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        if not isinstance(each, dict | list):
+            return [repr(each)]
+        inside = each.values() if isinstance(each, dict) else each
         return [text for item in inside for text in walk(item)]
 
     assert list(strings(value)) == walk(value)
@@ -151,6 +171,30 @@ def test_lines_that_an_edit_quotes_are_needed_where_they_were_seen():
 
 
 def test_a_patch_quotes_what_it_takes_away_and_shows_around():
-    """What it adds was not there before, and headers are no lines of the file."""
-    patch = "--- a/x.py\n+++ b/x.py\n def keep():\n-    return old_value\n+    return new_value\n"
-    assert list(quoted_lines(asked(patch=patch))) == ["def keep():", "return old_value"]
+    """What it adds was not there before; headers are no lines of the file, and short lines stand everywhere."""
+    patch = "--- a/x.py\n+++ b/x.py\n keep = 1\n-    return old_value\n+    return new_value\n"
+    assert [need.text for need in quoted_lines(asked(patch=patch))] == ["return old_value"]
+
+
+def test_what_was_not_in_the_request_is_listed_with_its_places():
+    """The newest message that shows it and the tool there, the call that needed it, and whether a search finds it."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(message({"role": "user", "content": "look at main.py, then at the-door"}), 0)
+    evidence.show(asked(path="main.py"), 1)
+    evidence.show(output("found main.py and under it\n  def open_the_door(self):"), 2)
+    edit = asked(file_path="main.py", old_string="def open_the_door(self):", door="the-door")
+    evidence.measure(edit, request("a marker"), 3, lambda text: text == "main.py")
+    assert [msgspec.structs.astuple(loss) for loss in evidence.losses] == [
+        ("value", "main.py", "read", 3, 2, "output of read", True),
+        ("value", "open_the_door", "read", 3, 2, "output of read", False),
+        ("value", "the-door", "read", 3, 0, "user", False),
+        ("line", "def open_the_door(self):", "read", 3, 2, "output of read", False),
+    ]
+
+
+def test_value_of_the_system_prompt_has_no_message():
+    """It stood before all of them."""
+    evidence = Evidence(ANTHROPIC)
+    evidence.show(message({"role": "user", "content": "Use door-7."}))
+    evidence.measure(asked(path="door-7"), request("a marker"), 5)
+    assert [(loss.stood_in, loss.needed_in) for loss in evidence.losses] == [(None, 5)]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 import windowsill
 from support.cli_calls import anthropic_turns, call, saved
-from windowsill.errors import FormatError
-from windowsill.replay import Replay, ReplayOptions, compare, replay
+from windowsill.errors import FormatError, UnknownModelError
+from windowsill.messages import Usage
+from windowsill.replay import Replay, ReplayOptions, compare, cross, replay
 from windowsill.replay.recordings import parse, read_recordings
+from windowsill.transcripts import Charge
 
 pytestmark = pytest.mark.integration
 
@@ -51,6 +54,56 @@ def test_variants_are_compared_over_the_same_sessions(file):
     assert list(found) == ["small", "wide"]
     assert found["small"].total.folds > 0 == found["wide"].total.folds
     assert found["small"].total.calls == found["wide"].total.calls == 21
+
+
+def test_several_processes_report_the_same_as_one(file):
+    """Session for session and in their order; only the time it took differs."""
+    untimed = {"median_ms": None, "p95_ms": None}
+    one, two = (
+        [
+            msgspec.structs.replace(each, figures=msgspec.structs.replace(each.figures, **untimed))
+            for report in compare(file, cross(["economy", "mask"], [2_000]), workers=workers).values()
+            for each in report.sessions
+        ]
+        for workers in (1, 2)
+    )
+    assert [each.session for each in two] == ["a", "b", "a", "b"]
+    assert one == two
+
+
+def test_error_of_another_process_is_the_same_error(tmp_path):
+    """As if the session had been replayed here."""
+    path = saved(tmp_path / "x.json", {"model": "home-made", "messages": anthropic_turns(2)})
+    for workers in (1, 2):
+        with pytest.raises(UnknownModelError, match="no window is known for the model 'home-made'"):
+            replay(path, workers=workers)
+
+
+def test_each_strategy_is_crossed_with_each_window():
+    """By a name for people; what is left out stays as it is."""
+    found = cross(["mask:keep=2", None], [30_000, None], ReplayOptions(strategy="condense", overhead=7))
+    assert list(found) == ["mask:keep=2 at 30,000", "mask:keep=2", "condense at 30,000", "condense"]
+    assert found["condense at 30,000"] == ReplayOptions(strategy="condense", window=30_000, overhead=7)
+
+
+def test_each_call_is_paid_once(file):
+    """A call that a branch, a fork or another file repeats is known by its key; calls without one all count."""
+    charges = tuple(Charge(usage=Usage(input=10), model="claude-opus-4-6", key=key) for key in ("x", "x", None, None))
+    found = [msgspec.structs.replace(each, charges=charges) for each in read_recordings([str(file)])]
+    report = Replay(found, SMALL).report()
+    assert [each.recorded.calls for each in report.sessions] == [3, 2]
+    assert (report.total.recorded.calls, report.total.recorded.tokens) == (5, 50)
+
+
+def test_report_has_the_requests_and_where_they_were_folded(file):
+    """Tokens of each request, with and without reduction, for a plot."""
+    session = replay(file, SMALL, limit=1).sessions[0]
+    assert (len(session.tokens), max(session.tokens)) == (21, session.figures.peak_tokens)
+    assert all(sent <= whole for sent, whole in zip(session.tokens, session.everything, strict=True))
+    assert 0 < len(session.folded) <= session.figures.folds
+    first = session.folded[0]
+    assert session.tokens[:first] == session.everything[:first]
+    assert session.tokens[first] < session.everything[first]
 
 
 def test_calls_come_as_they_are_made_and_the_report_after_them(file):

@@ -30,10 +30,10 @@ def test_stable_part_is_the_request_before():
     assert [each.report.stable for each in turns[1:]] == [each.report.tokens for each in turns[:-1]]
 
 
-def test_request_is_sent_when_the_last_message_came():
-    """The time of a call is that of the message before the answer."""
+def test_time_of_a_call_is_that_of_its_answer():
+    """Pauses between calls are those between the recorded answers."""
     turns = walk(times=[10.0 * number for number in range(12)]).calls()
-    assert [turn.at for turn in turns] == [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
+    assert [turn.at for turn in turns] == [10.0, 30.0, 50.0, 70.0, 90.0, 110.0]
 
 
 def test_nothing_is_lost():

@@ -37,7 +37,8 @@ from windowsill.cli.session_ids import (
 from windowsill.config import Loaded, Settings
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.recordings import BrokenLine, Recording, read_recordings, total_size
-from windowsill.replay.report import Figures, Replay, ReplayReport
+from windowsill.replay.report import Figures, ReplayReport
+from windowsill.replay.runs import Replay
 from windowsill.replay.stored import stored_recording
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT

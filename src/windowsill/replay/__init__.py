@@ -6,16 +6,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from windowsill.replay.report import Replay as Replay
     from windowsill.replay.report import ReplayReport as ReplayReport
-    from windowsill.replay.report import compare as compare
-    from windowsill.replay.report import replay as replay
+    from windowsill.replay.runs import Replay as Replay
+    from windowsill.replay.runs import compare as compare
+    from windowsill.replay.runs import cross as cross
+    from windowsill.replay.runs import replay as replay
+    from windowsill.replay.summary import headline as headline
     from windowsill.replay.walk import ReplayOptions as ReplayOptions
 
 
-_HOMES = {"ReplayOptions": "walk"} | dict.fromkeys(("Replay", "ReplayReport", "compare", "replay"), "report")
+_HOMES = {
+    "Replay": "runs",
+    "ReplayOptions": "walk",
+    "ReplayReport": "report",
+    "compare": "runs",
+    "cross": "runs",
+    "headline": "summary",
+    "replay": "runs",
+}
 
-__all__ = ["Replay", "ReplayOptions", "ReplayReport", "compare", "replay"]
+__all__ = ["Replay", "ReplayOptions", "ReplayReport", "compare", "cross", "headline", "replay"]
 
 
 def __getattr__(name: str) -> Any:

@@ -33,9 +33,9 @@ NAMELESS = "a model that was not recorded"
 SOURCES = {
     "recorded": "the usage that the provider reported for each call, from the transcript; a call that several sessions "
     "or files tell of counts once; dollars at today's list prices of the recorded model",
-    "compared": "the recorded calls that were replayed; tokens are counted here, and the size of the system prompt and "
-    "tools, which transcripts lack, is taken from the first recorded request; dollars with the recorded answer, and "
-    "with what the recorded request found in the cache, as far as the request still begins the same",
+    "compared": "the recorded calls that were replayed; what is counted here says which share of each recorded request "
+    "is left, the rest is as recorded: the answer, what was found in the cache as far as the request still begins the "
+    "same, and the system prompt and tools that transcripts lack, by the size of the first recorded request",
     "figures": "counted here, from the messages of the recording and --overhead; dollars at today's list prices",
 }
 """The sources of the numbers in a report."""
@@ -160,41 +160,41 @@ class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionCosts:
-    """The recorded calls of one session: their price, and the price of the same calls with Windowsill.
+    """The recorded calls of one session, and the price of the same calls with Windowsill.
 
-    `seen` holds the keys of all calls so far, of every session: a call that several of them contain counts once.
+    What the provider reported is the truth: tokens that are counted here only say which share of the recorded request
+    is left, and how much of it begins like the request before. So a request that is not reduced costs what was paid.
+
     `model` is the model that was stated in place of the recorded ones.
     """
 
-    def __init__(self, charges: Sequence[Charge], seen: set[str], model: str | None = None) -> None:
-        self.recorded: list[Charge] = []
+    def __init__(self, charges: Sequence[Charge], model: str | None = None) -> None:
         self.compared: list[ComparedCall] = []
         self._model = model
         self._charges = {charge.message: charge for charge in charges if charge.message is not None}
         self._unrecorded: int | None = None
-        for charge in charges:
-            if charge.key is None or charge.key not in seen:
-                self.recorded.append(charge)
-                seen.update([charge.key] if charge.key is not None else [])
-        self._new = {charge.message for charge in self.recorded}
+        self._everything_before = 0
 
     def replayed(self, call: ModelCall) -> None:
         """Compare a call with its record; a call without a record is not compared."""
+        before, self._everything_before = self._everything_before, call.everything
         charge = self._charges.get(call.turn)
         if charge is None:
             return
+        prompt = charge.usage.prompt
         if self._unrecorded is None:
-            self._unrecorded = max(0, charge.usage.prompt - call.everything)
-        if charge.message in self._new:
-            tokens = call.report.tokens + self._unrecorded
-            paid = self._paid(charge, tokens, call.report.stable + self._unrecorded)
-            compared = ComparedCall(charge=charge, tokens=tokens, dollars=paid, unrecorded=self._unrecorded)
-            self.compared.append(compared)
+            self._unrecorded = max(0, prompt - call.everything)
+        unrecorded, report = self._unrecorded, call.report
+        scale = prompt / max(1, call.everything + unrecorded)
+        tokens = round((report.tokens + unrecorded) * scale)
+        # A request that begins like the one before, as far as the recorded one did, finds in the cache what that found.
+        stable = prompt if report.stable >= before else round((report.stable + unrecorded) * scale)
+        paid = self._price(charge, tokens, min(charge.usage.cache_read, stable, tokens))
+        self.compared.append(ComparedCall(charge=charge, tokens=tokens, dollars=paid, unrecorded=unrecorded))
 
-    def _paid(self, charge: Charge, tokens: int, stable: int) -> float | None:
-        """Price a request that finds in the cache what the recorded one found, as far as it is the same."""
+    def _price(self, charge: Charge, tokens: int, cached: int) -> float | None:
+        """Price a request of which so many tokens were found in the cache; the rest is written as it was recorded."""
         used = charge.usage
-        cached = min(stable, used.cache_read, tokens)
         written = used.cache_write / (used.cache_write + used.input) if used.cache_write else 0.0
         write = round((tokens - cached) * written)
         long = round(write * charge.long_cache_write / used.cache_write) if used.cache_write else 0
@@ -207,14 +207,7 @@ def dollars(charge: Charge) -> float | None:
     price = _prices(charge.model)
     if price is None:
         return None
-    used = charge.usage
-    return (
-        used.input * price.input
-        + (used.cache_write - charge.long_cache_write) * price.cache_write
-        + charge.long_cache_write * LONG_WRITE * price.input
-        + used.cache_read * price.cache_read
-        + used.output * price.output
-    )
+    return price.cost(charge.usage) + charge.long_cache_write * (LONG_WRITE * price.input - price.cache_write)
 
 
 @cache

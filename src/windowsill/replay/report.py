@@ -1,39 +1,18 @@
-"""Replay recordings and report what was sent: per session, in total, and one line per model call."""
+"""The report of a replay: per session and in total, what was sent, what it cost, what was kept and what was not."""
 
 from __future__ import annotations
 
 import math
-import os
 import statistics
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
-from windowsill import providers
-from windowsill.errors import WindowsillError
-from windowsill.replay.costs import (
-    SOURCES,
-    CallCost,
-    ComparedCall,
-    CostComparison,
-    CostSimulation,
-    RecordedCost,
-    SessionCosts,
-)
-from windowsill.replay.evidence import Evidence, KeptEvidence
-from windowsill.replay.recordings import (
-    BrokenLine,
-    ForeignFile,
-    Found,
-    Recording,
-    SkippedContent,
-    no_recordings,
-    read_recordings,
-)
-from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
-from windowsill.transcripts import Charge
+from windowsill.replay.costs import SOURCES, CallCost, CostComparison, RecordedCost
+from windowsill.replay.evidence import KeptEvidence, Loss
+from windowsill.replay.recordings import BrokenLine, ForeignFile
+from windowsill.replay.walk import ModelCall, ReplayOptions
 
 MOST_PROBLEMS = 5
 """Problems listed for one invalid request: the first says what broke, the rest usually follow from it."""
@@ -110,6 +89,14 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     compared: CostComparison | None = None
     """The same calls, as they were and with Windowsill."""
     defects: tuple[Defect, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    """The values and lines that a call needed and that were not in its request."""
+    tokens: tuple[int, ...] = ()
+    """The tokens of each request, in order,"""
+    everything: tuple[int, ...] = ()
+    """those it would have with nothing reduced,"""
+    folded: tuple[int, ...] = ()
+    """and which of the requests, counted from 0, were made smaller by a new fold."""
     error: str | None = None
     """The reason why the replay of this session stopped early."""
 
@@ -133,6 +120,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one model call."""
 
     tokens: int
+    everything: int
     stable: int
     seconds: float
     folds: int
@@ -158,6 +146,7 @@ class Tally:
         over = report.tokens > report.limit
         result = CallResult(
             tokens=report.tokens,
+            everything=call.everything,
             stable=report.stable,
             seconds=call.seconds,
             folds=len(report.folds),
@@ -226,153 +215,3 @@ def share(part: float, whole: float) -> float | None:
 def percentile(ordered: Sequence[float], rank: float) -> float:
     """Return the smallest value that at least this share of the values does not exceed."""
     return ordered[max(0, math.ceil(rank * len(ordered)) - 1)]
-
-
-class Replay:
-    """One pass over recordings: take the model calls as they come, then the report."""
-
-    def __init__(
-        self, found: Iterable[Found], options: ReplayOptions | None = None, *, limit: int | None = None
-    ) -> None:
-        self.options = options or ReplayOptions()
-        self._limit = limit
-        self._sessions: list[SessionReport] = []
-        self._broken: list[BrokenLine] = []
-        self._foreign: list[ForeignFile] = []
-        self._skipped: Counter[str] = Counter()
-        self._failures: list[WindowsillError] = []
-        self._total = Tally()
-        self._keys: set[str] = set()
-        self._recorded: list[Charge] = []
-        self._compared: list[ComparedCall] = []
-        self._calls = self._run(found)
-
-    def calls(self) -> Iterator[ModelCall]:
-        """Replay session after session; yield each model call."""
-        return self._calls
-
-    def report(self) -> ReplayReport:
-        """Replay what is left and report on all of it; raise an error if not one session went through."""
-        deque(self._calls, maxlen=0)
-        self._refuse_nothing()
-        figures = msgspec.structs.asdict(self._total.figures())
-        return ReplayReport(
-            options=self.options,
-            total=Totals(
-                **figures,
-                sessions=len(self._sessions),
-                failed=len(self._failures),
-                broken=len(self._broken),
-                foreign=len(self._foreign),
-                recorded=RecordedCost.of(self._recorded),
-                compared=CostComparison.of(self._compared),
-            ),
-            sessions=tuple(self._sessions),
-            broken=tuple(self._broken),
-            foreign=tuple(self._foreign),
-            skipped=dict(sorted(self._skipped.items())),
-        )
-
-    def _run(self, found: Iterable[Found]) -> Iterator[ModelCall]:
-        for each in found:
-            match each:
-                case BrokenLine():
-                    self._broken.append(each)
-                case ForeignFile():
-                    self._foreign.append(each)
-                case SkippedContent():
-                    self._skipped.update(each.kinds)
-                case Recording():
-                    yield from self._session(each)
-                    if len(self._sessions) == self._limit:
-                        return
-
-    def _session(self, recording: Recording) -> Iterator[ModelCall]:
-        tally, options = Tally(), self.options
-        costs = SessionCosts(recording.charges, self._keys, options.model)
-        failure: WindowsillError | None = None
-        model = recording.request.model or ""
-        try:
-            # A prompt that was never sent names no model either, and is not a failure.
-            answered = any(message.role == "assistant" for message in recording.request.messages)
-            if model or options.model or options.window or answered:
-                walk = Walk(recording, options)
-                model = walk.session.settings.model or model
-                yield from _walk(walk, tally, costs)
-                tally.lost = walk.lost()
-        except WindowsillError as error:
-            failure = error
-            self._failures.append(error)
-        self._total.add(tally)
-        self._recorded += costs.recorded
-        self._compared += costs.compared
-        self._sessions.append(
-            SessionReport(
-                session=recording.id,
-                model=model,
-                format=recording.request.format,
-                messages=len(recording.request.messages),
-                figures=tally.figures(),
-                recorded=RecordedCost.of(costs.recorded),
-                compared=CostComparison.of(costs.compared),
-                defects=tuple(tally.defects),
-                error=str(failure) if failure is not None else None,
-            )
-        )
-
-    def _refuse_nothing(self) -> None:
-        if self._failures and len(self._failures) == len(self._sessions):
-            raise self._failures[0]
-        unreadable: list[BrokenLine | ForeignFile] = [*self._broken, *self._foreign]
-        if not self._sessions:
-            raise no_recordings(unreadable, "the input")
-
-
-def _walk(walk: Walk, tally: Tally, costs: SessionCosts) -> Iterator[ModelCall]:
-    request = walk.recording.request
-    simulation = CostSimulation(walk.model)
-    evidence = Evidence(providers.get(request.format))
-    if request.system is not None:
-        evidence.show(request.system)
-    start = 0
-    for call in walk.calls():
-        for message in request.messages[start : call.turn]:
-            evidence.show(message)
-        start = call.turn
-        tally.count(call, simulation.cost(call), evidence.measure(call.answer, call.body, walk.reaches))
-        costs.replayed(call)
-        yield call
-
-
-Source: TypeAlias = str | os.PathLike[str]
-
-
-def replay(
-    sources: Source | Iterable[Source],
-    options: ReplayOptions | None = None,
-    *,
-    format: str | None = None,
-    limit: int | None = None,
-) -> ReplayReport:
-    """Replay the recorded sessions of files and folders as an agent would have sent them, and report on it.
-
-    `limit` is the most sessions to replay. For the requests themselves, take the `calls` of a `Replay`.
-    """
-    return Replay(read_recordings(_paths(sources), format=format), options, limit=limit).report()
-
-
-def compare(
-    sources: Source | Iterable[Source],
-    variants: Mapping[str, ReplayOptions],
-    *,
-    format: str | None = None,
-    limit: int | None = None,
-) -> dict[str, ReplayReport]:
-    """Replay the same recorded sessions once for each variant; return a report for each, by its name."""
-    paths = _paths(sources)
-    return {name: replay(paths, options, format=format, limit=limit) for name, options in variants.items()}
-
-
-def _paths(sources: Source | Iterable[Source]) -> list[str]:
-    items = [sources] if isinstance(sources, str | os.PathLike) else sources
-    return [os.fspath(source) for source in items]

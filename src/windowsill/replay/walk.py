@@ -65,7 +65,7 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     everything: int
     """Tokens the request would have with nothing reduced."""
     at: float | None
-    """The time it was sent, where that was recorded."""
+    """The time of the answer, where that was recorded."""
     seconds: float
     """Time spent on adding what came since the last call, and on composing."""
     problems: tuple[Problem, ...]
@@ -191,7 +191,7 @@ class Walk:
             body=body,
             report=report,
             everything=fixed + view.tokens_of(before),
-            at=times[index - 1] if index <= len(times) else None,
+            at=times[index] if index < len(times) else None,
             seconds=seconds,
             problems=tuple(self._format.validate(json_value(body))),
         )
