@@ -10,7 +10,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from itertools import count
@@ -28,12 +29,12 @@ class Server:
     """A server on a socket in a folder of its own."""
 
     def __init__(self, *, durable: bool) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # A socket's path may have 107 characters.
-        self._user = {}
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # A socket's path may have 107 characters.
+        self.user = {}
         if os.geteuid() == 0:
-            self._user = {"user": NOBODY, "group": pwd.getpwnam(NOBODY).pw_gid, "extra_groups": []}
-            shutil.chown(self._folder, NOBODY)
-        self._binaries = _binaries(self._folder, self._user)
+            self.user = {"user": NOBODY, "group": pwd.getpwnam(NOBODY).pw_gid, "extra_groups": []}
+            shutil.chown(self.folder, NOBODY)
+        self._binaries = _binaries(self.folder, self.user)
         self._fsync = "on" if durable else "off"
         initdb = ["initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
         self._run([*initdb, "--no-sync", "--no-instructions"])
@@ -43,15 +44,15 @@ class Server:
 
     @property
     def _data(self) -> str:
-        return str(self._folder / "data")
+        return str(self.folder / "data")
 
     @property
     def conninfo(self) -> str:
-        return f"host={self._folder} user=postgres dbname=postgres"
+        return f"host={self.folder} user=postgres dbname=postgres"
 
     def url(self, schema: str | None = None, **options: object) -> str:
         """An address for a schema of its own, so that no test sees what another wrote."""
-        stated = {"host": self._folder, "schema": schema or f"test_{next(_numbers)}", **options}
+        stated = {"host": self.folder, "schema": schema or f"test_{next(_numbers)}", **options}
         return "postgresql://postgres@/postgres?" + "&".join(f"{key}={value}" for key, value in stated.items())
 
     def empty_url(self) -> str:
@@ -64,14 +65,14 @@ class Server:
 
     def start(self) -> None:
         options = ["-F"] if self._fsync == "off" else []
-        with (self._folder / "log").open("ab") as log:
+        with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._data, "-k", self._folder, "-h", "", *options, "-N", "60"],
+                [self._binaries / "postgres", "-D", self._data, "-k", self.folder, "-h", "", *options, "-N", "60"],
                 stdout=log,
                 stderr=log,
                 cwd="/",
                 start_new_session=True,
-                **self._user,
+                **self.user,
             )
         until = time.monotonic() + 60
         while True:
@@ -79,7 +80,7 @@ class Server:
                 psycopg.connect(self.conninfo).close()
             except psycopg.OperationalError:
                 if time.monotonic() > until or self._process.poll() is not None:
-                    raise AssertionError((self._folder / "log").read_text()) from None
+                    raise AssertionError((self.folder / "log").read_text()) from None
                 time.sleep(0.02)
             else:
                 return
@@ -97,11 +98,11 @@ class Server:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, command: list[object]) -> None:
         program = [self._binaries / command[0], *command[1:]]
-        done = subprocess.run(program, capture_output=True, text=True, cwd="/", check=False, **self._user)
+        done = subprocess.run(program, capture_output=True, text=True, cwd="/", check=False, **self.user)
         assert done.returncode == 0, done.stderr
 
 
@@ -117,6 +118,33 @@ def _binaries(folder: Path, user: dict[str, object]) -> Path:
         shutil.copytree(newest.parents[1], folder / "postgres")
         return folder / "postgres" / "bin"
     return newest.parent
+
+
+@contextmanager
+def bouncer() -> Iterator[Path]:
+    """PgBouncer in transaction mode before the server of this process; the folder of its socket."""
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, NOBODY)
+    settings = {
+        "listen_addr": "",
+        "listen_port": 5432,
+        "unix_socket_dir": folder,
+        "auth_type": "any",
+        "pool_mode": "transaction",
+        "default_pool_size": 3,
+    }
+    lines = [f"{key} = {value}" for key, value in settings.items()]
+    database = f"postgres = host={server().folder} dbname=postgres user=postgres"
+    (folder / "pgbouncer.ini").write_text("\n".join(["[databases]", database, "[pgbouncer]", *lines]))
+    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+    with subprocess.Popen([program, "-q", folder / "pgbouncer.ini"], cwd="/", **server().user) as process:
+        while not (folder / ".s.PGSQL.5432").exists():
+            assert process.poll() is None, "PgBouncer did not start"
+            time.sleep(0.01)
+        yield folder
+        process.terminate()
+    shutil.rmtree(folder)
 
 
 @cache

@@ -6,6 +6,7 @@ No prepared statement, no `SET`, no `LISTEN`, no lock that outlives its transact
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,8 +25,8 @@ from windowsill.store.postgres.errors import translated
 SCHEMA = "windowsill"
 
 MOST_CONNECTIONS = 8
-WAIT_SECONDS = 10.0
-"""The wait for a connection: a server that restarts is back by then."""
+WAIT_SECONDS = 10
+"""The wait for a connection, for the turn of a writer, and for a server that restarts."""
 
 _DEFAULTS: dict[str, str | int | None] = {
     "connect_timeout": 10,
@@ -39,10 +40,10 @@ _DEFAULTS: dict[str, str | int | None] = {
 IDLE_SECONDS = 1.0
 """A connection that was not used for so long is asked for a sign of life before it is used again."""
 
-ATTEMPTS = 4
-"""How often work that may be done twice is tried when its connection breaks: servers break all of them at once."""
+PAUSE_SECONDS = 0.05
+"""The longest pause before work is done again whose connection broke."""
 
-_OPTIONS = ("schema", "pool", "prepare")
+_OPTIONS = ("schema", "pool", "prepare", "wait")
 
 _inherited: list[object] = []
 """Pools of a parent process: never used here, and kept, as closing them would disturb the parent's."""
@@ -61,7 +62,7 @@ Pool = ConnectionPool[Any]
 
 
 class Address:
-    """A `postgresql://` address with our own options taken out of it: `schema`, `pool` and `prepare`."""
+    """A `postgresql://` address with our own options taken out of it: `schema`, `pool`, `prepare`, `wait`."""
 
     def __init__(self, url: str) -> None:
         # Others name the driver too: postgresql+psycopg://.
@@ -74,6 +75,7 @@ class Address:
             raise InputError("the schema of the store's address is not a name", remedy="give letters and digits")
         self.pool = self._count(own, "pool", MOST_CONNECTIONS)
         self.prepare = self._count(own, "prepare", 0) or None
+        self.wait = self._count(own, "wait", WAIT_SECONDS)
         try:
             stated = conninfo.conninfo_to_dict(urlunsplit(parts._replace(query=others)))
         except psycopg.Error as error:
@@ -119,7 +121,7 @@ def open_pool(address: Address) -> Pool:
         max_size=max(address.pool, 1),
         max_idle=300,
         max_lifetime=1_800,
-        timeout=WAIT_SECONDS,
+        timeout=address.wait,
         check=_check,
         reset=_note,
         num_workers=1,
@@ -152,25 +154,28 @@ class Connections:
 
     def again(self, work: Callable[[Connection], T]) -> T:
         """Do work in a connection, and do it again when the connection broke: it has to be fit for that."""
-        for attempt in range(ATTEMPTS):
+        end = self.deadline()
+        while True:
             try:
                 with self.connection() as db:
                     return work(db)
             except StoreError as error:
-                if attempt + 1 == ATTEMPTS or not self.may_repeat(error):
-                    raise
-                self.recover(error, attempt)
-        raise AssertionError  # pragma: no cover - the loop returns or raises
+                self.recover(error, end)
 
-    def may_repeat(self, error: StoreError) -> bool:
-        """Tell whether it was the connection that failed; what was done in one that is held is gone with it."""
-        return self.held is None and is_lost(error)
+    def deadline(self) -> float:
+        """Return until when work is done again."""
+        return time.monotonic() + self.address.wait
 
-    def recover(self, error: StoreError, attempt: int) -> None:
-        """Replace the connections that broke together with one."""
+    def recover(self, error: StoreError, end: float) -> None:
+        """Replace the connections that broke together with one; raise an error that is not of that kind, or too late.
+
+        What was done in a connection that is held is gone with it, and cannot be done again by itself.
+        """
+        if self.held is not None or not is_lost(error) or time.monotonic() > end:
+            raise error
         log.info("%s: %s", self.address.name, error)
-        if attempt:
-            time.sleep(0.05 * 2**attempt)
+        # Of any length: those who lost their connection together do not come back together.
+        time.sleep(PAUSE_SECONDS * random.random())  # noqa: S311 - nothing secret
         with translated(self.address.name):
             self._current().check()
 

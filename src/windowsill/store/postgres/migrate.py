@@ -32,6 +32,10 @@ CREATE TABLE windowsill.migration (
 _INSERT = "INSERT INTO windowsill.migration (version, name, checksum)"
 _RECORD = _INSERT + " VALUES (%(version)s, %(name)s, %(checksum)s)"
 
+_TABLES = (
+    "SELECT c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = %(schema)s AND c.relname = ANY(%(names)s)"
+)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('windowsill migration ' || %(schema)s, 0))"
 
 
@@ -42,8 +46,8 @@ def in_schema(statement: str, schema: str) -> str:
 
 def applied(db: Connection, schema: str) -> dict[int, str]:
     """Return the names of the steps that a database has had, by their numbers."""
-    there = execute(db, in_schema("SELECT to_regclass('windowsill.migration') IS NOT NULL", schema))
-    if not there[0][0]:
+    # Not to_regclass: it may remember that there was none, from before the wait for another process.
+    if not execute(db, _TABLES, {"schema": schema, "names": ["migration"]}):
         return {}
     return dict(execute(db, in_schema("SELECT version, name FROM windowsill.migration ORDER BY version", schema)))
 
@@ -111,13 +115,7 @@ def _prepare(db: Connection, address: Address) -> None:
     # Not IF NOT EXISTS: that asks for the right to create schemas even where there is one already.
     if not execute(db, "SELECT 1 FROM pg_namespace WHERE nspname = %(schema)s", {"schema": schema}):
         db.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-    others = execute(
-        db,
-        "SELECT c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = %(schema)s AND c.relname IN ('session', 'entry', 'blob', 'fact')",
-        {"schema": schema},
-    )
-    if others:
+    if execute(db, _TABLES, {"schema": schema, "names": ["session", "entry", "blob", "fact"]}):
         raise StoreError(
             f"the schema {schema!r} of {name} holds tables of another program",
             remedy="give another one with ?schema=NAME; it was left as it is",

@@ -15,8 +15,6 @@ from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
 from windowsill.store.lock import is_dead
 from windowsill.store.postgres.connections import (
-    ATTEMPTS,
-    WAIT_SECONDS,
     Address,
     Connections,
     connect,
@@ -26,7 +24,7 @@ from windowsill.store.postgres.connections import (
 from windowsill.store.postgres.errors import translated
 from windowsill.store.postgres.migrate import applied, in_schema, migrate
 from windowsill.store.postgres.search_index import PostgresIndex
-from windowsill.store.statements import migrations, statements
+from windowsill.store.statements import Migration, migrations, statements
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -39,8 +37,9 @@ class PostgresStore:
     """Sessions in a PostgreSQL database, for any number of threads, processes and machines.
 
     `address` is `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with everything that libpq takes behind a `?`, and
-    `schema` (default `windowsill`), `pool` (connections at most, 8) and `prepare` (after how many runs a statement is
-    prepared; never, so that it works behind a pooler). A `pool` of your own is used as it is, and not closed. Tables
+    `schema` (default `windowsill`), `pool` (connections at most, 8), `wait` (seconds for a connection, for the turn of
+    a writer and for a server that restarts, 10) and `prepare` (after how many runs a statement is prepared; never, so
+    that it works behind a pooler). A `pool` of your own is used as it is, and not closed. Tables
     that are missing are made, unless `create` is false and there are none at all.
     """
 
@@ -55,6 +54,11 @@ class PostgresStore:
             if not create and not applied(db, stated.schema):
                 raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")
             migrate(db, stated, migrations("postgres"))
+
+    def migrate(self) -> list[Migration]:
+        """Apply the steps of the schema that are missing, also those that older workers do not survive; return them."""
+        with self._connections.connection() as db:
+            return migrate(db, self._connections.address, migrations("postgres"), post=True)
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
         """Make sure the session exists; true when it is new. Its settings are written only then."""
@@ -127,21 +131,20 @@ class PostgresStore:
             "place_keys": list(last_places),
             "place_seqs": list(last_places.values()),
         }
-        for attempt in range(ATTEMPTS):
+        end, lost = self._connections.deadline(), False
+        while True:
             try:
                 self._append(session, version, parameters)
+                break
             except StoreError as error:
-                conflict = isinstance(error, ConflictError)
-                if conflict and attempt and self._is_written(session, version, entries):
-                    return
-                if conflict or attempt + 1 == ATTEMPTS or not self._connections.may_repeat(error):
-                    raise
-                self._connections.recover(error, attempt)
+                if not (lost and isinstance(error, ConflictError)):
+                    self._connections.recover(error, end)
+                lost = True
                 if self._is_written(session, version, entries):
-                    return
-            else:
-                self._latest.append = (session, version, entries)
-                return
+                    break
+                if isinstance(error, ConflictError):
+                    raise
+        self._latest.append = (session, version, entries)
 
     @contextmanager
     def exclusive(self, session: str) -> Iterator[None]:
@@ -150,7 +153,7 @@ class PostgresStore:
         done = False
         try:
             with self._connections.hold() as db:
-                execute(db, f"SET LOCAL lock_timeout = '{WAIT_SECONDS:.0f}s'")
+                execute(db, f"SET LOCAL lock_timeout = '{self._connections.address.wait}s'")
                 execute(db, self._sql["wait_for_turn"], {"session": session})
                 yield
                 done = True

@@ -1,0 +1,348 @@
+"""What only PostgreSQL has to do: many machines, poolers, connections that break, workers of two versions."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg_pool import ConnectionPool
+
+from support import postgres
+from support.postgres_wire import BreakingLine, Pooler
+from support.stores import chain, child_env, everything, grow, is_chain
+from windowsill import Session
+from windowsill.errors import ConflictError, LockedError, StoreError
+from windowsill.store import open_store
+from windowsill.store.postgres import PostgresStore
+from windowsill.store.postgres import store as store_module
+from windowsill.store.postgres.migrate import applied, script
+from windowsill.store.statements import Migration, migrations
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def url() -> str:
+    return postgres.server().empty_url()
+
+
+@pytest.fixture
+def store(url: str):
+    made = PostgresStore(url)
+    made.create("s", at=1.0)
+    yield made
+    made.close()
+
+
+def sql(statement: str, *parameters: object) -> list[tuple]:
+    with psycopg.connect(postgres.server().conninfo, autocommit=True) as db:
+        cursor = db.execute(statement, parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def through(folder: Path) -> str:
+    return f"postgresql://postgres@/postgres?host={folder}&schema=shared"
+
+
+def test_an_append_is_one_statement(store: PostgresStore, monkeypatch: pytest.MonkeyPatch):
+    """Entries, a snapshot, blobs and places go to the server together, and no row is updated."""
+    statements = []
+    execute = store_module.execute
+    monkeypatch.setattr(
+        store_module, "execute", lambda db, text, given: statements.append(text) or execute(db, text, given)
+    )
+    store.append("s", 0, chain(3), snapshots=[(3, b"view")], blobs=[("b", b"x")], places=[(b"k", 3)])
+    assert len(statements) == 1
+    assert (store.snapshot("s", 9), store.blob("s", "b"), len(store.places([b"k"]))) == ((3, b"view"), b"x", 1)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_answer_is_told_from_a_lost_statement(store: PostgresStore, moment: str):
+    """An append whose connection breaks is there exactly once, whether or not the server had done it."""
+    with BreakingLine(postgres.server().folder) as line:
+        far = PostgresStore(through(line.folder))
+        first = grow(far, 1, name="m")
+        line.break_at(b'INSERT INTO "shared".entry', moment)
+        far.append("s", 1, chain(2, after=first[-1]), blobs=[("b", b"x")])
+        assert line.broken == 1
+        far.close()
+    assert [entry.seq for entry in everything(store)] == [1, 2, 3]
+    assert is_chain(everything(store))
+
+
+def test_a_lost_answer_that_somebody_else_followed_is_no_conflict(store: PostgresStore):
+    """What was written before the connection broke counts, also when another writer has built on it."""
+    with BreakingLine(postgres.server().folder) as line:
+        far = PostgresStore(through(line.folder))
+        written = far._is_written
+
+        def rival_first(*given):
+            grow(store, 1, name="rival")
+            return written(*given)
+
+        far._is_written = rival_first
+        line.break_at(b'INSERT INTO "shared".entry', "after")
+        far.append("s", 0, chain(2))
+        far.close()
+    assert [entry.id for entry in everything(store)] == ["m1", "m2", "rival3"]
+
+
+def test_a_lost_statement_that_somebody_else_preceded_is_a_conflict(store: PostgresStore):
+    """An append that did not happen before its connection broke does not overwrite what came meanwhile."""
+    with BreakingLine(postgres.server().folder) as line:
+        far = PostgresStore(through(line.folder))
+        line.break_at(b'INSERT INTO "shared".entry', "before")
+        recover = far._connections.recover
+
+        def rival_first(*given):
+            grow(store, 1, name="rival")
+            recover(*given)
+
+        far._connections.recover = rival_first
+        with pytest.raises(ConflictError):
+            far.append("s", 0, chain(2))
+        far.close()
+    assert [entry.id for entry in everything(store)] == ["rival1"]
+
+
+def test_connections_cut_by_the_server_cost_nothing(store: PostgresStore):
+    """An administrator who ends all connections, again and again, interrupts no writer and no reader."""
+    ended = threading.Event()
+
+    def cut() -> None:
+        while not ended.wait(0.15):
+            sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'windowsill'")
+
+    cutter = threading.Thread(target=cut)
+    cutter.start()
+    try:
+        for turn in range(60):
+            grow(store, 1 + turn % 3, name="m")
+            assert store.find("s", "m1") is not None
+    finally:
+        ended.set()
+        cutter.join()
+    assert len(everything(store)) == 120
+    assert is_chain(everything(store))
+
+
+def poolers() -> list[str]:
+    return ["ours", *(["pgbouncer"] if shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists() else [])]
+
+
+@pytest.fixture(params=poolers())
+def pooled(request, url: str):
+    """The address of a store behind a pooler in transaction mode."""
+    PostgresStore(url).close()
+    if request.param == "ours":
+        with Pooler(postgres.server().folder) as pooler:
+            yield through(pooler.folder)
+        return
+    with postgres.bouncer() as folder:
+        yield through(folder)
+
+
+def test_works_behind_a_pooler_in_transaction_mode(pooled: str):
+    """Every transaction may run in another connection: whole sessions, search, locks and rivals are as ever."""
+    store = PostgresStore(pooled)
+    with Session.open("a", store=store, model="claude-sonnet-4-5", window=4_000, config=False) as session:
+        for number in range(30):
+            session.add(f"message {number} about the walnut " + "word " * 60)
+            session.compose_sync()
+        assert session.archive.retrieve("walnut", 3)
+    store.create("b", at=1.0)
+    threads = [threading.Thread(target=_write, args=(store, number)) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(everything(store, "b")) == 40
+    assert is_chain(everything(store, "b"))
+    store.lock("b", "me", seconds=60)
+    with pytest.raises(LockedError):
+        store.lock("b", "you", seconds=60)
+    assert store.check() == []
+    store.close()
+
+
+def _write(store: PostgresStore, number: int) -> None:
+    for _ in range(10):
+        grow(store, 1, name=f"w{number}-", session="b")
+
+
+def test_nothing_is_prepared_and_nothing_is_left_open(store: PostgresStore):
+    """A connection has no prepared statement and no open transaction after any number of calls."""
+    for _ in range(12):
+        grow(store, 1, name="m")
+    with store._connections.connection() as db:
+        assert db.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+    states = sql("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'windowsill'")
+    assert states == [("idle",)]
+
+
+def test_a_lock_goes_by_the_clock_of_the_database(store: PostgresStore, monkeypatch: pytest.MonkeyPatch):
+    """A machine whose clock is an hour ahead takes no lock away."""
+    store.lock("s", "me", seconds=60)
+    monkeypatch.setattr(time, "time", lambda: 1e12)
+    with pytest.raises(LockedError):
+        store.lock("s", "you", seconds=60)
+    assert store.locked("s").holder == "me"
+
+
+def test_a_pool_of_the_users_own_is_used_and_left_open(url: str):
+    """A program that has a pool shares it; rows and transactions of its own making change nothing."""
+    with ConnectionPool(
+        postgres.server().conninfo, kwargs={"row_factory": psycopg.rows.dict_row}, min_size=1, max_size=2, open=True
+    ) as pool:
+        store = PostgresStore(url, pool=pool)
+        store.create("s", at=1.0)
+        grow(store, 2, name="m")
+        assert len(everything(store)) == 2
+        store.close()
+        with pool.connection() as db:
+            assert db.execute("SELECT 1 AS one").fetchone() == {"one": 1}
+
+
+def test_a_forked_process_goes_on(store: PostgresStore):
+    """Parent and child write through connections of their own."""
+    grow(store, 1, name="before")
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            for _ in range(5):
+                grow(store, 1, name="child")
+            code = 0
+        finally:
+            os._exit(code)
+    for _ in range(5):
+        grow(store, 1, name="parent")
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(everything(store)) == 11
+    assert is_chain(everything(store))
+
+
+CHILD = """
+import sys
+from support.stores import grow
+from windowsill.store.postgres import PostgresStore
+
+store = PostgresStore(sys.argv[1])
+store.create("s", at=1.0)
+for _ in range(15):
+    grow(store, 1, name=sys.argv[2] + "-")
+store.close()
+"""
+
+
+def test_processes_that_start_together_make_one_schema():
+    """Several find no tables, one makes them, and all of them write: nothing is lost."""
+    url = postgres.server().url()
+    commands = [[sys.executable, "-c", CHILD, url, str(number)] for number in range(4)]
+    children = [subprocess.Popen(command, env=child_env()) for command in commands]
+    assert [child.wait() for child in children] == [0] * 4
+    store = PostgresStore(url)
+    assert len(everything(store)) == 60
+    assert is_chain(everything(store))
+    store.close()
+
+
+def steps(*more: tuple[str, str]) -> tuple[Migration, ...]:
+    known = migrations("postgres")
+    return known + tuple(
+        Migration(version=place, name=f"{place:04}_{name}", script=text)
+        for place, (name, text) in enumerate(more, known[-1].version + 1)
+    )
+
+
+def test_old_and_new_workers_work_side_by_side(monkeypatch: pytest.MonkeyPatch):
+    """A step that adds is applied when a new worker opens; the old one goes on, and opens the database again."""
+    url = postgres.server().url()
+    old = PostgresStore(url)
+    old.create("s", at=1.0)
+    added = steps(("more", "ALTER TABLE windowsill.entry ADD COLUMN more text;"))
+    monkeypatch.setattr(store_module, "migrations", lambda _: added)
+    new = PostgresStore(url)
+    grow(old, 1, name="old")
+    grow(new, 1, name="new")
+    monkeypatch.undo()
+    again = PostgresStore(url)
+    assert [entry.id for entry in everything(again)] == ["old1", "new2"]
+    for store in (old, new, again):
+        store.close()
+
+
+def test_a_step_that_takes_away_is_applied_by_command_only(monkeypatch: pytest.MonkeyPatch):
+    """A new worker works before it; a worker that does not know it refuses the database once it was applied."""
+    url = postgres.server().url()
+    PostgresStore(url).close()
+    later = steps(("less_post", "ALTER TABLE windowsill.fact DROP COLUMN value;"))
+    monkeypatch.setattr(store_module, "migrations", lambda _: later)
+    new = PostgresStore(url)
+    new.remember("k", b"v")
+    assert [step.name for step in new.migrate()] == [later[-1].name]
+    new.close()
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="upgrade windowsill"):
+        PostgresStore(url)
+
+
+def test_an_administrator_runs_the_printed_sql():
+    """The printed steps make the same schema, which a role without the right to make one then uses."""
+    schema = "printed"
+    sql(script({}, migrations("postgres"), schema))
+    with psycopg.connect(postgres.server().conninfo) as db:
+        assert list(applied(db, schema)) == [step.version for step in migrations("postgres")]
+    sql("DROP ROLE IF EXISTS worker; CREATE ROLE worker LOGIN; GRANT USAGE ON SCHEMA printed TO worker")
+    sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA printed TO worker")
+    url = postgres.server().url(schema).replace("postgres@", "worker@")
+    store = PostgresStore(url)
+    store.create("s", at=1.0)
+    grow(store, 1, name="m")
+    store.close()
+    with pytest.raises(StoreError, match="store migrate --sql"):
+        PostgresStore(url.replace(f"schema={schema}", "schema=forbidden"))
+
+
+def test_tables_of_another_program_are_left_alone():
+    """A schema that holds a table called like one of ours is refused untouched."""
+    sql("CREATE SCHEMA theirs; CREATE TABLE theirs.session (id int)")
+    with pytest.raises(StoreError, match="tables of another program"):
+        PostgresStore(postgres.server().url("theirs"))
+    assert sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'theirs'") == [(1,)]
+
+
+def test_the_check_sees_a_missing_end_and_edited_settings(store: PostgresStore):
+    """Deleted last entries, a gap and changed settings are named."""
+    first = chain(5)
+    store.append("s", 0, first, places=[(b"k", 5)])
+    assert store.check() == []
+    sql("UPDATE shared.session SET settings = 'x'")
+    sql("DELETE FROM shared.entry WHERE seq = 5")
+    assert store.check() == [
+        "session 's' ended with entry 5 or later, but its last one is 4",
+        "the settings of session 's' are not what was written",
+    ]
+    sql("DELETE FROM shared.entry WHERE seq = 2")
+    assert "session 's' has 3 entries, but its last one is number 4" in store.check("s")
+
+
+def test_a_closed_store_says_so(store: PostgresStore):
+    """What is called after the end is an error that names the remedy."""
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="open it again"):
+        store.info("s")
+
+
+def test_the_environment_may_name_the_server(url: str, monkeypatch: pytest.MonkeyPatch):
+    """A program that names no store finds the one that WINDOWSILL_HOME names."""
+    monkeypatch.setenv("WINDOWSILL_HOME", url)
+    store = open_store()
+    assert isinstance(store, PostgresStore)
+    store.close()
