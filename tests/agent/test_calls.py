@@ -171,6 +171,7 @@ def test_tools_are_functions_with_a_signature():
         model=Scripted([Call("greet", {"name": "Ada", "times": 2}), "ok"], format="anthropic"),
         tools=[greet],
         phases=("executing",),
+        approve=lambda _: True,
     )
     running.run_sync("Greet.")
     definition = next(each for each in running.model.requests[0]["tools"] if each["name"] == "greet")
@@ -251,7 +252,7 @@ def test_what_cannot_be_a_model_a_tool_or_a_phase_is_named():
 def test_a_tool_can_still_be_called_as_a_function():
     """The decorator takes nothing away, and an engine takes what it made."""
 
-    @tool
+    @tool(category="read")
     def double(number: int) -> int:
         """Double a number."""
         return 2 * number

@@ -6,6 +6,7 @@ import pytest
 from support.agents import FORMATS, Shop, engine, results
 from support.sessions import opened
 from windowsill.errors import InputError, SettingError
+from windowsill.state import State
 from windowsill.testing import Answer as ServerAnswer
 from windowsill.testing import Call, Server
 
@@ -190,7 +191,9 @@ def test_there_must_be_a_task():
 
 def test_the_system_prompt_holds_the_callers_words_and_the_policies_and_stays_the_same():
     """Byte for byte, while the first layer does not change."""
-    running = engine([Call("look", {"path": "a"}), "ok"], system="You are Bob.")
+    session = opened(budget=60_000)
+    session.state.load(State.coding_assistant())
+    running = engine([Call("look", {"path": "a"}), "ok"], system="You are Bob.", session=session)
     running.run_sync("Go.")
     prompts = {str(request["system"]) for request in running.model.requests}
     assert len(prompts) == 1

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from windowsill.errors import InputError, NotFoundError
 from windowsill.state import State
 from windowsill.state.changes import LATEST, Drop, Put, Set, StateDocument, places
-from windowsill.state.layers import NEXT, PHASES, Fact, Step, check_jump
+from windowsill.state.layers import NEXT, PHASES, Fact, Role, Step, check_jump
+from windowsill.state.prompt import Builder
 
 pytestmark = pytest.mark.unit
 
@@ -23,13 +24,13 @@ def changed(*changes, document=None, number=7):
 
 
 def test_the_default_state_is_that_of_the_specification():
-    """Role, four policies, limits, audit, permissions and environment."""
-    state = State()
+    """Role, four policies, limits, audit, permissions and environment, by name; no policy is hard without code."""
+    state = State.coding_assistant()
     assert state.system.role.name == "AI Coding Assistant"
     assert [(policy.id, policy.priority, policy.enforcement) for policy in state.system.policies] == [
         ("pol-001", 100, "hard"),
         ("pol-002", 90, "hard"),
-        ("pol-003", 95, "hard"),
+        ("pol-003", 95, "soft"),
         ("pol-004", 80, "soft"),
     ]
     limits = state.system.constraints
@@ -42,6 +43,16 @@ def test_the_default_state_is_that_of_the_specification():
         "dev",
     )
     assert (state.memory.short_term.ttl, state.memory.episodic.max_entries) == (300, 50)
+
+
+def test_nobody_is_told_that_they_are_somebody_else():
+    """Role, capabilities and policies are empty unless somebody states them; nothing counts time or calls."""
+    system = State().system
+    assert (system.role, system.policies) == (Role(), ())
+    assert (system.role.name, system.role.capabilities) == ("", ())
+    assert (system.constraints.max_seconds, system.constraints.max_tool_calls) == (None, None)
+    assert system.constraints.forbidden_paths == ("/etc", "/sys", "/proc", "~/.ssh")
+    assert Builder(len).build(State(), 1_000, now=0.0, layers=("system",)).digests == {}
 
 
 def test_every_field_of_every_layer_can_be_reached():

@@ -26,7 +26,7 @@ def judged(tmp_path):
     guard = Guard(System(constraints=LIMITS), base=tmp_path)
 
     def judge(arguments, tool="run"):
-        return guard.judge(ToolOffer(Tool(name=tool, schema={})), arguments, State()).outcome
+        return guard.judge(ToolOffer(Tool(name=tool, schema={}), "execute"), arguments, State()).outcome
 
     return judge
 

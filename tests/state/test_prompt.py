@@ -34,7 +34,7 @@ STATE = State(
     system=System(
         role=Role(name="Clerk", description="", capabilities=("files",), limitations=()),
         policies=(Policy(id="p", rule="Be <kind>"),),
-        constraints=Constraints(max_tool_calls=None, max_file_bytes=None, allowed_domains=(), forbidden_paths=()),
+        constraints=Constraints(max_seconds=3_600.0, max_file_bytes=None, allowed_domains=(), forbidden_paths=()),
         audit=Audit(require_approval=("delete",)),
     ),
     task=Task(

@@ -9,12 +9,12 @@ import pytest
 
 from support.offered_tools import state, tool
 from windowsill.models import Prices, find, prices
-from windowsill.state.tools import Projection, ToolChange
+from windowsill.state.tools import Projection, ToolChange, ToolOffer
 
 pytestmark = pytest.mark.unit
 
 PRICES = Prices(input=1.0, output=5.0, cache_read=0.1, cache_write=1.25)
-TOOLS = [tool("read"), tool("write"), tool("search")]
+TOOLS = [ToolOffer(tool(name), name) for name in ("read", "write", "search")]
 PLAN, ACT = state("planning"), state("executing")
 
 
@@ -51,7 +51,7 @@ def test_a_report_can_hold_both_against_each_other():
 def test_more_and_larger_tools_are_counted():
     """What is written holds the new definitions, not the old ones."""
     projection = Projection(TOOLS, count=hundred)
-    found = projection.project(PLAN).change(projection.project(state("verifying")), cached_tokens=1_000, prices=PRICES)
+    found = projection.project(PLAN).change(projection.project(state("reflecting")), cached_tokens=1_000, prices=PRICES)
     assert found.written == 200 + 1_000
 
 

@@ -59,7 +59,7 @@ def test_production_narrows_schemas():
         ("planning", ["search", "readFile"]),
         ("executing", ["readFile", "writeFile", "deleteFile", "execute", "test", "deploy"]),
         ("reflecting", ["test"]),
-        ("verifying", []),
+        ("verifying", ["search", "readFile", "test"]),
         ("completed", []),
         ("failed", []),
     ],
@@ -67,6 +67,21 @@ def test_production_narrows_schemas():
 def test_every_phase_shows_its_categories(phase, shown):
     """Who begins looks around as in planning; who has ended has nothing left to do."""
     assert names(projected(at=state(phase, PERMISSIONS))) == shown
+
+
+def test_a_tool_without_a_category_is_shown_only_where_things_are_changed():
+    """Its name does not matter: neither a word for reading nor one that nobody knows lets it in elsewhere."""
+    offered = [tool("bash"), tool("read_everything"), tool("search")]
+    shown = {phase: names(projected(offered, state(phase, PERMISSIONS))) for phase in PHASES}
+    assert shown == {phase: [each.name for each in offered] if phase == "executing" else [] for phase in PHASES}
+
+
+def test_a_category_of_one_s_own_works_where_a_phase_names_it_and_is_refused_otherwise():
+    """A typing mistake does not hide a tool for ever."""
+    offered = [ToolOffer(tool("forecast"), "weather")]
+    with pytest.raises(InputError, match="'forecast' has the category 'weather', which no phase shows"):
+        projected(offered)
+    assert names(projected(offered, state("planning"), phases={"planning": ["weather"]})) == ["forecast"]
 
 
 def test_phases_are_settings():

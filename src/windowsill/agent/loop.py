@@ -473,7 +473,7 @@ class Loop:
         if self._system_text[0] != state.system:
             self._system_text = (state.system, self._session.composer.state_messages.system_text(state))
         system, text = self._settings.system, self._system_text[1]
-        return f"{system}\n\n{text}" if system else text
+        return f"{system}\n\n{text}" if system and text else system or text
 
     def _select_tools(self, state: State) -> tuple[Tool, ...]:
         """Return the tools of a request; record a selection that differs from the one before."""

@@ -48,8 +48,9 @@ class StateMessages:
         return self._builders[size]
 
     def system_text(self, state: State) -> str:
-        """Write the first layer, uncut, for callers who put it into the system prompt."""
-        return self.builder("balanced").build(state, UNLIMITED, now=0.0, layers=("system",)).text
+        """Write the first layer, uncut, for callers who put it into the system prompt; empty when it says nothing."""
+        built = self.builder("balanced").build(state, UNLIMITED, now=0.0, layers=("system",))
+        return built.text if built.digests else ""
 
     def show(self, model: Model, room: int, apart: frozenset[str]) -> str | None:
         """Add a message with what the model has not seen yet, in at most `room` tokens; return a note, or `None`.

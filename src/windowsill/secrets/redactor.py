@@ -52,13 +52,17 @@ class Redactor:
     """Find secrets and put signs in their place. The same text gives the same result; threads may share one.
 
     `extra` are further patterns in RE2 syntax; of a pattern with groups the first one is the secret. What stands within
-    one of the strings of `allow` is left alone. Without `entropy` only what has a known format or name is found.
+    one of the strings of `allow` is left alone. Without `entropy` only what has a known format or name is found,
+    without `names` no value for its name alone.
     """
 
-    def __init__(self, extra: Sequence[str] = (), allow: Sequence[str] = (), *, entropy: bool = True) -> None:
+    def __init__(
+        self, extra: Sequence[str] = (), allow: Sequence[str] = (), *, entropy: bool = True, names: bool = True
+    ) -> None:
         self.extra = _strings("extra", extra)
         self.allow = _strings("allow", allow)
         self.entropy = entropy
+        self.names = names
         self._patterns = tuple(_user_pattern(each) for each in self.extra)
 
     def find(self, text: str) -> list[Secret]:
@@ -84,7 +88,7 @@ class Redactor:
     @cached_property
     def known(self) -> Redactor:
         """The same redactor without `entropy`."""
-        return Redactor(self.extra, self.allow, entropy=False)
+        return Redactor(self.extra, self.allow, entropy=False, names=self.names)
 
     def _find(self, data: bytes) -> list[Secret]:
         if _INVISIBLE.search(data) is None:
@@ -119,7 +123,7 @@ class Redactor:
         formats = [FORMATS[place] for place in sorted(hinted - {_NAMES, _BLOCKS})]
         ranked += ((_FORMATS, each) for format in formats for each in format.find(data))
         taken = find_signs(data)
-        if _NAMES in hinted:
+        if self.names and _NAMES in hinted:
             # A sign reads like an assignment itself.
             named = chain(detectors.find_assignments(data), find_in_columns(data))
             ranked += ((_ASSIGNED, each) for each in named if not starts_in(each, taken))

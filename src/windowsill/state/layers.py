@@ -48,16 +48,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Role(Part, frozen=True, kw_only=True):
-    """The part that the agent plays."""
+    """The part that the agent plays; empty unless somebody states it."""
 
-    name: str = "AI Coding Assistant"
-    description: str = "Helps with software development tasks"
-    capabilities: tuple[str, ...] = ("Code generation", "Code review", "Debugging", "Documentation")
-    limitations: tuple[str, ...] = (
-        "Cannot access external APIs without permission",
-        "Cannot modify system files",
-        "Cannot execute privileged commands",
-    )
+    name: str = ""
+    description: str = ""
+    capabilities: tuple[str, ...] = ()
+    limitations: tuple[str, ...] = ()
 
 
 class Policy(Element, frozen=True, kw_only=True):
@@ -71,31 +67,19 @@ class Policy(Element, frozen=True, kw_only=True):
     enforcement: Literal["hard", "soft"] = "hard"
 
 
-POLICIES = (
-    Policy(id="pol-001", category="safety", rule="Never expose sensitive credentials or secrets", priority=100),
-    Policy(id="pol-002", category="safety", rule="Always validate user input before execution", priority=90),
-    Policy(id="pol-003", category="ethics", rule="Respect user privacy and data protection laws", priority=95),
-    Policy(
-        id="pol-004",
-        category="compliance",
-        rule="Maintain audit logs for all critical operations",
-        priority=80,
-        enforcement="soft",
-    ),
-)
-
-
 class Constraints(Part, frozen=True, kw_only=True):
     """Limits on everything the agent does; `None` is no limit."""
 
-    max_seconds: Seconds | None = 3_600.0
-    max_tool_calls: Count | None = 100
+    max_seconds: Seconds | None = None
+    max_tool_calls: Count | None = None
     max_file_bytes: Count | None = 10 * 1024 * 1024
     max_cost: Seconds | None = None
     """Dollars."""
     allowed_domains: tuple[str, ...] | None = None
     """The only hosts a tool may reach; `None` is any."""
     forbidden_paths: tuple[str, ...] = ("/etc", "/sys", "/proc", "~/.ssh")
+    allow_secrets: bool = False
+    """True lets calls run whose arguments contain a key, a token or a password."""
 
 
 class Audit(Part, frozen=True, kw_only=True):
@@ -109,9 +93,45 @@ class System(Part, frozen=True, kw_only=True):
     """L0."""
 
     role: Role = Role()
-    policies: tuple[Policy, ...] = POLICIES
+    policies: tuple[Policy, ...] = ()
     constraints: Constraints = Constraints()
     audit: Audit = Audit()
+
+
+CODING_ASSISTANT = System(
+    role=Role(
+        name="AI Coding Assistant",
+        description="Helps with software development tasks",
+        capabilities=("Code generation", "Code review", "Debugging", "Documentation"),
+        limitations=(
+            "Cannot access external APIs without permission",
+            "Cannot modify system files",
+            "Cannot execute privileged commands",
+        ),
+    ),
+    policies=(
+        # A call with a secret in its arguments is refused; arguments are checked against their schema before a call.
+        Policy(id="pol-001", category="safety", rule="Never expose sensitive credentials or secrets", priority=100),
+        Policy(id="pol-002", category="safety", rule="Always validate user input before execution", priority=90),
+        # No code can tell whether a call does this, so it is not called hard.
+        Policy(
+            id="pol-003",
+            category="ethics",
+            rule="Respect user privacy and data protection laws",
+            priority=95,
+            enforcement="soft",
+        ),
+        Policy(
+            id="pol-004",
+            category="compliance",
+            rule="Maintain audit logs for all critical operations",
+            priority=80,
+            enforcement="soft",
+        ),
+    ),
+    constraints=Constraints(max_seconds=3_600.0, max_tool_calls=100),
+)
+"""L0 of `State.coding_assistant()`."""
 
 
 # L1: the task and its criteria of success
@@ -661,6 +681,11 @@ class State(Part, frozen=True, kw_only=True):
     memory: Memory = Memory()
     evidence: Evidence = Evidence()
     work: Work = Work()
+
+    @staticmethod
+    def coding_assistant() -> State:
+        """Return the state of an assistant for code: its role, four policies, one hour and 100 tool calls."""
+        return State(system=CODING_ASSISTANT)
 
     def to_json(self) -> bytes:
         """Write the state as JSON, every field: a default of a later version must not change what was meant."""

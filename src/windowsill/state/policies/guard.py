@@ -15,18 +15,22 @@ import msgspec
 
 from windowsill import user_function
 from windowsill.errors import InputError
+from windowsill.secrets import Redactor
 from windowsill.state.layers import Constraints, Resources, State, System, TaskLimits
 from windowsill.state.policies.arguments import Mention, arguments_of
 from windowsill.state.policies.hosts import Hosts
 from windowsill.state.policies.paths import LONGEST_PATH, ForbiddenPaths
 from windowsill.state.tools.argument_checks import Refusal, list_names, quote
-from windowsill.state.tools.projection import ToolOffer, category_of, first_word
+from windowsill.state.tools.projection import UNSTATED, ToolOffer, category_of, first_word
 
 WAIT = 300.0
 """Seconds that somebody has to answer: five minutes."""
 
 NOT_READING = frozenset({"write", "delete", "execute", "test", "deploy"})
 """Categories of tools that do not take in the file whose path they are given, however large it is."""
+
+KEYS = Redactor(entropy=False, names=False)
+"""Finds keys of documented formats. What only looks random, or is called a password, is in every other test file."""
 
 Outcome: TypeAlias = Literal["allowed", "refused", "needs-approval"]
 
@@ -148,9 +152,12 @@ class Guard:
         return Verdict(outcome=outcome, warnings=tuple(warnings))
 
     def _needs_approval(self, offer: ToolOffer) -> str | None:
-        """Return the name or category by which a call needs somebody's consent."""
+        """Return why a call needs somebody's consent; `None` when it does not."""
         names = [offer.name, offer.category, first_word(offer.category or offer.name), category_of(offer)]
-        return next((each for each in names if each.casefold() in self._consent), None)
+        named = next((each for each in names if each.casefold() in self._consent), None)
+        if named is not None:
+            return f"{named} is in require_approval"
+        return "the tool states no category, so it may change things" if category_of(offer) == UNSTATED else None
 
     async def _ask(self, offer: ToolOffer, arguments: Mapping[str, Any]) -> str | None:
         """Ask somebody; `None` when the answer is yes, otherwise what came instead."""
@@ -162,7 +169,7 @@ class Guard:
             copied = copy.deepcopy(dict(arguments))
         except RecursionError:
             return "its arguments are nested too deep to be shown to anybody"
-        why = f"{self._needs_approval(offer)} is in require_approval"
+        why = self._needs_approval(offer) or ""
         approval = Approval(tool=offer.name, category=category_of(offer), arguments=copied, why=why)
         answer: Any = None
         with move_on_after(math.inf if self._wait is None else self._wait) as scope:
@@ -183,6 +190,7 @@ class ArgumentRules:
         self._forbidden = constraints.forbidden_paths
         self._hosts = None if constraints.allowed_domains is None else Hosts(constraints.allowed_domains)
         self._most = math.inf if constraints.max_file_bytes is None else constraints.max_file_bytes
+        self._allow_secrets = constraints.allow_secrets
 
     def crossings(self, offer: ToolOffer, arguments: Mapping[str, Any]) -> Iterator[Refusal]:
         """Yield everything that speaks against these arguments."""
@@ -194,6 +202,10 @@ class ArgumentRules:
                     why = f"the parameter {parameter!r} has {size:,} bytes, and {self._most:,} are allowed"
                     remedy = "write less, or several smaller files"
                     yield Refusal(tool=offer.name, rule="max_file_bytes", parameter=parameter, why=why, remedy=remedy)
+        if not self._allow_secrets and (kind := _secret_in(arguments)):
+            why = f"its arguments contain a secret ({kind})"
+            remedy = "leave it out, or refer to it by the name of a variable or a file; the user may allow it"
+            yield Refusal(tool=offer.name, rule="allow_secrets", why=why, remedy=remedy)
         reads = category_of(offer) not in NOT_READING
         forbidden = ForbiddenPaths(self._forbidden, base=self._base)
         for mention in (mention for argument in found for mention in argument.mentions()):
@@ -225,6 +237,21 @@ class ArgumentRules:
             return place.stat().st_size if place.is_file() else 0
         except (OSError, ValueError, RuntimeError):
             return 0  # what cannot be looked at has no size; the tool will say so itself
+
+
+def _secret_in(arguments: Mapping[str, Any]) -> str:
+    """Name the kind of a key in the arguments, at any depth; empty when there is none."""
+    values: list[Any] = [arguments]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            if found := KEYS.find(value):
+                return found[0].kind
+        elif isinstance(value, Mapping):
+            values += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple):
+            values += value
+    return ""
 
 
 def _used_up(limits: Constraints, task: TaskLimits, used: Resources) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.state.layers import Observation, State
+from windowsill.state.layers import Audit, Constraints, Observation, State
 from windowsill.state.prompt.formats import Node, clean
 from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
 
@@ -263,7 +263,12 @@ def _constraints(state: State) -> Node | None:
     if state.system.constraints.allowed_domains == ():
         # No host at all is not the same as any host.
         node = node._replace(children=(leaf("allowed_domains", "none"), *node.children))
-    return _unless_empty(node)
+    return None if state.system.constraints == Constraints() else _unless_empty(node)
+
+
+def _stated(part: Any, default: Any, look: Look) -> Node | None:
+    """Show a part that somebody stated; a call against the defaults is refused with its reason."""
+    return None if part == default else _unless_empty(node_of(look, part))
 
 
 def _latest(path: str, tag: str, look: Look) -> Kind:
@@ -276,7 +281,7 @@ _SYSTEM, _TASK, _RUN = ("system",), ("task",), ("runtime_state",)
 _LASTING: tuple[Kind | Single, ...] = (
     Single("system.role", _SYSTEM, _struct(_ROLE, "system.role")),
     Single("system.constraints", _SYSTEM, _constraints),
-    Single("system.audit", _SYSTEM, _struct(_AUDIT, "system.audit")),
+    Single("system.audit", _SYSTEM, lambda state: _stated(state.system.audit, Audit(), _AUDIT)),
     Kind(
         "system.policies",
         (*_SYSTEM, "policies"),

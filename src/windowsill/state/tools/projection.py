@@ -50,15 +50,19 @@ PRIORITY = 50
 GENERAL = "general"
 """The category of a tool that fits no other; every phase shows it."""
 
+UNSTATED = "uncategorised"
+"""The category of a tool that states none. It may change things, whatever its name: only `executing` shows it, and
+somebody is asked before it runs."""
+
 _PLANNING = ("search", "analyze", "estimate", "read")
 
 SHOWN: Mapping[Phase, tuple[str, ...]] = MappingProxyType(
     {
         "initializing": _PLANNING,  # nothing is decided yet: one may look around, and change nothing
         "planning": _PLANNING,
-        "executing": ("read", "write", "modify", "delete", "execute", "test", "deploy"),
+        "executing": ("read", "write", "modify", "delete", "execute", "test", "deploy", UNSTATED),
         "reflecting": ("evaluate", "test", "compare", "measure"),
-        "verifying": ("verify", "audit", "approve"),
+        "verifying": ("verify", "audit", "approve", "read", "search", "test"),
         "completed": (),  # there is nothing left to do, so only general tools stay
         "failed": (),
     }
@@ -86,7 +90,7 @@ class ToolOffer(msgspec.Struct, frozen=True):
 
     tool: Tool
     category: str = ""
-    """`read`, `write`, `readFile`, ...; empty takes it from the tool's name."""
+    """`read`, `write`, `readFile`, ...; a tool without one counts as one that changes things."""
     permissions: tuple[Permission, ...] = ()
     """All of them must be held."""
     environments: tuple[Environment, ...] | None = None
@@ -129,12 +133,9 @@ def first_word(name: str) -> str:
 
 
 def category_of(offer: ToolOffer, categories: Collection[str] = KNOWN) -> str:
-    """Return the category of a tool: as stated, by the first word of that, or by the first word of its name."""
+    """Return the category of a tool: as stated, or by the first word of that. A name says nothing about safety."""
     stated = offer.category
-    for name in (stated, first_word(stated), first_word(stated or offer.name)):
-        if name and name in categories:
-            return name
-    return stated or GENERAL
+    return next((name for name in (stated, first_word(stated)) if name in categories), stated or UNSTATED)
 
 
 class HiddenTool(msgspec.Struct, frozen=True, gc=False):
@@ -319,7 +320,13 @@ class Projection:
             )
         plain = _Definitions({each.name: NarrowedTool(each.tool) for each in offers}, {}, count)
         self._definitions = {each: plain.narrow(rules, each, count) for each in ENVIRONMENTS}
-        categories = frozenset().union(*self._shown.values())
+        categories = frozenset().union(KNOWN, *self._shown.values())
+        for each in offers:
+            if category_of(each, categories) not in categories:
+                raise InputError(
+                    f"the tool {each.name!r} has the category {each.category!r}, which no phase shows",
+                    remedy=f"use {list_names(sorted(KNOWN - {UNSTATED}))}, or name it in categories= for a phase",
+                )
         # Tools that differ in none of these are hidden together, for one reason.
         self._group_of: dict[str, _Group] = {
             each.name: (category_of(each, categories), each.permissions, each.environments) for each in offers
