@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 
 from support.archives import DAY, asked, said
 from support.conversations import result, use
+from support.stores import STORES
 from windowsill import Session
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.messages import text_message
 from windowsill.search import Archive, Ranking
 from windowsill.store.memory import MemoryStore
-from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.contract
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=STORES)
 def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "sessions.db")
+    made = STORES[request.param](tmp_path)
     yield made
     made.close()
 
@@ -387,9 +387,9 @@ def test_what_cannot_be_meant_is_named(options, named):
         {"sessions": "s"},
     ],
 )
-def test_numbers_and_names_may_be_at_the_edges(options):
+def test_numbers_and_names_may_be_at_the_edges(store, options):
     """What is larger than anything there is limits nothing, and one name need not be in a list."""
-    assert asked(said("one apple"), "apple last week", **options) == ["one apple"]
+    assert asked(said("one apple", store=store), "apple last week", **options) == ["one apple"]
 
 
 @pytest.mark.parametrize("options", [{"budget": 0}, {"roles": []}, {"tools": ["\ud800"]}, {"within": [(5, 1)]}])

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from support.archives import Synonyms, said
+from support.stores import STORES
 from windowsill.errors import WindowsillError
 from windowsill.search import Archive, Ranking, WordLlama
 from windowsill.search.similarity import normalize
-from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.contract
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=STORES)
 def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "sessions.db")
+    made = STORES[request.param](tmp_path)
     yield made
     made.close()
 

@@ -13,6 +13,12 @@ import msgspec
 APART = 1 << 31
 """Numbers from here on belong to passages that have no neighbours: summaries, and what was stored by hand."""
 
+LAST_ENTRY = (1 << 32) - 1
+"""No entry has a greater number."""
+
+LATEST = 1e15
+"""No message has a later time, nor an earlier one than as far before the epoch."""
+
 _SESSION_BITS = 32
 
 Source: TypeAlias = Literal["message", "summary", "fact", "stored"]
@@ -108,6 +114,14 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         """Tell whether the filters leave anything out."""
         return any(getattr(self, name) is not None for name in self.__struct_fields__)
+
+    def bounded(self) -> Filters:
+        """Return filters that leave out the same, with numbers that every database can hold."""
+        after, before = (
+            None if at is None else float(max(min(at, LATEST), -LATEST)) for at in (self.after, self.before)
+        )
+        within = self.within and [(min(first, LAST_ENTRY), min(last, LAST_ENTRY)) for first, last in self.within]
+        return msgspec.structs.replace(self, after=after, before=before, within=within)
 
     def allow(self, about: PassageFacts) -> bool:
         """Tell whether a passage may be found."""

@@ -14,9 +14,6 @@ from windowsill.store.search_index import APART, Filters, IndexedSession, Passag
 
 T = TypeVar("T")
 
-LAST_ENTRY = (1 << 32) - 1
-"""No entry has a greater number."""
-
 LONGEST_WORD = 400
 """Characters of a word that are indexed: PostgreSQL takes 2,046 bytes."""
 
@@ -219,14 +216,15 @@ def _bounds(session: IndexedSession) -> dict[str, object]:
 
 
 def _parameters(filters: Filters) -> dict[str, object]:
+    filters = filters.bounded()
     within = filters.within
     return {
         "roles": None if filters.roles is None else list(filters.roles),
         "tools": None if filters.tools is None else [tool.encode() for tool in filters.tools],
-        "after": None if filters.after is None else float(filters.after),
-        "before": None if filters.before is None else float(filters.before),
-        "range_firsts": None if within is None else [min(first, LAST_ENTRY) for first, _ in within],
-        "range_lasts": None if within is None else [min(last, LAST_ENTRY) for _, last in within],
+        "after": filters.after,
+        "before": filters.before,
+        "range_firsts": None if within is None else [first for first, _ in within],
+        "range_lasts": None if within is None else [last for _, last in within],
     }
 
 

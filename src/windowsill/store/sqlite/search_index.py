@@ -18,12 +18,6 @@ from windowsill.store.sqlite.errors import translated
 from windowsill.store.sqlite.migrate import split
 from windowsill.store.statements import migrations, statements
 
-LAST_ENTRY = (1 << 32) - 1
-"""No entry has a greater number."""
-
-LATEST = 1e15
-"""No message has a later time, nor an earlier one than as far before the epoch."""
-
 
 class _Database(Protocol):
     def reading(self) -> AbstractContextManager[sqlite3.Connection]: ...
@@ -242,14 +236,11 @@ def _range(scope: Sequence[IndexedSession]) -> tuple[int, int]:
 
 
 def _parameters(filters: Filters) -> tuple[str | float | None, ...]:
-    within = filters.within and [(first, min(last, LAST_ENTRY)) for first, last in filters.within]
+    filters = filters.bounded()
     roles, tools, ranges = (
-        None if values is None else _json(list(values)) for values in (filters.roles, filters.tools, within)
+        None if values is None else _json(list(values)) for values in (filters.roles, filters.tools, filters.within)
     )
-    after, before = (
-        None if at is None else float(max(min(at, LATEST), -LATEST)) for at in (filters.after, filters.before)
-    )
-    return roles, tools, after, before, ranges
+    return roles, tools, filters.after, filters.before, ranges
 
 
 def _json(values: list[Any]) -> str:

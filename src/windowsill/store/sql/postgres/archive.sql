@@ -74,7 +74,9 @@ weight AS (
     FROM hit GROUP BY term
 )
 
-SELECT h.key, sum(w.rarity * h.rank / (0.25 + 0.75 * h.size / (SELECT avg(size) FROM hit)))::float8 AS score
+SELECT
+    h.key,
+    sum(w.rarity * h.rank / (1 + 1.2 * (0.25 + 0.75 * h.size / (SELECT avg(size) FROM hit))))::float8 AS score
 FROM hit AS h
 JOIN weight AS w ON w.term = h.term
 GROUP BY h.key
