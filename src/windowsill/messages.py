@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from windowsill.text import strings
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 Mark: TypeAlias = Literal["important", "pinned"]
@@ -297,6 +299,25 @@ def text_of(blocks: Iterable[Block]) -> str:
             case ToolResult():
                 found.append(text_of(block.content))
     return found[0] or "" if len(found) == 1 else "\n".join([text for text in found if text])
+
+
+def texts_in(block: Block) -> Iterator[str]:
+    """Yield every text of a block: words, reasoning, the values of arguments, outputs, and what an unknown kind has."""
+    match block:
+        case Text() | Reasoning():
+            yield block.text
+        case ToolUse():
+            yield from strings(block.input)
+        case ToolResult():
+            for inner in block.content:
+                yield from texts_in(inner)
+        case Document():
+            yield block.text or ""
+        case _ if block.raw is not None:
+            try:
+                yield from strings(msgspec.json.decode(block.raw))
+            except (msgspec.DecodeError, RecursionError):
+                return  # A block of an unknown kind may be nested too deeply to look into.
 
 
 def text_length(blocks: tuple[Block, ...]) -> int:

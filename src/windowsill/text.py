@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 
 def cut_middle(text: str, most: int) -> str:
     """Shorten a text to `most` characters: its beginning, a sign, its end."""
@@ -50,3 +53,19 @@ def type_name(value: object) -> str:
     """Name the type of a value with its article: `a list`, `an int`."""
     name = type(value).__name__
     return f"{'an' if name.lstrip('_')[:1].lower() in tuple('aeiou') else 'a'} {name}"
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers of a JSON value, in order, those of lists and objects in it too; not keys."""
+    # A stack of our own: a model may nest arguments as deeply as the JSON reader allows.
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield repr(value)

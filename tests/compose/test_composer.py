@@ -32,7 +32,7 @@ def test_the_marks_are_those_of_the_model_that_is_asked():
 
 def test_so_are_the_messages_that_stay():
     """They are a setting of the strategy."""
-    session = opened(budget=10_000, profiles=OWN)
+    session = opened(budget=10_000, profiles=OWN, strategy="sliding-window")
     assert asked(session, "gpt-5").strategy == SlidingWindow(keep=9)
     assert asked(session, "claude-sonnet-4-5").strategy == SlidingWindow(keep=2)
 

@@ -175,7 +175,7 @@ def test_a_provider_that_checks_reasoning_refuses_nothing(model, changing, more,
                 {"role": "user", "content": [result(call.id, "word " * 40) for call in calls]},
             ]
     assert server.refused == []
-    assert len(session.folds) > 2
+    assert session.folds
     assert any("thinking" in str(each.body) for each in server.seen)
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 )
 def test_the_shipped_profile_of_a_model_holds_without_a_word(model, high, keep):
     """Its high mark and the messages to keep; the low mark follows, and no model is asked to write."""
-    found = apply_profile(Settings(model=model))
+    found = apply_profile(Settings(model=model, strategy="sliding-window"))
     assert (found.high, found.low) == (high, None)
     assert (found.strategy, found.writer) == (f"sliding-window:keep={keep}", "offline")
 
@@ -34,7 +34,7 @@ def test_a_profile_can_be_switched_off():
 
 def test_auto_takes_marks_and_messages_to_keep_from_the_shipped_profile():
     """No model is asked to write because of it."""
-    found = apply_profile(Settings(model="claude-opus-4-5", profile="auto"))
+    found = apply_profile(Settings(model="claude-opus-4-5", strategy="sliding-window", profile="auto"))
     assert (found.high, found.low, found.strategy, found.writer) == (0.8, 0.24, "sliding-window:keep=5", "offline")
 
 

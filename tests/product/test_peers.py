@@ -9,6 +9,7 @@ from support.conversations import PNG, call, result, text_block, thinking, tool,
 from support.peer_traces import trace
 from support.sessions import TASK, kept, opened, problems, talk, tokens_of, turn
 from windowsill import UnknownModelError, fit
+from windowsill.strategies.economy import HALF
 
 pytestmark = pytest.mark.unit
 
@@ -153,7 +154,7 @@ def test_the_users_rules_survive():
         talk(session, 1, start=number)
         body = session.compose_sync(system="You mend.").body()
         assert RULE.encode() in body
-    assert sum(fold.kind == "truncate" for fold in session.folds) >= 3
+    assert len(session.folds) >= 3
 
 
 def test_the_system_prompt_is_sent_byte_for_byte_every_time():
@@ -204,9 +205,12 @@ def test_the_budget_is_checked_inside_a_tool_loop():
     assert len(session.folds) > 3
 
 
-@pytest.mark.parametrize(("window", "share"), [(8_000, 0.5), (32_000, 0.75), (200_000, 0.75)])
-def test_a_threshold_is_a_share_of_what_fits(window, share):
-    """A peer's fixed number of tokens is far too late for one model and far too early for another."""
+@pytest.mark.parametrize("window", [8_000, 32_000, 200_000])
+def test_a_threshold_is_a_share_of_what_fits(window):
+    """A peer's fixed number of tokens is far too late for one model and far too early for another.
+
+    A fold that saves money may come before the mark, but not while half of the window is free.
+    """
     session = opened(model="some-model", window=window, budget=None)
     session.add({"role": "user", "content": TASK})
     number, tokens = 0, 0
@@ -216,7 +220,7 @@ def test_a_threshold_is_a_share_of_what_fits(window, share):
         number += 1
         report = session.compose_sync().report
         tokens = report.tokens
-    assert 0.75 * share < before / report.limit < share
+    assert 0.95 * HALF < before / report.limit < 0.8
 
 
 def test_an_unknown_window_is_not_guessed():

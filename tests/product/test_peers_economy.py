@@ -46,7 +46,7 @@ def test_the_cached_prefix_is_kept_over_many_turns(budget):
         talk(session, 1, start=number, words=100)
         payloads.append(session.compose_sync(system="You mend."))
     found = reuse(payloads)
-    assert sum(fold.kind == "truncate" for fold in session.folds) >= 2
+    assert len(session.folds) >= 2
     assert sum(share for share, _ in found) / len(found) >= {4_000: 0.83, 12_000: 0.93}[budget]
     assert sum(whole for _, whole in found) / len(found) >= 0.9
 

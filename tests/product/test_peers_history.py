@@ -31,7 +31,7 @@ def test_compaction_does_not_loop():
 
 def test_a_second_fold_frees_tokens_too():
     """After its first condense a peer counts hidden messages as visible, so its cut frees nothing or hides a marker."""
-    session = opened(budget=2_000)
+    session = opened(budget=2_000, strategy="sliding-window")
     for number in range(200):
         talk(session, 1, start=number)
         session.compose_sync()
@@ -96,8 +96,8 @@ def test_every_reduction_is_explained():
     talk(session, 40)
     payload = session.compose_sync()
     fold = payload.report.folds[0]
-    assert (fold.strategy, fold.kind) == ("sliding-window", "truncate")
-    assert fold.reason.endswith("tokens passed 1,125")
+    assert (fold.strategy, fold.kind) == ("economy", "condense")
+    assert fold.reason.endswith("tokens passed 1,500")
     assert payload.report.hidden == fold.messages
     assert [event.id for event in session.audit] == [each.id for each in payload.report.folds]
     assert fold.id in session.explain("m2").why

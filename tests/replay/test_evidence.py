@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.cli_calls import anthropic_turns
 from windowsill import providers
 from windowsill.replay.evidence import Evidence, KeptEvidence, needed_values, quoted_lines, text_of_message
-from windowsill.strategies.working_set import strings
+from windowsill.text import strings
 
 pytestmark = pytest.mark.unit
 

@@ -50,7 +50,7 @@ def test_what_a_strategy_did_is_in_the_audit():
     session, fold = folded()
     event = session.audit[-1]
     assert event.id == fold.id
-    assert event.what == f"truncate by sliding-window: {fold.reason} ({fold.before:,} to {fold.after:,} tokens)"
+    assert event.what == f"condense by economy: {fold.reason} ({fold.before:,} to {fold.after:,} tokens)"
 
 
 def test_the_audit_keeps_what_happened_on_a_branch_that_was_left():
@@ -155,9 +155,9 @@ def test_a_hidden_message_is_explained_by_its_fold():
     session, fold = folded()
     told = session.explain("m2")
     assert (told.visible, told.message, told.call) == (False, "m2", None)
-    assert told.why == f"hidden by truncate {fold.id} of sliding-window: {fold.reason}"
+    assert told.why == f"hidden by condense {fold.id} of economy: {fold.reason}"
     assert told.folds == (fold,)
-    assert "passed 1,125" in told.why
+    assert "passed 1,500" in told.why
 
 
 def test_a_visible_message_is_explained():

@@ -238,9 +238,9 @@ def test_another_strategy_may_be_named():
 def test_what_was_hidden_is_told():
     """How many messages, by which strategy and why."""
     report = fit(anthropic_list(40), budget=700, **COUNTING).report
-    assert report.hidden == sum(fold.messages for fold in report.folds if fold.kind == "truncate") > 0
+    assert report.hidden == sum(fold.messages for fold in report.folds if fold.strategy == "economy") > 0
     assert "passed 700" in report.folds[0].reason
-    assert report.folds[0].strategy == "sliding-window"
+    assert report.folds[0].strategy == "economy"
 
 
 # Errors

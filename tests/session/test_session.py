@@ -234,8 +234,9 @@ def test_what_is_pinned_stays_until_it_is_unpinned():
     session.compose_sync()
     assert "m3" in [item.id for item in session.items()]
     session.unpin("m3")
-    talk(session, 40, start=60)
-    session.compose_sync()
+    for start in range(60, 260, 20):
+        talk(session, 20, start=start)
+        session.compose_sync()
     assert "m3" not in [item.id for item in session.items()]
 
 

@@ -13,7 +13,8 @@ from support.strategies import BUDGET, chat, conversations, follow, keeps_its_pr
 from windowsill import Budget, Session, SettingError
 from windowsill.budget import CachePrices
 from windowsill.strategies.economy import Economy
-from windowsill.strategies.working_set import Region, WorkingSet, strings, write
+from windowsill.strategies.working_set import Region, Rooms, Sight, WorkingSet, write
+from windowsill.text import strings
 
 pytestmark = pytest.mark.unit
 
@@ -249,16 +250,8 @@ def test_a_working_set_stays_within_its_room(found, lines, names):
     """Each line and name costs what it counts and one for its end; headings come on top."""
     count = len
     whole = WorkingSet(regions=found, names={"alpha_1": (3, 5), "beta.py": (1, 9)}, touched={"a.py": (50, 1)})
-    text = write(
-        whole,
-        now=100,
-        shown={"known line"},
-        shown_text="known line",
-        touched=whole.touched,
-        lines=lines,
-        names=names,
-        count=count,
-    ).text
+    sight = Sight("known line", frozenset({"known line"}), whole.touched)
+    text = write(whole, 100, sight, Rooms(lines=lines, names=names, record=0), count).text
     listed = [line for line in text.split("\n") if line and not line.startswith(("Names: ", "== "))]
     assert sum(len(line) + 1 for line in listed if line.strip()) <= lines + 1
     assert "known line" not in listed

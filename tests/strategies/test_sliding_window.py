@@ -1,4 +1,4 @@
-"""The default strategy: oldest units first, whole, with a marker that says what was there."""
+"""The sliding window: oldest units first, whole, with a marker that says what was there."""
 
 import itertools
 
@@ -21,7 +21,13 @@ def opened(**settings):
         "s",
         store=MemoryStore(),
         clock=lambda: float(next(ticks)),
-        **{"model": "claude-sonnet-4-5", "budget": 1_500, "tokenizer": "o200k_base", **settings},
+        **{
+            "model": "claude-sonnet-4-5",
+            "budget": 1_500,
+            "tokenizer": "o200k_base",
+            "strategy": "sliding-window",
+            **settings,
+        },
     )
 
 

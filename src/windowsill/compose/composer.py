@@ -33,7 +33,7 @@ from windowsill.compose.reduce import follow, reductions
 from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.compose.squeeze import hide_passing, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
-from windowsill.config import Settings, apply_profile
+from windowsill.config import Settings, apply_profile, states_high
 from windowsill.errors import BudgetError, FoldError, InputError, StoreError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import MANAGED, Call, call_meta
@@ -268,10 +268,12 @@ class Composer:
 
     def budget(self, fixed: int, *, max_output: int | None = None, stateless: bool = False) -> Budget:
         """Return the budget of a request whose fixed parts have this many tokens."""
+        # A strategy that decides by prices folds before the limit where that pays: it needs no mark of its own.
+        by_price = self.strategy.priced and not stateless and not states_high(self._user_settings)
         found = budget_for(
             self.context.model,
             budget=self.settings.budget,
-            high=self.settings.high,
+            high=1.0 if by_price else self.settings.high,
             low=self.settings.low,
             low_below_high=self.strategy.low_below_high,
             max_output=max_output,

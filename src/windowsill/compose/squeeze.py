@@ -37,6 +37,7 @@ from windowsill.outputs.structure import share_room
 from windowsill.strategies import foldable_units
 from windowsill.strategies.base import held_places, join_neighbours
 from windowsill.strategies.selection import notice
+from windowsill.strategies.working_set import FACTS
 from windowsill.text import cut_middle, keep_ends
 from windowsill.tokens import Scale, Weight
 
@@ -82,6 +83,9 @@ LOWEST_CAP = 12
 LESSER_SHARE = 4
 """A quarter of the room is for what ranks lower, where that wants so much: a result that nobody can read is no use to
 the request that asked for it."""
+
+LEFT_SHARE = 5
+"""A fifth of the room for messages is left to the next turns where what is held has to be cut."""
 
 MOST_BLOCKS = 200
 """Blocks of a message that are cut one by one; one of more becomes a single text."""
@@ -187,6 +191,8 @@ def _with(block: ToolResult, content: list[Block]) -> ToolResult:
 
 
 def _cut_call(block: ToolUse, most: int, scale: Scale) -> ToolUse:
+    if most >= LOWEST_CAP and len(block.arguments) <= SMALLEST_STRING:
+        return block
     share = 1.0
     shorter = block
     for _ in range(TRIES):
@@ -287,11 +293,15 @@ def _ranks(view: View, items: Iterable[Item]) -> dict[int, int]:
 def _aim(view: View, budget: Budget, sizes: Sequence[int]) -> int:
     """Return the tokens to cut to.
 
-    In a session a cut stays, so it leaves the room up to the high mark: the next turns need not cut again. A caller who
-    sends the whole list again has the budget filled, less what else is in the list, in steps: so many calls cut alike.
+    In a session what is cut can be folded later: the budget is filled. What is held cannot, and its cut stays: it
+    leaves room below the limit, so that the next turns need not cut again. A caller who sends the whole list
+    again has the budget filled, less what else is in the list, in steps: so many calls cut alike.
     """
     if not budget.step:
-        return min(budget.high, budget.limit)
+        stays = [*view.items[: view.leading()], *(view.items[place] for place in held_places(view))]
+        mark = min(budget.high, budget.limit - (budget.limit - budget.fixed) // LEFT_SHARE)
+        fits = budget.fixed + view.tokens_of(sum_weights(item.weight for item in stays)) <= mark
+        return budget.limit if fits else mark
     others = view.tokens() - max(sizes, default=0)
     return max(budget.limit - (-others % budget.step), budget.fixed + others)
 
@@ -420,7 +430,9 @@ def _cut_item(view: View, item: Item, most: int, lowest: int) -> list[_Cut]:
         origin = shown.origin or Origin.MARKER
         cut = _hidden(view, [item], text_message(item.role, words, metadata={**shown.metadata, ORIGIN: origin}))
         if item.fold:
-            cut = _Cut(msgspec.structs.replace(cut.span, facts=item.facts), cut.shown)
+            # The numbers of a working set say where its lines stood in the whole text.
+            facts = {name: value for name, value in item.facts.items() if name != FACTS}
+            cut = _Cut(msgspec.structs.replace(cut.span, facts=facts), cut.shown)
         return [cut] if view.tokens_of(view.weight) > view.tokens_of(view.weight - cut.span.saves) else []
     whole = view.whole(item).blocks
     cuts: list[_Cut] = []

@@ -20,7 +20,7 @@ from windowsill.compose.check import check_fold
 from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
 from windowsill.history.folds import MessageSpan, Proposal, StandIn
-from windowsill.history.marker import Facts, hide, list_calls
+from windowsill.history.marker import Facts, describe, hide
 from windowsill.history.view import View
 from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
 from windowsill.strategies.base import MARKED
@@ -374,8 +374,7 @@ def _recorded(view: View, span: MessageSpan, stand_in: Message, room: int, detai
 
     items = view.items[view.slice_of(span.first, span.last)]
     facts = msgspec.convert(span.facts, Facts)
-    lead = f"{facts.messages:,} earlier messages ({facts.tokens:,} tokens) stood here. {list_calls(facts)}".strip()
-
+    lead = describe(facts)
     earlier = stand_in.blocks[:-1] if stand_in.metadata.get(MARKED) else ()
 
     def framed(text: str) -> Message:

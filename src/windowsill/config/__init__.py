@@ -11,6 +11,7 @@ from windowsill.config.settings import (
     StatedSettings,
     apply_profile,
     read_settings,
+    states_high,
     with_changes,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "load",
     "profile_for",
     "read_settings",
+    "states_high",
     "with_changes",
 ]

@@ -94,7 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     the model, or the high mark and `keep` of the shipped one."""
     profiles: dict[str, dict[str, Any]] = {}
     """The user's own profiles, by model or by a name of their own."""
-    strategy: str = "sliding-window"
+    strategy: str = "economy"
     writer: str = "offline"
     """The writer of summaries: `offline`, or a model such as `anthropic:claude-haiku-4-5`."""
     wait: float = 30.0
@@ -257,6 +257,13 @@ def _with_room(before: Settings, after: Settings, stated: dict[str, Any]) -> Set
     if after.is_model_known:
         return msgspec.structs.replace(after, budget=None) if came_from_preset and not before.is_model_known else after
     return msgspec.structs.replace(after, budget=assumed) if after.budget is None or came_from_preset else after
+
+
+def states_high(settings: Settings) -> bool:
+    """Tell whether the user stated a high mark: in the settings, by a profile of their own, or by naming one."""
+    model, named = settings.model, settings.profile
+    own = named not in (None, OFF) or (named is None and model is not None and has_profile(model, settings.profiles))
+    return settings.high is not None or own
 
 
 COUNTING = ("condense", "sliding-window")

@@ -92,6 +92,12 @@ def list_calls(facts: Facts) -> str:
     return f"Tool calls with their results: {shown}{more}."
 
 
+def describe(facts: Facts) -> str:
+    """Say in one line how much is hidden, and which tools were called there."""
+    hidden = f"{_count(facts.messages, 'earlier message')} ({facts.tokens:,} tokens) stood here."
+    return f"{hidden} {list_calls(facts)}".strip()
+
+
 def marker(facts: Facts) -> Message:
     """Write the message that stands for hidden messages."""
     hidden = f"{_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"

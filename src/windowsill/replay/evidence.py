@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from windowsill.messages import Block, Document, Message, Reasoning, Text, ToolResult, ToolUse
+from windowsill.messages import Message, ToolResult, ToolUse, texts_in
 from windowsill.providers import Format
-from windowsill.strategies.working_set import strings
+from windowsill.text import strings
 
 SHORTEST = 4
 LONGEST = 120
@@ -178,9 +178,9 @@ class Evidence:
     def _source(self, message: Message, text: str) -> str:
         """Name what shows a text in a message."""
         for block in message.blocks:
-            if isinstance(block, ToolUse) and text in BETWEEN.join(_texts(block)):
+            if isinstance(block, ToolUse) and text in BETWEEN.join(texts_in(block)):
                 return f"call of {block.name}"
-            if isinstance(block, ToolResult) and text in BETWEEN.join(_texts(block)):
+            if isinstance(block, ToolResult) and text in BETWEEN.join(texts_in(block)):
                 return f"output of {block.name or self._tools.get(block.tool_use_id, 'a tool')}"
         return message.role
 
@@ -239,22 +239,4 @@ def quoted_lines(answer: Message) -> Iterator[Need]:
 
 def text_of_message(message: Message) -> str:
     """Return all text of a message, that of calls and their outputs included."""
-    return BETWEEN.join(text for block in message.blocks for text in _texts(block))
-
-
-def _texts(block: Block) -> Iterator[str]:
-    match block:
-        case Text() | Reasoning():
-            yield block.text
-        case ToolUse():
-            yield from strings(block.input)
-        case ToolResult():
-            for inner in block.content:
-                yield from _texts(inner)
-        case Document():
-            yield block.text or ""
-        case _ if block.raw is not None:
-            try:
-                yield from strings(msgspec.json.decode(block.raw))
-            except (msgspec.DecodeError, RecursionError):
-                return  # A block of an unknown kind may be nested too deeply to look into.
+    return BETWEEN.join(text for block in message.blocks for text in texts_in(block))

@@ -8,17 +8,17 @@ cache has gone cold, as everything is written again then anyway, or when they ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from windowsill.budget import Budget
 from windowsill.history.folds import MessageSpan, Proposal
-from windowsill.history.marker import gather, hide
+from windowsill.history.marker import describe, gather, hide
 from windowsill.history.units import Unit
 from windowsill.history.view import Item, View
-from windowsill.messages import ORIGIN, Message, Origin, Text, ToolResult, ToolUse, text_message, text_of
+from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.strategies.base import (
     Plan,
     Strategy,
@@ -30,8 +30,9 @@ from windowsill.strategies.base import (
     oldest_units,
     units_after_task,
 )
-from windowsill.strategies.working_set import FACTS, calls_before, collect, strings, touched_files, write
+from windowsill.strategies.working_set import FACTS, Rooms, Sight, calls_before, collect, write
 from windowsill.summaries.collect import collect_hidden
+from windowsill.summaries.digest import DIGEST, dump
 from windowsill.summaries.frame import frame
 from windowsill.summaries.offline import lay_out
 
@@ -171,54 +172,26 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
 
     def _fold(self, view: View, budget: Budget, chosen: Sequence[Unit], decision: Decision) -> Proposal | None:
-        stretches = [
-            stretch
-            for stretch in join_neighbours(chosen)
-            if not all(item.fold for item in view.items[stretch.start : stretch.stop]) or decision.action == "join"
-        ]
-        sizes = [view.tokens(*view.items[stretch.start : stretch.stop]) for stretch in stretches]
-        room = _room(view, budget)
-        added = decision.action == "add" and any(item.fold for item in view.items)
-        hidden = {place for stretch in stretches for place in range(stretch.start, stretch.stop)}
-        outside = [item for place, item in enumerate(view.items) if place not in hidden]
-        shown_text = "\n".join(text for item in outside for text in _texts(view.read(item)))
-        shown = {line.strip() for line in shown_text.split("\n")}
-        touched = touched_files(view, view.items)
-        spans: list[MessageSpan] = []
-        stand_ins = []
-        ratio = max(1.0, view.scale.calibration.code)
-        if budget.step:
-            whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
-            ratio *= max(1.0, whole / max(1, budget.limit - budget.high - FRAME))
+        """Fold these units: neighbours behind one stand-in, where that saves enough."""
+        stretches = _stretches(view, chosen, join=decision.action == "join")
+        sizes = [view.tokens(*stretch) for stretch in stretches]
         cold = decision.idle > budget.cache.lifetime
+        added = decision.action == "add" and any(item.fold for item in view.items)
+        parts = (MORE_LINES, MORE_NAMES, MORE_RECORD) if added else (LINES, NAMES, RECORD)
+        room = _room(view, budget) / _excess_of_stand_ins(view, budget)
+        hidden = {item.first for stretch in stretches for item in stretch}
+        sight = Sight.of(view, [item for item in view.items if item.first not in hidden])
+        spans: list[MessageSpan] = []
+        stand_ins: list[Message] = []
         for stretch, size in zip(stretches, sizes, strict=True):
-            items = view.items[stretch.start : stretch.stop]
-            share = size / max(1, sum(sizes)) / ratio
-            facts = gather(view, items)
-            count = view.scale.counter.count
-            record = lay_out(
-                "summary",
-                collect_hidden(view, items),
-                int(_size(MORE_RECORD if added else RECORD, room) * share),
-                count,
-                details=0,
-            )
-            written = write(
-                collect(view, items),
-                now=view.items[-1].seq,
-                shown=shown,
-                shown_text=shown_text,
-                touched=touched,
-                lines=int(_size(MORE_LINES if added else LINES, room) * share * self.lines),
-                names=int(_size(MORE_NAMES if added else NAMES, room) * share * self.names),
-                count=count,
-                calls=0 if cold else _calls_in_a_row(view, view.items[: stretch.stop], budget.cache.lifetime),
-            )
-            body = "\n\n".join(part for part in (record, written.text) if part)
-            stand_in = text_message("user", frame(body, source=self.name), metadata={ORIGIN: Origin.SUMMARY})
-            run = hide(view, items, facts, stand_in)
-            if view.tokens_of(run.saves) > (size // LEAST_SAVED if cold else 0):
-                spans.append(msgspec.structs.replace(run, facts={**run.facts, FACTS: written.facts}))
+            share = size / max(1, sum(sizes))
+            lines, names, record = (int(_size(part, room) * share) for part in parts)
+            before = [item for item in view.items if item.first <= stretch[-1].first]
+            calls = 0 if cold else _calls_in_a_row(view, before, budget.cache.lifetime)
+            rooms = Rooms(lines=int(lines * self.lines), names=int(names * self.names), record=record)
+            span, stand_in = self._stand_in(view, stretch, sight, rooms, calls)
+            if view.tokens_of(span.saves) > (size // LEAST_SAVED if cold else 0):
+                spans.append(span)
                 stand_ins.append(stand_in)
         if not spans:
             return None
@@ -230,8 +203,41 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             stand_ins=tuple(stand_ins),
         )
 
+    def _stand_in(
+        self, view: View, items: Sequence[Item], sight: Sight, rooms: Rooms, calls: int
+    ) -> tuple[MessageSpan, Message]:
+        """Write what stands for these neighbours: the record, and the lines and names that nothing else shows."""
+        count = view.scale.counter.count
+        facts, digest = gather(view, items), collect_hidden(view, items)
+        record = lay_out("summary", digest, rooms.record, count, details=0)
+        written = write(collect(view, items), view.items[-1].seq, sight, rooms, count, calls=calls)
+        body = "\n\n".join(part for part in (describe(facts), record, written.text) if part)
+        stand_in = text_message("user", frame(body, source=self.name), metadata={ORIGIN: Origin.SUMMARY})
+        span = hide(view, items, facts, stand_in)
+        kept = {**span.facts, FACTS: written.facts, DIGEST: dump(digest)}
+        return msgspec.structs.replace(span, facts=kept), stand_in
 
-def _size(size: tuple[float, int], room: int) -> int:
+
+def _stretches(view: View, chosen: Sequence[Unit], *, join: bool) -> list[list[Item]]:
+    """Return neighbours that get one stand-in: not stand-ins alone, unless several are joined."""
+    found = [view.items[stretch.start : stretch.stop] for stretch in join_neighbours(chosen)]
+    return [items for items in found if (join and len(items) > 1) or not all(item.fold for item in items)]
+
+
+def _excess_of_stand_ins(view: View, budget: Budget) -> float:
+    """Return by how much smaller parts must be than usual.
+
+    The counter does not know what the model was seen to count. And where every request is made anew, what stands in
+    has the room above the high mark.
+    """
+    ratio = max(1.0, view.scale.calibration.code)
+    if budget.step:
+        whole = sum(_size(size, _room(view, budget)) for size in (LINES, NAMES, RECORD))
+        ratio *= max(1.0, whole / max(1, budget.limit - budget.high - FRAME))
+    return ratio
+
+
+def _size(size: tuple[float, int], room: float) -> int:
     share, most = size
     return min(most, int(share * room))
 
@@ -286,14 +292,3 @@ def _calls_in_a_row(view: View, items: Sequence[Item], lifetime: float) -> int:
         count += item.role == "assistant"
         later = at
     return count
-
-
-def _texts(message: Message) -> Iterator[str]:
-    """Yield what a message says: its words, the arguments of its calls, and what tools answered."""
-    for block in message.blocks:
-        if isinstance(block, ToolUse):
-            yield from strings(block.input)
-        elif isinstance(block, ToolResult):
-            yield text_of(block.content)
-        elif isinstance(block, Text):
-            yield block.text

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, ToolResult, ToolUse, text_of
+from windowsill.messages import Message, Reasoning, ToolResult, ToolUse, text_of, texts_in
 from windowsill.secrets.documents import redact_for_reading
+from windowsill.text import strings
 from windowsill.tool_arguments import Arguments
 
 Kind: TypeAlias = Literal["read", "change", "output"]
@@ -81,6 +82,29 @@ class WorkingSet(msgspec.Struct):
     touched: dict[str, tuple[int, int]] = {}
 
 
+class Rooms(msgspec.Struct, frozen=True, kw_only=True):
+    """The tokens that the parts of a stand-in may have."""
+
+    lines: int
+    names: int
+    record: int
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What the model sees besides a stand-in: all of it as one text, its lines, and the files that were touched."""
+
+    text: str
+    lines: frozenset[str]
+    touched: dict[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, view: View, shown: Iterable[Item]) -> Sight:
+        """Return the sight that these items give; files that other items touched count too."""
+        blocks = [block for item in shown for block in view.read(item).blocks if not isinstance(block, Reasoning)]
+        text = "\n".join(text for block in blocks for text in texts_in(block))
+        return cls(text, frozenset(line.strip() for line in text.split("\n")), _touched_files(view, view.items))
+
+
 class Written(msgspec.Struct, frozen=True):
     """A working set as text, and the numbers that are kept with it."""
 
@@ -123,24 +147,8 @@ def collect(view: View, items: Sequence[Item]) -> WorkingSet:
             _take_over(found, view.read(item), _numbers(item))
         else:
             # Without secrets before it is taken apart: a value that stands alone is no longer known as one.
-            _take(found, redact_for_reading(view.read(item)), item.seq, calls)
+            _take(found, redact_for_reading(view.whole(item)), item.seq, calls)
     return found
-
-
-def touched_files(view: View, items: Iterable[Item]) -> dict[str, tuple[int, int]]:
-    """Return the files that calls of these items touched, and those that stand-ins tell of."""
-    found = WorkingSet(regions=[], names={}, touched={})
-    for item in items:
-        if item.fold:
-            numbers = _numbers(item)
-            _merge_touched(found, numbers.touched if numbers is not None else {})
-        elif item.calls:
-            for block in view.read(item).blocks:
-                if isinstance(block, ToolUse):
-                    path, changed, _ = _read_call(block)
-                    if path:
-                        _touch(found, path, item.seq, changes=changed)
-    return found.touched
 
 
 def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[str, bool, str]]) -> None:
@@ -180,22 +188,6 @@ def _read_call(call: ToolUse) -> tuple[str, bool, str]:
     return path, bool(written or arguments.has("old") or arguments.has("patch")), written
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Yield the texts and numbers of a value, those of lists and objects in it too."""
-    # A stack of our own: a model may nest arguments as deeply as the JSON reader allows.
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting.extend(reversed(value.values()))
-        elif isinstance(value, list):
-            waiting.extend(reversed(value))
-        elif isinstance(value, str):
-            yield value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield repr(value)
-
-
 def _pieces(lines: Iterable[str]) -> list[str]:
     return [piece for line in lines for piece in (_PIECE.split(line) if len(line) > LONGEST_LINE else (line,)) if piece]
 
@@ -205,11 +197,12 @@ def _ends(text: str) -> str:
 
 
 def _mention_all(found: WorkingSet, text: str, at: int, mentions: float = 1) -> None:
-    for name in _names_in(text):
+    for name in names_in(text):
         _mention(found, name, mentions, at)
 
 
-def _names_in(text: str) -> set[str]:
+def names_in(text: str) -> set[str]:
+    """Return the paths, ids, numbers and identifiers of a text."""
     names = set(map(_name, set(_NAME.findall(text))))
     names.discard("")
     return names
@@ -237,6 +230,22 @@ def _merge_touched(found: WorkingSet, kept: dict[str, tuple[int, int]]) -> None:
         _touch(found, path, last, changes=changes)
 
 
+def _touched_files(view: View, items: Iterable[Item]) -> dict[str, tuple[int, int]]:
+    """Return the files that calls of these items touched, and those that stand-ins tell of."""
+    found = WorkingSet(regions=[], names={}, touched={})
+    for item in items:
+        if item.fold:
+            numbers = _numbers(item)
+            _merge_touched(found, numbers.touched if numbers is not None else {})
+        elif item.calls:
+            for block in view.read(item).blocks:
+                if isinstance(block, ToolUse):
+                    path, changed, _ = _read_call(block)
+                    if path:
+                        _touch(found, path, item.seq, changes=changed)
+    return found.touched
+
+
 # The text
 
 NAMES = "Names: "
@@ -244,19 +253,10 @@ _HEADING = "== "
 
 
 def write(
-    found: WorkingSet,
-    *,
-    now: int,
-    shown: set[str],
-    shown_text: str,
-    touched: dict[str, tuple[int, int]],
-    lines: int,
-    names: int,
-    count: Callable[[str], int],
-    calls: int = 0,
+    found: WorkingSet, now: int, sight: Sight, rooms: Rooms, count: Callable[[str], int], *, calls: int = 0
 ) -> Written:
-    """Write the most valuable lines and names within so many tokens; what `shown` has already is left out."""
-    regions = _choose(found.regions, now, shown, touched, lines, count)
+    """Write the most valuable lines and names within their rooms; what is in sight already is left out."""
+    regions = _choose(found.regions, now, sight, rooms.lines, count)
     regions.sort(key=lambda region: (region.source, region.at))
     written: list[str] = []
     for place, region in enumerate(regions):
@@ -264,7 +264,7 @@ def write(
             written.append(_HEADING + " ".join(region.source.split()))
         written.extend(region.lines)
     text = "\n".join(written)
-    listed = _choose_names(found, now, text + shown_text, names, count)
+    listed = _choose_names(found, now, text + sight.text, rooms.names, count)
     numbers = _Numbers(
         [(each.source, each.kind, each.at, len(each.lines)) for each in regions],
         [found.names[name] for name in listed],
@@ -275,18 +275,11 @@ def write(
     return Written(head + text, msgspec.json.encode(numbers).decode())
 
 
-def _choose(
-    regions: Sequence[Region],
-    now: int,
-    shown: set[str],
-    touched: dict[str, tuple[int, int]],
-    room: int,
-    count: Callable[[str], int],
-) -> list[Region]:
+def _choose(regions: Sequence[Region], now: int, sight: Sight, room: int, count: Callable[[str], int]) -> list[Region]:
     """Choose lines within `room`, the most valuable regions first, no line twice."""
-    seen = set(shown)
+    seen = set(sight.lines)
     chosen: list[Region] = []
-    ordered = sorted(regions, key=lambda region: (-_worth(region, now, touched), -region.at))
+    ordered = sorted(regions, key=lambda region: (-_worth(region, now, sight.touched), -region.at))
     for region in ordered:
         if room <= 0:
             break
@@ -361,7 +354,7 @@ def _take_over(found: WorkingSet, message: Message, numbers: _Numbers | None) ->
         # What stands in the lines is not listed as a name: it becomes one again when they have to go.
         if kind != "output":
             found.names.setdefault(source, (ARGUMENT, at))
-        for name in _names_in("\n".join(kept)):
+        for name in names_in("\n".join(kept)):
             found.names.setdefault(name, (1, at))
 
 
