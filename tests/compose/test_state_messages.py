@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from support.sessions import TASK, opened, problems, talk, tokens_of
 from windowsill import Session
+from windowsill.errors import SettingError
 from windowsill.state import State
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
@@ -253,3 +254,72 @@ def test_what_was_taken_back_is_told_again_when_it_returns():
     composed(session)
     assert "8080" in told(session)[-1]
     assert "<removed" not in told(session)[-1]
+
+
+LONG_GOAL = "Please look through all services, find why invoices are late, and mend it before the end of the week."
+
+
+def test_what_a_program_records_is_told_under_a_long_goal():
+    """Facts, wishes, definitions and checklists that share no word with the task."""
+    session = begun()
+    state = session.state
+    state.set_goal(LONG_GOAL)
+    state.add_fact("The billing daemon listens on port 8080", source="ops")
+    state.set_preference("style", "indent", "tabs")
+    state.put("memory.semantic.definitions", {"term": "kiln", "definition": "the oven"})
+    state.put("memory.procedural.checklists", {"name": "release", "items": [{"description": "tag it"}]})
+    composed(session)
+    assert all(word in told(session)[-1] for word in ("8080", "tabs", "kiln", "tag it"))
+
+
+def test_an_embedder_of_the_session_chooses_what_is_told():
+    """Of more facts than are picked, the one that means the same as the goal is there."""
+    session = begun(embedder="wordllama", state={"picks": {"facts": 1}})
+    session.state.set_goal("repair the automobile")
+    for words in ("Paint is green", "The car's engine does not start", "Lunch is at noon"):
+        session.state.add_fact(words, source="s")
+    composed(session)
+    assert "engine" in told(session)[-1]
+    assert "Paint" not in told(session)[-1]
+
+
+def test_what_is_not_told_is_in_the_report():
+    """How many of each list were not picked or had no room, and a text that was shortened."""
+    session = begun(layers=1_600)
+    for place in range(12):
+        session.state.add_fact(f"Fact {place} " + "word " * 200, source="s")
+    session.state.set_scratchpad("I looked at src/kiln.py. " * 600)
+    notes = session.compose_sync(system=SYSTEM).report.notes
+    assert any("no room for" in note and "memory.semantic.facts" in note for note in notes)
+    assert any("not picked 2 of memory.semantic.facts" in note for note in notes)
+    session = begun(layers=1_600)
+    session.state.set_scratchpad("I looked at src/kiln.py. " * 600)
+    notes = session.compose_sync(system=SYSTEM).report.notes
+    assert any(note.startswith("layers: work.scratchpad shortened from") for note in notes)
+    assert "shortened_from_tokens" in told(session)[-1]
+
+
+def test_the_look_of_the_state_is_a_setting():
+    """Markdown instead of XML; a wrong setting is refused when the session is opened."""
+    session = begun(state={"format": "markdown", "shares": {"shared": 95}})
+    composed(session)
+    assert "- goal: Mend the login page" in told(session)[-1]
+    for wrong in ({"format": "yaml"}, {"picks": {"fact": 3}}, {"shares": {"base": {"x": 1}}}, {"picks": {"facts": -1}}):
+        with pytest.raises(SettingError, match="state"):
+            begun(state=wrong)
+
+
+def test_what_was_taken_from_a_message_is_told_only_when_that_is_hidden():
+    """While the message stands in the request, it would be there twice."""
+    session = begun(budget=3_000, layers=1_000)
+    talk(session, 4)
+    message = session.add({"role": "assistant", "content": "The port is 8080."})
+    entry = session.journal.seq_of(message)
+    session.state.put("memory.semantic.facts", {"content": "The port is 8080", "source": message, "entry": entry})
+    session.add({"role": "user", "content": "Go on."})
+    composed(session)
+    assert not any("8080" in text for text in told(session))
+    talk(session, 60)
+    composed(session)
+    assert session.view.position(entry) is None
+    assert "8080" in told(session)[-1]

@@ -7,6 +7,7 @@ from windowsill.state.layers import (
     Constraints,
     Criterion,
     Definition,
+    Draft,
     Evidence,
     Fact,
     Memory,
@@ -25,7 +26,8 @@ from windowsill.state.layers import (
     Variable,
     Work,
 )
-from windowsill.state.prompt import Builder
+from windowsill.state.prompt import Builder, Limits, StateSettings
+from windowsill.state.shares import ShareSettings
 from windowsill.tokens import counter
 
 pytestmark = pytest.mark.unit
@@ -76,6 +78,11 @@ XML = """\
 <environment>dev</environment>
 <permissions/>
 </runtime_state>
+<evidence>
+<recent_observations>
+<observation id="o" at="1970-01-01T00:01:00Z" source="tool" tool="ls" as="json">["a"]</observation>
+</recent_observations>
+</evidence>
 <memory>
 <short_term>
 <working_variables>
@@ -90,11 +97,6 @@ and cards<example>a</example></definition>
 </definitions>
 </semantic>
 </memory>
-<evidence>
-<recent_observations>
-<observation id="o" at="1970-01-01T00:01:00Z" source="tool" tool="ls" as="json">["a"]</observation>
-</recent_observations>
-</evidence>
 <work_buffer>
 <plan>
 <current_step>1</current_step>
@@ -123,12 +125,12 @@ MARKDOWN = """\
 """
 
 
-def build(state=STATE, tokens=100_000, *, count=len, now=60.0, layers=LAYERS, **settings):
-    return Builder(count, **settings).build(state, tokens, now=now, layers=layers)
+def build(state=STATE, tokens=100_000, *, count=len, now=60.0, layers=LAYERS, size="balanced", **settings):
+    return Builder(count, StateSettings(**settings), size=size).build(state, tokens, now=now, layers=layers)
 
 
 def test_the_context_as_xml():
-    """All layers, the most lasting first; empty parts are not there, and no permission is said to be none."""
+    """All layers, the most important first; empty parts are not there, and no permission is said to be none."""
     assert build().text == XML
 
 
@@ -141,8 +143,8 @@ def test_sizes_are_those_of_the_text():
     """The whole is counted on the whole, each layer on its part; here they add up, but for the outermost tags."""
     built = build()
     assert built.tokens == len(XML)
-    assert built.layers["runtime"] == len(XML[XML.index("<runtime_state>") : XML.index("<memory>")])
-    assert list(built.layers) == list(LAYERS)
+    assert built.layers["runtime"] == len(XML[XML.index("<runtime_state>") : XML.index("<evidence>")])
+    assert set(built.layers) == set(LAYERS)
     assert sum(built.layers.values()) == len(XML) - len("<context>\n</context>")
 
 
@@ -166,19 +168,38 @@ def test_every_piece_is_in_the_text():
 def test_the_ratio_is_that_to_everything():
     """Half of what there is: as much is left out as is shown; and 1 when nothing is."""
     assert build().ratio == 1.0
-    facts = tuple(Fact(id=id, content=word, source="s") for id, word in (("a", "mail"), ("b", "none")))
+    facts = tuple(Fact(id=id, content="mail", source="s", verified=id == "a") for id in "ab")
     state = State(task=Task(goal="mail"), memory=Memory(semantic=Semantic(facts=facts)))
     built = build(state)
-    left = len('<fact id="b" source="s" confidence="1">none</fact>\n')
+    left = len('<fact id="b" source="s" confidence="1">mail</fact>\n')
     assert built.ratio == built.tokens / (built.tokens + left)
 
 
 def test_what_had_no_room_is_marked_as_not_told():
     """It has a digest, and the digest says so."""
-    state = State(work=Work(scratchpad="x" * 10_000))
-    built = build(state, tokens=3_000)
-    digest = build(state).digests["work.scratchpad#"]
-    assert built.digests["work.scratchpad#"] == f"-{digest}"
+    state = State(work=Work(drafts=tuple(Draft(id=str(place), content="x" * 300) for place in range(9))))
+    built = build(state, tokens=3_000, picks=Limits(drafts=9))
+    digest = build(state, picks=Limits(drafts=9)).digests["work.drafts#0"]
+    assert built.digests["work.drafts#0"] == f"-{digest}"
+
+
+def test_a_text_too_long_for_its_layer_is_shortened_and_says_so():
+    """By the offline writer; it counts as told, and the digest is that of the whole."""
+    lines = [f"Module {place} was checked. We decided to keep src/mod{place}.py." for place in range(200)]
+    state = State(work=Work(scratchpad="\n".join(lines)))
+    built = build(state, tokens=4_000)
+    assert built.tokens <= 4_000
+    assert '<scratchpad shortened_from_tokens="' in built.text
+    assert "We decided to keep src/mod" in built.text
+    whole = build(state)
+    assert built.digests == whole.digests
+    assert built.shortened == {"work.scratchpad#": next(p.tokens for p in whole.pieces if p.path == "work.scratchpad")}
+
+
+def test_importance_is_a_setting_that_orders_the_text():
+    """With memory more important than evidence it stands before it."""
+    text = build(shares=ShareSettings(importance={"memory": 90})).text
+    assert text.index("<memory>") < text.index("<evidence>")
 
 
 def test_a_digest_is_the_same_in_every_format():
@@ -210,4 +231,4 @@ def test_a_wrong_layer_or_format_is_refused():
     with pytest.raises(InputError, match="no layer 'mind'; the layers are system, task"):
         build(layers=("mind",))
     with pytest.raises(SettingError, match="xml or markdown"):
-        Builder(len, format="yaml")
+        Builder(len, StateSettings(format="yaml"))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from windowsill.state import State
 from windowsill.state.layers import Element, Fact, Memory, OutputFormat, Semantic, Task, Work
-from windowsill.state.prompt import Builder
+from windowsill.state.prompt import Builder, StateSettings
 from windowsill.state.prompt.catalogue import CATALOGUE, Kind, Limits
 from windowsill.state.prompt.formats import clean
 
@@ -204,7 +204,7 @@ READERS: dict[str, Callable[[str], Read]] = {"xml": read_xml, "markdown": read_m
 @settings(max_examples=80)
 def test_every_text_comes_back(format, state):
     """Parsed again, the context has exactly the pieces that it says it has, each with all the words of its element."""
-    built = Builder(len, format=format, limits=ANYTHING_GOES).build(state, 10**9, now=0.0)
+    built = Builder(len, StateSettings(format=format, picks=ANYTHING_GOES)).build(state, 10**9, now=0.0)
     read = READERS[format](built.text)
     found = leaves(read)
     assert len(found) == len(built.pieces)
@@ -219,7 +219,7 @@ def test_every_text_comes_back(format, state):
 @settings(max_examples=50)
 def test_an_update_reads_back_too(format, before, after):
     """Its pieces and the signs of what is gone are all there is in it."""
-    builder = Builder(len, format=format, limits=ANYTHING_GOES)
+    builder = Builder(len, StateSettings(format=format, picks=ANYTHING_GOES))
     update = builder.update(builder.build(before, 10**9, now=0.0).digests, after, 10**9, now=0.0)
     read = READERS[format](update.text) if update else Read("context_update", {}, "", [])
     signs = [

@@ -1,7 +1,5 @@
 """What is shown when not everything fits (B7, L3)."""
 
-from functools import partial
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,14 +29,16 @@ from windowsill.state.layers import (
     Turn,
     Work,
 )
-from windowsill.state.prompt import Builder, LeftOut, Limits
-from windowsill.state.shares import allocate
+from windowsill.state.prompt import Builder, LeftOut, Limits, StateSettings
+from windowsill.state.shares import ShareSettings
 from windowsill.tokens import counter
 
 pytestmark = pytest.mark.unit
 
 FACTS = "memory.semantic.facts"
 
+
+ONLY_MEMORY = {"memory": 1} | dict.fromkeys(("system", "task", "runtime", "evidence", "work"), 0)
 
 BARE = System(
     role=Role(name="r", description="", capabilities=(), limitations=()),
@@ -71,11 +71,12 @@ def test_the_least_sure_facts_go_first():
     assert built.tokens <= 3_600
 
 
-def test_what_is_larger_than_everything_is_left_out_alone():
-    """The surest fact is far too large: the others stay, and none is cut."""
+def test_what_is_larger_than_everything_is_shortened_alone():
+    """The surest fact is far too large: the others stay, and it is shortened to what they leave."""
     built = Builder(len).build(State(memory=facts(9_000, 100, 100)), 4_000, now=0.0)
-    assert keys(built, FACTS) == ["1", "2"]
-    assert built.left_out == {FACTS: LeftOut(no_room=1)}
+    assert keys(built, FACTS) == ["0", "1", "2"]
+    assert built.tokens <= 4_000
+    assert built.shortened["memory.semantic.facts#0"] > 9_000
 
 
 def test_a_layer_gets_what_the_others_leave():
@@ -100,7 +101,9 @@ def test_memory_is_shared_among_the_kinds_that_hold_something():
     turns = tuple(Turn(role="user", text=f"{place:074}") for place in range(100))
     known = tuple(Definition(term=f"{place:02}", definition="d" * 64) for place in range(100))
     memory = Memory(short_term=ShortTerm(turns=turns), semantic=Semantic(definitions=known))
-    builder = Builder(len, allocate=partial(allocate, base={"memory": 1}))
+    builder = Builder(
+        len, StateSettings(picks=Limits(turns=100, definitions=100), shares=ShareSettings(base=ONLY_MEMORY))
+    )
     built = builder.build(State(memory=memory), 10_000, now=0.0, layers=["memory"])
     said = [piece for piece in built.pieces if piece.path == "memory.short_term.turns"]
     assert {piece.tokens for piece in built.pieces} == {100}
@@ -177,7 +180,7 @@ def test_the_budget_holds_whatever_counts(name, facts, turns, quotes, drafts, to
     built = Builder(count).build(state, tokens, now=0.0)
     assert count(built.text) == built.tokens
     assert built.tokens <= max(tokens * 9 // 10, min(tokens, alone(count)))
-    assert {piece.id: piece.text for piece in built.pieces}.items() <= {
+    assert {piece.id: piece.text for piece in built.pieces if piece.id not in built.shortened}.items() <= {
         piece.id: piece.text for piece in everything.pieces
     }.items()
     assert {piece.path for piece in built.pieces if piece.layer in ("system", "task")} == {
@@ -220,7 +223,7 @@ def alone(count):
 
 def test_how_much_is_chosen_does_not_depend_on_the_room():
     """What is passed over is counted apart from what had no room."""
-    built = Builder(len, limits=Limits(facts=8)).build(
+    built = Builder(len, StateSettings(picks=Limits(facts=8))).build(
         State(system=CODING_ASSISTANT, memory=facts(*[400] * 10)), 4_000, now=0.0
     )
     assert built.left_out == {FACTS: LeftOut(filtered=2, no_room=4)}

@@ -43,7 +43,7 @@ from windowsill.state.layers import (
     Variable,
     Work,
 )
-from windowsill.state.prompt import Builder, Limits
+from windowsill.state.prompt import Builder, Limits, StateSettings
 
 pytestmark = pytest.mark.unit
 
@@ -57,7 +57,7 @@ NOW = 10_000.0
 def chosen(path, *, goal=GOAL, embedder=None, limits=None, **layers):
     """The keys of what is shown of a list, in the order of the text."""
     state = State(task=Task(goal=goal), **layers)
-    built = Builder(len, embedder=embedder, limits=limits).build(state, 10**6, now=NOW)
+    built = Builder(len, StateSettings(picks=limits or Limits()), embedder=embedder).build(state, 10**6, now=NOW)
     return [piece.key for piece in built.pieces if piece.path == path]
 
 
@@ -71,14 +71,14 @@ def facts(*given, **options):
 
 
 def test_facts_are_verified_and_relevant_the_surest_first():
-    """Whatever is unverified or far from the goal stays out; ties stay in the order of the state."""
+    """What is unverified stays out, what is far from the goal comes last; ties stay in the order of the state."""
     assert facts(
         {"content": NEAR, "confidence": 0.5},
         {"content": NEAR, "confidence": 0.9},
         {"content": FAR},
         {"content": NEAR, "verified": False},
         {"content": NEAR, "confidence": 0.5},
-    ) == ["1", "0", "4"]
+    ) == ["1", "0", "4", "2"]
 
 
 def test_ten_facts_at_most():
@@ -87,19 +87,50 @@ def test_ten_facts_at_most():
     assert found == ["11", "10", "9", "8", "7", "6", "5", "4", "3", "2"]
 
 
+def skills(*descriptions, **options):
+    found = tuple(Skill(id=str(place), name="s", description=each) for place, each in enumerate(descriptions))
+    return chosen("memory.procedural.skills", memory=Memory(procedural=Procedural(skills=found)), **options)
+
+
 def test_relevance_has_to_be_above_the_mark():
-    """A fifth of the goal's words is too little, two fifths are enough."""
+    """Of the words of a skill a quarter is too little; a third is enough."""
     goal = "alpha beta gamma delta epsilon"
-    assert facts({"content": "alpha"}, {"content": "alpha beta"}, goal=goal) == ["1"]
-    assert facts({"content": "alpha"}, goal=goal, limits=Limits(relevance=0.2)) == []
-    assert facts({"content": "alpha"}, goal=goal, limits=Limits(relevance=0.19)) == ["0"]
+    assert skills("alpha one two three", "alpha one two", goal=goal) == ["1"]
+    assert skills("alpha one two three", goal=goal, limits=Limits(relevance=0.25)) == []
+    assert skills("alpha one two three", goal=goal, limits=Limits(relevance=0.24)) == ["0"]
+
+
+def test_what_a_program_recorded_reaches_the_model_under_a_long_goal():
+    """A goal of many words hides nothing: what shares most words with it comes first."""
+    goal = "Please look through all services of the platform, find why invoices are late and mend it before Friday"
+    billing, shelf = {"content": "The billing service sends invoices"}, {"content": "Shelves are green"}
+    assert facts(shelf, billing, goal=goal) == ["1", "0"]
+    assert facts(*[shelf] * 12, billing, goal=goal)[0] == "12"
+
+
+def test_the_current_step_counts_beside_the_goal():
+    """A fact about the step that is worked on comes before one about something else."""
+    plan = Plan(steps=(Step(id="1", description="measure the kiln"),), current="1")
+    found = (Fact(id="far", content="shelf", source="s"), Fact(id="near", content="kiln", source="s"))
+    assert chosen("memory.semantic.facts", **semantic(facts=found), work=Work(plan=plan)) == ["near", "far"]
 
 
 def test_an_embedder_decides_by_meaning():
     """No word in common, and yet the same."""
-    assert facts(
-        {"content": "hound"}, {"content": "lorry"}, goal="dog", embedder=Synonyms(("dog", "hound"), ("lorry",))
-    ) == ["0"]
+    near = Synonyms(("dog", "hound"), ("lorry",))
+    assert facts({"content": "lorry"}, {"content": "hound"}, goal="dog", embedder=near) == ["1", "0"]
+
+
+def test_an_embedder_that_fails_leaves_the_words():
+    """The state is shown all the same."""
+
+    class Broken:
+        name, dimensions = "broken", 2
+
+        def embed(self, _texts):
+            raise OSError("no weights")
+
+    assert facts({"content": FAR}, {"content": NEAR}, embedder=Broken()) == ["1", "0"]
 
 
 @pytest.mark.parametrize("goal", ["", "  \n", "?!"])
@@ -157,7 +188,7 @@ def test_decisions_that_have_to_do_with_the_goal():
         (
             "semantic.definitions",
             (Definition(term="login", definition="x"), Definition(term="b", definition=FAR)),
-            ["login"],
+            ["login", "b"],
         ),
         (
             "semantic.preferences",
@@ -166,8 +197,8 @@ def test_decisions_that_have_to_do_with_the_goal():
         ),
         (
             "semantic.project_knowledge",
-            (Knowledge(id="k", category="login", content="x"), Knowledge(category="c", content=FAR)),
-            ["k"],
+            (Knowledge(id="k", category="login", content="x"), Knowledge(id="c", category="c", content=FAR)),
+            ["k", "c"],
         ),
         (
             "procedural.skills",
@@ -186,12 +217,12 @@ def test_decisions_that_have_to_do_with_the_goal():
         (
             "procedural.checklists",
             (Checklist(id="c", name="x", items=(ChecklistItem(description=NEAR),)), Checklist(id="d", name=FAR)),
-            ["c"],
+            ["c", "d"],
         ),
         (
             "procedural.procedures",
             (Procedure(id="far", name=FAR), Procedure(id="p", name="x", description=NEAR)),
-            ["p"],
+            ["far", "p"],
         ),
     ],
 )
@@ -297,9 +328,9 @@ def test_everything_of_the_work_that_is_not_done():
     shown = State(task=Task(goal=GOAL), work=work, memory=memory, evidence=evidence)
     pieces = Builder(len).build(shown, 10**6, now=NOW, layers=("memory", "evidence", "work")).pieces
     assert [piece.id for piece in pieces] == [
+        "evidence.citations#c",
         "memory.short_term.variables#v",
         "memory.short_term.turns#t",
-        "evidence.citations#c",
         "work.scratchpad#",
         "work.plan.current#",
         "work.plan.steps#1",
@@ -313,7 +344,7 @@ def test_how_many_are_chosen_is_a_setting():
     """And a wrong one is refused by name."""
     assert facts({"content": NEAR}, {"content": NEAR}, limits=Limits(facts=1)) == ["0"]
     for wrong in ({"facts": -1}, {"relevance": 1.5}, {"seconds": float("nan")}):
-        with pytest.raises(SettingError, match=f"limits.{next(iter(wrong))}"):
+        with pytest.raises(SettingError, match=f"picks.{next(iter(wrong))}"):
             Limits(**wrong)
 
 

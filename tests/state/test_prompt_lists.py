@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.archives import Synonyms
 from windowsill.state import State
 from windowsill.state.layers import Evidence, Fact, Memory, Observation, Semantic, Task
-from windowsill.state.prompt import Builder
+from windowsill.state.prompt import Builder, Limits, StateSettings
 
 pytestmark = pytest.mark.unit
 
@@ -44,7 +44,7 @@ def shown(builder, state, now):
 
 def test_another_goal_chooses_anew_from_the_same_list():
     """The list is the very same object."""
-    builder, facts = Builder(len), FACTS[:2]
+    builder, facts = Builder(len, StateSettings(picks=Limits(facts=1))), FACTS[:2]
     assert shown(builder, state(facts, "mail", ()), 0.0) == {"0"}
     assert shown(builder, state(facts, "letter", ()), 0.0) == {"1"}
 

@@ -29,14 +29,14 @@ from windowsill.state.layers import (
     Variable,
     Work,
 )
-from windowsill.state.prompt import Builder, Limits
+from windowsill.state.prompt import Builder, Limits, StateSettings
 
 pytestmark = pytest.mark.unit
 
 
 def told(before, after, *, tokens=100_000, now=0.0, later=None, **settings):
     """The update from one state to another."""
-    builder = Builder(len, **settings)
+    builder = Builder(len, StateSettings(**settings))
     digests = builder.build(before, 100_000, now=now).digests
     return builder.update(digests, after, tokens, now=now if later is None else later)
 
@@ -173,7 +173,7 @@ def test_what_leaves_at_the_cap_is_no_news():
 def test_what_gave_way_to_something_better_is_no_news():
     """A surer fact takes the only place: it is told, and the other stays as it was told."""
     update = told(
-        semantic(fact("a", confidence=0.5)), semantic(fact("a", confidence=0.5), fact("b")), limits=Limits(facts=1)
+        semantic(fact("a", confidence=0.5)), semantic(fact("a", confidence=0.5), fact("b")), picks=Limits(facts=1)
     )
     assert (list(update.digests), update.removed) == (["memory.semantic.facts#b"], ())
 
@@ -183,7 +183,7 @@ def test_what_gave_way_and_changed_is_told():
     update = told(
         semantic(fact("a", "old", confidence=0.5)),
         semantic(fact("a", "other", confidence=0.5), fact("b")),
-        limits=Limits(facts=1),
+        picks=Limits(facts=1),
     )
     assert [piece.key for piece in update.pieces] == ["b", "a"]
     assert "other" in update.text
@@ -199,13 +199,14 @@ def test_a_newer_measurement_replaces_an_older_one():
 def test_what_had_no_room_in_the_context_is_no_news():
     """Only when it changes: then it is told, if there is room."""
     builder = Builder(len)
-    before = work(drafts=(Draft(id="d", content="x" * 9_000), Draft(id="e", content="e")))
+    large = Draft(id="e", content="e" * 2_200)
+    before = work(drafts=(Draft(id="d", content="x" * 2_200), large))
     digests = builder.build(before, 5_000, now=0.0).digests
     assert builder.update(digests, before, 100_000, now=0.0) is None
-    after = work(drafts=(Draft(id="d", content="shorter"), Draft(id="e", content="e")))
+    after = work(drafts=(Draft(id="d", content="shorter"), large))
     assert list(builder.update(digests, after, 5_000, now=0.0).digests) == ["work.drafts#d"]
     # It was never told, so nobody has to take it back.
-    assert builder.update(digests, work(drafts=(Draft(id="e", content="e"),)), 5_000, now=0.0) is None
+    assert builder.update(digests, work(drafts=(large,)), 5_000, now=0.0) is None
 
 
 def test_an_update_has_a_budget_too():
@@ -251,7 +252,7 @@ STATES = st.builds(
 @given(st.lists(STATES, min_size=2, max_size=6), st.integers(200, 2_000))
 def test_whoever_follows_the_updates_knows_what_holds(states, tokens):
     """Nothing that was told and is not taken back is wrong, and once all is told there is nothing left to tell."""
-    builder = Builder(len, limits=Limits(facts=3))
+    builder = Builder(len, StateSettings(picks=Limits(facts=3)))
     told = dict(builder.build(states[0], 100_000, now=0.0).digests)
     for state in states[1:]:
         for _ in range(12):
@@ -261,7 +262,7 @@ def test_whoever_follows_the_updates_knows_what_holds(states, tokens):
             assert update.tokens <= tokens
             told = {id: digest for id, digest in told.items() if id not in update.removed} | update.digests
         assert builder.update(told, state, tokens, now=0.0) is None
-        wide = Builder(len, limits=Limits(facts=100, relevance=0)).build(
+        wide = Builder(len, StateSettings(picks=Limits(facts=100, relevance=0))).build(
             msgspec.structs.replace(state, task=Task()), 100_000, now=0.0
         )
         true = {piece.id: piece.digest for piece in wide.pieces}

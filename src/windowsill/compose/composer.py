@@ -51,7 +51,8 @@ from windowsill.tokens import Weight
 if TYPE_CHECKING:
     from windowsill.compose.recall import Recall
     from windowsill.compose.state_messages import StateMessages
-    from windowsill.search import Archive
+    from windowsill.search import Archive, Embedder
+    from windowsill.state.prompt import StateSettings
     from windowsill.state.session_state import SessionState
 
 
@@ -135,8 +136,10 @@ class Composer:
         self._state_size: Size | None = None
         self._state_apart: frozenset[str] = frozenset()
         self._recent: dict[str, SentRequest] = {}
-        # An unknown strategy is refused now, not at the first request.
+        # An unknown strategy, or a wrong setting of the state, is refused now, not at the first request.
         _ = self.strategy
+        if settings.state:
+            _ = self._state_settings
 
     def _writer(self, given: Source | None) -> Source:
         return self.settings.writer if given is None or isinstance(given, str) else given
@@ -168,17 +171,30 @@ class Composer:
         """Shows the model the layered state."""
         from windowsill.compose.state_messages import StateMessages
 
-        return StateMessages(self.journal, self.state, self.count)
+        return StateMessages(
+            self.journal, self.state, self.count, settings=self._state_settings, embedder=self._embedder
+        )
 
     @cached_property
     def archive(self) -> Archive:
         """Search over everything ever said in the session, and in those its `scope` includes."""
-        from windowsill.search import Archive, WordLlama
+        from windowsill.search import Archive
 
         settings = self._user_settings
-        embedder = WordLlama() if settings.embedder else None
         store, session = self.journal.store, self.journal.session
-        return Archive(store, session, scope=settings.scope, embedder=embedder, count=self.count)
+        return Archive(store, session, scope=settings.scope, embedder=self._embedder, count=self.count)
+
+    @cached_property
+    def _embedder(self) -> Embedder | None:
+        from windowsill.search import WordLlama
+
+        return WordLlama() if self._user_settings.embedder else None
+
+    @cached_property
+    def _state_settings(self) -> StateSettings:
+        from windowsill.state.prompt import read_state_settings
+
+        return read_state_settings(self._user_settings.state)
 
     @cached_property
     def _recall(self) -> Recall:
@@ -525,8 +541,7 @@ class Composer:
     def _show_state(self, room: int) -> list[str]:
         if not room:
             return []
-        note = self.journal.retry(lambda: self.state_messages.show(self.context.model, room, self._state_apart))
-        return [] if note is None else [note]
+        return self.journal.retry(lambda: self.state_messages.show(self.context.model, room, self._state_apart))
 
     def _add_recalled(self, spec: RequestSpec) -> list[str]:
         """Bring back what the step at hand needs of what is hidden; return notes about it."""

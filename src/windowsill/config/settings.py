@@ -121,6 +121,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """The most tokens that a request recalls from hidden messages for the step at hand; none without it."""
     layers: Size | None = None
     """The most tokens of the layered state in a request; none without it, except by `layered`."""
+    state: dict[str, Any] = {}
+    """How the layered state is shown: `format` (xml or markdown), `picks` and `shares`."""
 
     def check(self) -> Settings:
         """Return the settings themselves; `SettingError` when one is out of its range."""
@@ -188,6 +190,7 @@ class StatedSettings(TypedDict, total=False):
     outputs: bool | None
     recall: Size | None
     layers: Size | None
+    state: dict[str, Any] | None
     strategies: dict[str, dict[str, Any]] | None
     """Settings of strategies by name."""
 

@@ -55,6 +55,9 @@ _FETCH = 64
 
 _WORD = re.compile(r"\w+")
 
+LONGER = 0.01
+"""The weight of a word of the longer of two texts, where one of the shorter weighs 1."""
+
 _SAMPLES = (0, 1 << 30, 1 << 31, 3 << 30)
 """Places among all hashes at which a text's words are sampled. Texts with nine words of ten in common share the two
 words that follow one of these places 999 times of 1,000; equal texts always do."""
@@ -269,7 +272,11 @@ def weigh(
 
 
 def relevance(goal: str, texts: Sequence[str], embedder: Embedder | None = None) -> list[float]:
-    """Return for each text a number from 0 to 1: likeness in meaning, or without embedder the share of goal's words."""
+    """Return for each text a number from 0 to 1: likeness in meaning, or without embedder the words in common.
+
+    Their number is a share of the shorter text's words: a short fact can be all about one word of a long goal. The
+    longer text counts a little, so that of two such facts the one that says more of the goal is nearer.
+    """
     if not texts:
         return []
     if embedder is not None:
@@ -278,7 +285,12 @@ def relevance(goal: str, texts: Sequence[str], embedder: Embedder | None = None)
         rows = normalize(embedder.embed([goal, *texts]))
         return [min(max(float(score), 0.0), 1.0) for score in rows[1:] @ rows[0]]
     wanted = distinct_words(goal)
-    return [len(wanted & distinct_words(text)) / len(wanted) if wanted else 0.0 for text in texts]
+    return [_overlap(wanted, distinct_words(text)) for text in texts]
+
+
+def _overlap(some: Collection[str], others: Collection[str]) -> float:
+    shorter, longer = sorted((len(some), len(others)))
+    return len({*some} & {*others}) / (shorter + LONGER * (longer - shorter)) if shorter else 0.0
 
 
 class Duplicates:

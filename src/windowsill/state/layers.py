@@ -28,6 +28,8 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     id: str = ""
     at: float = 0.0
+    entry: Count = 0
+    """The number of the entry it was taken from. While that stands in the request, it is not shown beside it."""
 
     def __post_init__(self) -> None:
         for name, remedy in self.required.items():

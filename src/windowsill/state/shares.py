@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
 from windowsill.errors import SettingError
 from windowsill.models.catalog import SizeClass
-from windowsill.state.layers import Phase
+from windowsill.state.layers import PHASES, Phase
 
 Points: TypeAlias = Mapping[str, int]
 """Points by name. What they add up to is the whole."""
+
+SIZES: tuple[SizeClass, ...] = get_args(SizeClass)
 
 SHARED = 90
 """Percent of a window that are shared out; the rest stays free for what nobody counted."""
 
 BASE: Points = MappingProxyType({"system": 5, "task": 5, "runtime": 3, "memory": 52, "evidence": 25, "work": 10})
 
-BY_PHASE: Mapping[Phase, Points] = MappingProxyType(
+BY_PHASE: Mapping[str, Points] = MappingProxyType(
     {
         # A plan draws on what is known and found, and nothing is being made yet.
         "planning": MappingProxyType({"memory": 10, "evidence": 10, "work": -20}),
@@ -31,7 +34,7 @@ BY_PHASE: Mapping[Phase, Points] = MappingProxyType(
     }
 )
 
-BY_SIZE: Mapping[SizeClass, Points] = MappingProxyType(
+BY_SIZE: Mapping[str, Points] = MappingProxyType(
     {
         "large": MappingProxyType({"evidence": 5, "memory": 5}),
         "small": MappingProxyType({"evidence": -10, "memory": -5, "work": 15}),
@@ -42,6 +45,12 @@ MEMORY_WEIGHTS: Points = MappingProxyType({"short_term": 15, "episodic": 10, "se
 """Tenths: what is going on now and what guides the hand before what could be looked up."""
 
 EVIDENCE_WEIGHTS: Points = MappingProxyType({"observations": 25, "retrieval": 10})
+
+IMPORTANCE: Points = MappingProxyType(
+    {"system": 100, "task": 100, "runtime": 80, "evidence": 80, "memory": 50, "work": 50}
+)
+"""The order in which layers get what others leave, and lose last: 100 is critical, 80 high, 50 medium, 20 low, 5
+minimal."""
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +73,69 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
         return {name: getattr(self, name) for name in BASE}
 
 
+class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a budget is shared out among the layers, in points. What is not stated stays as it is."""
+
+    base: dict[str, int] = {}
+    """Points of each layer,"""
+    by_phase: dict[str, dict[str, int]] = {}
+    """added to in a phase,"""
+    by_size: dict[str, dict[str, int]] = {}
+    """and for large and small models."""
+    memory: dict[str, int] = {}
+    """Weights of the kinds of memory,"""
+    evidence: dict[str, int] = {}
+    """and of evidence."""
+    importance: dict[str, int] = {}
+    """Which layers get what others leave."""
+    shared: int = SHARED
+    """Percent of the budget that are shared out."""
+
+    def __post_init__(self) -> None:
+        for name, default in (
+            ("base", BASE),
+            ("memory", MEMORY_WEIGHTS),
+            ("evidence", EVIDENCE_WEIGHTS),
+            ("importance", IMPORTANCE),
+            ("by_phase", BY_PHASE),
+            ("by_size", BY_SIZE),
+        ):
+            stated = getattr(self, name)
+            known = {"by_phase": PHASES, "by_size": SIZES}.get(name, tuple(default))
+            if set(stated) - set(known):
+                raise SettingError(f"shares.{name}", stated, f"numbers for {', '.join(known)}")
+            msgspec.structs.force_setattr(self, name, {**default, **stated})
+        for phase, size in itertools.product(PHASES, SIZES):
+            self.allocate(1, phase=phase, size=size)
+        for name in ("memory", "evidence"):
+            if min(getattr(self, name).values()) < 0:
+                raise SettingError(f"shares.{name}", getattr(self, name), "weights of 0 or more")
+
+    def allocate(self, window: int, *, phase: Phase, size: SizeClass = "balanced") -> Shares:
+        """Share out a window of so many tokens."""
+        return allocate(
+            window,
+            phase=phase,
+            size=size,
+            base=self.base,
+            by_phase=self.by_phase,
+            by_size=self.by_size,
+            shared=self.shared,
+        )
+
+    def weights(self, layer: str) -> Points:
+        """Return the weights of the kinds of a layer; one kind without a name where it has none."""
+        return {"memory": self.memory, "evidence": self.evidence}.get(layer, {"": 1})
+
+
 def allocate(
     window: int,
     *,
     phase: Phase,
     size: SizeClass = "balanced",
     base: Points = BASE,
-    by_phase: Mapping[Phase, Points] = BY_PHASE,
-    by_size: Mapping[SizeClass, Points] = BY_SIZE,
+    by_phase: Mapping[str, Points] = BY_PHASE,
+    by_size: Mapping[str, Points] = BY_SIZE,
     shared: int = SHARED,
 ) -> Shares:
     """Share out a window of so many tokens among the layers, as the phase and the size of the model ask for.

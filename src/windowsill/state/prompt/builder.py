@@ -5,18 +5,29 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from windowsill.errors import InputError, SettingError
+from windowsill.history.view import View
 from windowsill.models.catalog import SizeClass
 from windowsill.search.embeddings import Embedder
 from windowsill.state.layers import LAYERS, State
 from windowsill.state.prompt.catalogue import CATALOGUE, LAYER_OF_TAG, PLACES, WHOLE, Kind, Limits, Single
-from windowsill.state.prompt.choice import FittedText, Goal, Item, ItemSet, Piece, Selection, fit, write_fitting
+from windowsill.state.prompt.choice import (
+    FittedText,
+    Focus,
+    Item,
+    ItemSet,
+    Piece,
+    Selection,
+    fit,
+    focus_of,
+    write_fitting,
+)
 from windowsill.state.prompt.formats import Formatter, MarkdownFormatter, Node, Rendered, XmlFormatter, clean
-from windowsill.state.shares import Shares, allocate
+from windowsill.state.shares import Shares, ShareSettings
 
 FormatName: TypeAlias = Literal["xml", "markdown"]
 
@@ -29,6 +40,26 @@ WITHHELD = "-"
 
 FIRST, NEXT = -1, 0
 """Places of single values in the order of importance: before all elements of a layer, and beside the best of each."""
+
+
+class StateSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a state is shown to a model: the setting `state` of a session."""
+
+    format: FormatName = "xml"
+    picks: Limits = Limits()
+    """The most that is shown of each list."""
+    shares: ShareSettings = ShareSettings()
+    """The part of the budget that each layer has."""
+
+
+def read_state_settings(stated: Mapping[str, Any]) -> StateSettings:
+    """Read the setting `state`; `SettingError` with what is wrong in it."""
+    try:
+        return msgspec.convert(stated, StateSettings)
+    except SettingError as error:
+        raise SettingError(f"state.{error.setting}", error.value, error.allowed) from None
+    except msgspec.ValidationError as error:
+        raise SettingError("state", stated, f"format, picks and shares ({error})") from None
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +89,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     """The digest of each piece by its id; that of a piece without room begins with `WITHHELD`."""
     shares: Shares
     """The budget of each layer before anything was passed on."""
+    shortened: dict[str, int] = {}
+    """The pieces whose text was shortened by their id, with the tokens they had before."""
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +105,8 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     """Ids to be taken out of what was told."""
     left_out: tuple[str, ...] = ()
     """Ids of what has changed too and had no room: it comes with the next update."""
+    shortened: dict[str, int] = {}
+    """The pieces whose text was shortened by their id, with the tokens they had before."""
 
 
 class _Gathered(NamedTuple):
@@ -81,37 +116,35 @@ class _Gathered(NamedTuple):
     layers: tuple[str, ...]
     since: float
     until: float
+    edits: int
     items: list[Item]
 
 
 class Builder:
     """Builds contexts and updates of them. A state that did not change is not looked at again.
 
-    `count` gives the tokens of a text, `allocate` those of each layer for a window, a phase and a size of model.
-    Several threads may share a builder; they take turns.
+    `count` gives the tokens of a text. Several threads may share a builder; they take turns.
     """
 
     def __init__(
         self,
         count: Callable[[str], int],
+        settings: StateSettings | None = None,
         *,
-        format: FormatName = "xml",
         embedder: Embedder | None = None,
         size: SizeClass = "balanced",
-        limits: Limits | None = None,
-        allocate: Callable[..., Shares] = allocate,
     ) -> None:
-        if format not in FORMATS:
-            raise SettingError("format", format, " or ".join(FORMATS))
-        limits = limits or Limits()
-        self._formatter = FORMATS[format](count)
+        self.settings = settings = settings or StateSettings()
+        if settings.format not in FORMATS:
+            raise SettingError("state.format", settings.format, " or ".join(FORMATS))
+        self._formatter = FORMATS[settings.format](count)
         self._embedder = embedder
         self._size = size
-        self._threshold = limits.relevance
-        self._allocate = allocate
-        self._goal: Goal | None = None
+        self._focus: Focus | None = None
         self._selections = {
-            kind.path: Selection(kind, limits, self._formatter) for kind in CATALOGUE if isinstance(kind, Kind)
+            kind.path: Selection(kind, settings.picks, self._formatter, settings.shares.importance[kind.layer])
+            for kind in CATALOGUE
+            if isinstance(kind, Kind)
         }
         self._singles: dict[str, Rendered] = {}
         self._gathered: _Gathered | None = None
@@ -119,20 +152,31 @@ class Builder:
         self._layer_tokens: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def build(self, state: State, tokens: int, *, now: float, layers: Collection[str] = LAYERS) -> Built:
+    def build(
+        self, state: State, tokens: int, *, now: float, layers: Collection[str] = LAYERS, view: View | None = None
+    ) -> Built:
         """Build the context of a state within so many tokens; `BudgetError` when system and task alone are larger.
 
-        A tenth of `tokens` stays free unless system and task need it. `now` decides which observations still hold.
+        A tenth of `tokens` stays free unless system and task need it. `now` decides which observations still hold, and
+        what was taken from messages that `view` shows is left to them.
         """
         with self._lock:
-            shares = self._allocate(tokens, phase=state.runtime.phase, size=self._size)
-            gathered = self._gather(state, now, layers)
-            taken, room = fit(gathered.items, shares, self._formatter.tag_tokens(ROOT, 0), self._formatter)
+            points = self.settings.shares
+            shares = points.allocate(tokens, phase=state.runtime.phase, size=self._size)
+            gathered = self._gather(state, now, layers, view)
+            taken, room = fit(gathered.items, shares, self._formatter.tag_tokens(ROOT, 0), self._formatter, points)
             written = write_fitting(self._formatter, ROOT, taken, (), min(room, tokens), tokens)
             return self._built(gathered, written, shares)
 
     def update(
-        self, told: Mapping[str, str], state: State, tokens: int, *, now: float, layers: Collection[str] = LAYERS
+        self,
+        told: Mapping[str, str],
+        state: State,
+        tokens: int,
+        *,
+        now: float,
+        layers: Collection[str] = LAYERS,
+        view: View | None = None,
     ) -> Update | None:
         """Tell what is new, changed or gone since a model was told; `None` when there is nothing to tell.
 
@@ -140,7 +184,7 @@ class Builder:
         something more important, is no news.
         """
         with self._lock:
-            gathered = self._gather(state, now, layers)
+            gathered = self._gather(state, now, layers, view)
             last = self._nothing_new
             if last is not None and last[0] is gathered and last[1] == told:
                 return None
@@ -151,15 +195,18 @@ class Builder:
             self._nothing_new = gathered, dict(told)
             return None
 
-    def _gather(self, state: State, now: float, layers: Collection[str]) -> _Gathered:
+    def _gather(self, state: State, now: float, layers: Collection[str], view: View | None) -> _Gathered:
         last = self._gathered
         names = tuple(layers)
-        if last is not None and last.state is state and last.layers == names and last.since <= now < last.until:
+        edits = view.edits if view is not None else -1
+        same = last is not None and last.state is state and last.layers == names and last.edits == edits
+        if last is not None and same and last.since <= now < last.until:
             return last
         if unknown := [layer for layer in names if layer not in LAYERS]:
             raise InputError(f"there is no layer {unknown[0]!r}", remedy=f"the layers are {', '.join(LAYERS)}")
-        if self._goal is None or self._goal.text != state.task.goal:
-            self._goal = Goal(state.task.goal, self._threshold, self._embedder)
+        texts = focus_of(state)
+        if self._focus is None or self._focus.texts != texts:
+            self._focus = Focus(texts, self.settings.picks.relevance, self._embedder)
         self._gathered = None  # so that nothing half gathered is taken for whole when others' code fails
         items: list[Item] = []
         until = float("inf")
@@ -170,9 +217,9 @@ class Builder:
                 items += self._single(entry, state)
             else:
                 selection = self._selections[entry.path]
-                items += selection.choose(state, self._goal, now)
+                items += selection.choose(state, self._focus, now, view)
                 until = min(until, selection.until)
-        self._gathered = _Gathered(state, names, now, until, items)
+        self._gathered = _Gathered(state, names, now, until, edits, items)
         return self._gathered
 
     def _single(self, entry: Single, state: State) -> list[Item]:
@@ -184,12 +231,13 @@ class Builder:
             rendered = self._singles[entry.path] = self._formatter.render(node)
         place = PLACES[entry.path]
         order = NEXT if entry.expendable else FIRST
-        return [Item(entry, "", f"{entry.path}#", rendered, (order, place), (place, 0))]
+        importance = self.settings.shares.importance[entry.layer]
+        return [Item(entry, "", f"{entry.path}#", rendered, (order, place), (-importance, place, 0))]
 
     def _built(self, gathered: _Gathered, written: FittedText, shares: Shares) -> Built:
         shown = {item.id for item in written.items}
         lists = [each for path, each in self._selections.items() if each.kind.layer in gathered.layers]
-        filtered = {each.kind.path: len(each.elements) - len(each.items) for each in lists}
+        filtered = {each.kind.path: len(each.elements) - len(each.items) - each.in_view for each in lists}
         no_room = Counter(item.kind.path for item in gathered.items if item.id not in shown)
         layers = {LAYER_OF_TAG[tag]: text for tag, text in self._formatter.layer_texts(written.parts).items()}
         # A layer that did not change is not counted again.
@@ -199,7 +247,7 @@ class Builder:
         }
         everything = sum(each.tokens for each in lists)
         everything += sum(item.rendered.tokens for item in gathered.items if isinstance(item.kind, Single))
-        missing = everything - sum(item.rendered.tokens for item in written.items)
+        missing = everything - sum(item.whole_tokens or item.rendered.tokens for item in written.items)
         return Built(
             text=written.text,
             tokens=written.tokens,
@@ -216,7 +264,12 @@ class Builder:
                 for item in gathered.items
             },
             shares=shares,
+            shortened=_shortened(written),
         )
+
+
+def _shortened(written: FittedText) -> dict[str, int]:
+    return {item.id: item.whole_tokens for item in written.items if item.whole_tokens}
 
 
 def _compare(
@@ -249,7 +302,7 @@ def _compare(
         elif _is_news(digest, rendered := selection.render(element)):
             # It gave way to others, so it stands behind them; what was told of it has to be true all the same.
             place, last = PLACES[path], len(selection.elements) + len(changed)
-            changed.append(Item(entry, key, id, rendered, (last, place), (place, last)))
+            changed.append(Item(entry, key, id, rendered, (last, place), (-selection.importance, place, last)))
     return changed, gone
 
 
@@ -270,7 +323,8 @@ def _write_update(changed: list[Item], gone: list[str], tokens: int, formatter: 
         if taken.tokens + removal.tokens <= room:
             removals[id] = removal
             room -= removal.tokens
-    taken.take((item for item in changed if item.kind.layer not in WHOLE), room - taken.tokens)
+    left = taken.take((item for item in changed if item.kind.layer not in WHOLE), room - taken.tokens)
+    taken.take_shortened((item for item in left if item.rendered.tokens > room), room - taken.tokens)
     written = write_fitting(formatter, UPDATE_ROOT, taken.items, list(removals.values()), tokens, tokens)
     if not written.items and not written.removals:
         return None
@@ -283,4 +337,5 @@ def _write_update(changed: list[Item], gone: list[str], tokens: int, formatter: 
         digests=digests,
         removed=tuple(removed),
         left_out=tuple(id for id in (*gone, *(item.id for item in changed)) if id not in digests and id not in removed),
+        shortened=_shortened(written),
     )

@@ -12,22 +12,29 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.state.layers import Audit, Constraints, Observation, State
+from windowsill.state.layers import Audit, Constraints, FileChange, Observation, State
 from windowsill.state.prompt.formats import Node, clean
-from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, Points
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The most that is shown of each list, and the relevance it has to have. The rest stays in the state."""
 
     relevance: float = 0.3
-    """From 0 to 1; only what is above it has to do with the goal."""
+    """From 0 to 1; what is above it has to do with the current step or the goal, and comes first."""
+    turns: int = 5
+    """The latest words of the conversation."""
     summaries: int = 5
     """The most relevant ones."""
     decisions: int = 5
     """The most relevant of those that are remembered."""
     facts: int = 10
-    """The surest of those that are verified and relevant."""
+    """The surest of those that are verified and relevant, then the others by relevance."""
+    definitions: int = 10
+    preferences: int = 20
+    project_knowledge: int = 10
+    checklists: int = 5
+    procedures: int = 3
+    """The most relevant of each."""
     templates: int = 3
     """The most relevant ones."""
     short_term: int = 5
@@ -38,15 +45,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """not older than this."""
     retrieved: int = 10
     """The most relevant ones."""
+    citations: int = 10
+    measurements: int = 10
+    changes: int = 20
+    drafts: int = 3
+    """The newest of each."""
     latest: int = 3
     """The latest errors, warnings, failures and decisions of the run, so many of each."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.relevance <= 1:
-            raise SettingError("limits.relevance", self.relevance, "a number from 0 to 1")
+            raise SettingError("picks.relevance", self.relevance, "a number from 0 to 1")
         for name in self.__struct_fields__:
             if not getattr(self, name) >= 0:
-                raise SettingError(f"limits.{name}", getattr(self, name), "0 or more")
+                raise SettingError(f"picks.{name}", getattr(self, name), "0 or more")
 
 
 # How a value is shown
@@ -181,6 +193,8 @@ class Kind(Entry, frozen=True):
     """The kind of memory or evidence whose budget it draws on."""
     about: Callable[[Any], str] | None = None
     """The words of an element that are compared with the goal; `None` where the goal does not matter."""
+    strict: bool = False
+    """True where only what has to do with the goal is shown; elsewhere the rest follows, as far as `limit` goes."""
     holds: Callable[[Any], bool] = lambda _element: True
     """An element that does not hold is not shown, and a model that was told of it is told so."""
     rank: Callable[[Any, float], Any] = lambda _element, _relevance: 0
@@ -337,18 +351,23 @@ _PHASE = _look("phase", "", "name", "steps:step validations:validation")
 _PROCEDURE = _look("procedure", "", "id name estimated_seconds", "description", Child("phases", "phase", _PHASE))
 
 
-def _about(*fields: str, limit: str = "") -> dict[str, Any]:
-    """Choose by what an element says in these fields; with a limit the nearest to the goal, shown in that order."""
-    chosen = {"about": lambda element: " ".join(getattr(element, each) for each in fields), "rank": _by_relevance}
-    return {**chosen, "by_rank": True, "limit": limit} if limit else chosen
+def _about(*fields: str, limit: str, by_rank: bool = False) -> dict[str, Any]:
+    """Choose the nearest to the goal by what an element says in these fields."""
+    return {
+        "about": lambda element: " ".join(getattr(element, each) for each in fields),
+        "rank": _by_relevance,
+        "by_rank": by_rank,
+        "limit": limit,
+    }
 
 
-_NEWEST: dict[str, Any] = {"rank": lambda element, _relevance: element.at, "newest": True}
+def _newest(limit: str = "") -> dict[str, Any]:
+    return {"rank": lambda element, _relevance: element.at, "newest": True, "limit": limit}
 
 
 def _observed(limit: str, expiry: Callable[[Observation, State, Limits], float]) -> dict[str, Any]:
     """Choose the newest that have not expired."""
-    return {**_NEWEST, "by_rank": True, "fades": "always", "expiry": expiry, "limit": limit}
+    return {**_newest(limit), "by_rank": True, "fades": "always", "expiry": expiry}
 
 
 def _memory(path: str, tag: str, look: Look, **rules: Any) -> Kind:
@@ -358,21 +377,27 @@ def _memory(path: str, tag: str, look: Look, **rules: Any) -> Kind:
 
 
 _REMEMBERED: tuple[Kind | Single, ...] = (
-    _memory("short_term.variables", "working_variables", _VARIABLE, **_NEWEST),
-    _memory("short_term.turns", "recent_turns", _TURN, newest=True, fades="always"),
+    _memory("short_term.variables", "working_variables", _VARIABLE, **_newest()),
+    _memory("short_term.turns", "recent_turns", _TURN, newest=True, fades="always", limit="turns"),
     _memory(
         "short_term.observations",
         "recent_observations",
         _OBSERVATION,
         **_observed("short_term", lambda seen, state, _limits: seen.at + min(seen.ttl, state.memory.short_term.ttl)),
     ),
-    _memory("episodic.summaries", "summaries", _SUMMARY, fades="at the cap", **_about("text", limit="summaries")),
+    _memory(
+        "episodic.summaries",
+        "summaries",
+        _SUMMARY,
+        fades="at the cap",
+        **_about("text", limit="summaries", by_rank=True),
+    ),
     _memory(
         "episodic.decisions",
         "decisions",
         _DECISION,
         fades="at the cap",
-        **{**_about("description", "rationale", limit="decisions"), "by_rank": False},
+        **_about("description", "rationale", limit="decisions"),
     ),
     _memory(
         "episodic.milestones",
@@ -387,27 +412,44 @@ _REMEMBERED: tuple[Kind | Single, ...] = (
         "facts",
         _FACT,
         holds=lambda fact: fact.verified,
-        **{**_about("content", limit="facts"), "rank": _by_confidence},
+        **{**_about("content", limit="facts", by_rank=True), "rank": _by_confidence},
     ),
-    _memory("semantic.definitions", "definitions", _DEFINITION, **_about("term", "definition", "context")),
+    _memory(
+        "semantic.definitions",
+        "definitions",
+        _DEFINITION,
+        **_about("term", "definition", "context", limit="definitions"),
+    ),
     _memory(
         "semantic.preferences",
         "preferences",
         _PREFERENCE,
         about=lambda wish: f"{wish.category} {wish.name} {value_text(wish.value)}",
         rank=_by_relevance,
+        limit="preferences",
     ),
-    _memory("semantic.project_knowledge", "project_knowledge", _KNOWLEDGE, **_about("category", "content")),
-    _memory("procedural.skills", "skills", _SKILL, **_about("name", "description")),
-    _memory("procedural.templates", "templates", _TEMPLATE, **_about("name", "category", "content", limit="templates")),
+    _memory(
+        "semantic.project_knowledge",
+        "project_knowledge",
+        _KNOWLEDGE,
+        **_about("category", "content", limit="project_knowledge"),
+    ),
+    _memory("procedural.skills", "skills", _SKILL, strict=True, **_about("name", "description", limit="")),
+    _memory(
+        "procedural.templates",
+        "templates",
+        _TEMPLATE,
+        **_about("name", "category", "content", limit="templates", by_rank=True),
+    ),
     _memory(
         "procedural.checklists",
         "checklists",
         _CHECKLIST,
         about=lambda checklist: " ".join((checklist.name, *(item.description for item in checklist.items))),
         rank=_by_relevance,
+        limit="checklists",
     ),
-    _memory("procedural.procedures", "procedures", _PROCEDURE, **_about("name", "description")),
+    _memory("procedural.procedures", "procedures", _PROCEDURE, **_about("name", "description", limit="procedures")),
 )
 
 # Evidence and work
@@ -426,9 +468,14 @@ _STEP = _look(
     "dependencies:after tools:tool result error",
 )
 _FILES = (Child("before", "before", keep_empty=True), Child("after", "after", keep_empty=True))
-_CHANGE = _look("change", "", "id type target", "rationale", *_FILES)
+_CHANGE = _look("change", "", "id type target applied", "rationale", *_FILES)
 _HYPOTHESIS = _look("hypothesis", "description", "id confidence result", "evidence:ground")
 _DRAFT = _look("draft", "content", "id type version")
+
+
+def _is_news(change: FileChange) -> bool:
+    """Tell whether a change is still to be made, or was made by a call that the model no longer sees."""
+    return not change.applied or change.entry > 0
 
 
 def _completion(state: State) -> Node | None:
@@ -438,7 +485,7 @@ def _completion(state: State) -> Node | None:
 
 _FOUND, _WORK, _PLAN = ("evidence",), ("work_buffer",), ("work_buffer", "plan")
 
-_CURRENT: tuple[Kind | Single, ...] = (
+_SEEN: tuple[Kind | Single, ...] = (
     Kind(
         "evidence.observations",
         (*_FOUND, "recent_observations"),
@@ -446,38 +493,42 @@ _CURRENT: tuple[Kind | Single, ...] = (
         "observations",
         **_observed("observations", lambda seen, _state, limits: seen.at + min(seen.ttl, limits.seconds)),
     ),
-    Kind("evidence.retrieved", (*_FOUND, "retrieved"), _RETRIEVED, "retrieval", **_about("content", limit="retrieved")),
-    Kind("evidence.citations", (*_FOUND, "citations"), _CITATION, "retrieval", **_NEWEST),
+    Kind(
+        "evidence.retrieved",
+        (*_FOUND, "retrieved"),
+        _RETRIEVED,
+        "retrieval",
+        strict=True,
+        **_about("content", limit="retrieved", by_rank=True),
+    ),
+    Kind("evidence.citations", (*_FOUND, "citations"), _CITATION, "retrieval", **_newest("citations")),
     Kind(
         "evidence.measurements",
         (*_FOUND, "measurements"),
         _MEASUREMENT,
         "observations",
         latest_of="metric",
-        **_NEWEST,
+        **_newest("measurements"),
     ),
+)
+
+_MADE: tuple[Kind | Single, ...] = (
     Single("work.scratchpad", _WORK, _leaf("scratchpad", "work.scratchpad"), expendable=True),
     Single("work.plan.current", _PLAN, _leaf("current_step", "work.plan.current")),
     Single("work.plan.estimated_completion", _PLAN, _completion),
     Kind("work.plan.steps", _PLAN, _STEP, rank=lambda step, _relevance: STATUSES.index(step.status)),
-    Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=lambda change: not change.applied, **_NEWEST),
+    Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=_is_news, **_newest("changes")),
     Kind("work.hypotheses", (*_WORK, "hypotheses"), _HYPOTHESIS, holds=lambda guess: guess.open, rank=_by_confidence),
-    Kind("work.drafts", (*_WORK, "drafts"), _DRAFT, **_NEWEST),
+    Kind("work.drafts", (*_WORK, "drafts"), _DRAFT, **_newest("drafts")),
 )
 
-CATALOGUE: tuple[Kind | Single, ...] = (*_LASTING, *_REMEMBERED, *_CURRENT)
-"""Everything that is shown, in the order in which it is shown: the most lasting first. In each part of the frame single
-values come before lists: a heading has no end but the next heading."""
+CATALOGUE: tuple[Kind | Single, ...] = (*_LASTING, *_SEEN, *_REMEMBERED, *_MADE)
+"""Everything that is shown, in the order in which it is shown: the most important layer first. In each part of the
+frame single values come before lists: a heading has no end but the next heading."""
 
 PLACES = {each.path: place for place, each in enumerate(CATALOGUE)}
 
 LAYER_OF_TAG = {each.tags[0]: each.layer for each in CATALOGUE}
 
-IMPORTANCE = {"system": 100, "task": 100, "runtime": 80, "memory": 50, "evidence": 80, "work": 50}
-"""The order in which layers get what others leave, and lose last: 100 is critical, 80 high, 50 medium."""
-
 WHOLE = ("system", "task")
 """Layers that are shown whole or not at all."""
-
-GROUPS: dict[str, Points] = {"memory": MEMORY_WEIGHTS, "evidence": EVIDENCE_WEIGHTS}
-"""Layers whose budget is shared out further."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from windowsill.errors import BudgetError
+from windowsill.errors import BudgetError, log
+from windowsill.history.folds import Brief
+from windowsill.history.view import View
+from windowsill.messages import Message, Text
 from windowsill.search.embeddings import Embedder
 from windowsill.search.rank import relevance
 from windowsill.state.layers import State
 from windowsill.state.prompt.catalogue import (
-    GROUPS,
-    IMPORTANCE,
     LAYER_OF_TAG,
     PLACES,
     WHOLE,
@@ -24,7 +25,13 @@ from windowsill.state.prompt.catalogue import (
     node_of,
 )
 from windowsill.state.prompt.formats import Formatter, Part, Rendered, clean, lay_out
-from windowsill.state.shares import Shares, pass_on, split
+from windowsill.state.shares import Shares, ShareSettings, pass_on, split
+from windowsill.summaries import Material
+from windowsill.summaries.offline import Offline
+from windowsill.text import cut_middle
+
+MOST_TRIES = 3
+"""Times that a text is written to be shortened."""
 
 FRAME = "frame"
 """The outermost tags count like a layer of their own, which has the reserve as its share."""
@@ -54,13 +61,15 @@ class Item(NamedTuple):
     rendered: Rendered
     order: tuple[int, int]
     """The lower, the more important in its layer: the place among its kind, then the place of the kind."""
-    place: tuple[int, int]
-    """Its order in the text: the place of the kind, then the place among its kind."""
+    place: tuple[int, int, int]
+    """Its order in the text: the more important layer first, then the place of the kind, and that among its kind."""
+    whole_tokens: int = 0
+    """The tokens it had before its text was shortened; 0 when it stands as it is."""
 
     @property
     def urgency(self) -> tuple[int, tuple[int, int]]:
         """The order among all items: the lower, the more important."""
-        return -IMPORTANCE[self.kind.layer], self.order
+        return self.place[0], self.order
 
     def piece(self) -> Piece:
         """Return the piece that a caller gets to see."""
@@ -82,9 +91,8 @@ class ItemSet:
         """Take each item that still fits, in this order, into `room` more tokens; return the others."""
         left, end = list[Item](), self.tokens + room
         for item in items:
-            tags = item.kind.tags
-            missing = {tags[:length] for length in range(1, len(tags) + 1)} - self._open
-            more = item.rendered.tokens + sum(self._formatter.tag_tokens(each[-1], len(each)) for each in missing)
+            missing = self._missing(item)
+            more = item.rendered.tokens + self._tokens(missing)
             if self.tokens + more > end:
                 left.append(item)
                 continue
@@ -93,24 +101,75 @@ class ItemSet:
             self._open |= missing
         return left
 
+    def take_shortened(self, items: Iterable[Item], room: int) -> None:
+        """Take items whose text is too long for `room` more tokens with as much of it as still fits."""
+        end = self.tokens + room
+        for item in items:
+            space = end - self.tokens - self._tokens(self._missing(item))
+            if space >= SHORTEST and (short := shorten(item, space, self._formatter)) is not None:
+                self.take([short], end - self.tokens)
 
-def fit(items: Sequence[Item], shares: Shares, frame: int, formatter: Formatter) -> tuple[list[Item], int]:
+    def _missing(self, item: Item) -> set[tuple[str, ...]]:
+        tags = item.kind.tags
+        return {tags[:length] for length in range(1, len(tags) + 1)} - self._open
+
+    def _tokens(self, tags: Iterable[tuple[str, ...]]) -> int:
+        return sum(self._formatter.tag_tokens(each[-1], len(each)) for each in tags)
+
+
+SHORTEST = 40
+"""Tokens below which a shortened text would say too little."""
+
+SHORTENED = "shortened_from_tokens"
+"""The attribute that tells the model, with the size of the whole text."""
+
+
+def shorten(item: Item, most: int, formatter: Formatter) -> Item | None:
+    """Return an item with its text shortened by the offline writer; `None` when it would still be too large."""
+    node, whole = item.rendered.node, item.rendered.tokens
+    attributes = tuple(each for each in node.attributes if each[0] != "as")
+    bare = node._replace(text="", attributes=(*attributes, (SHORTENED, str(whole))))
+    room = most - formatter.render(bare).tokens
+    if room < SHORTEST:
+        return None
+    # What is escaped takes more tokens than what was written: then it is written again, in less room.
+    for _ in range(MOST_TRIES):
+        short = formatter.render(bare._replace(text=clean(_written(node.text, node.tag, room, formatter.count))))
+        if short.tokens <= most:
+            return item._replace(rendered=short._replace(digest=item.rendered.digest), whole_tokens=whole)
+        room = room * most // short.tokens - 1
+    return None
+
+
+def _written(text: str, tag: str, room: int, count: Callable[[str], int]) -> str:
+    """Summarise a text in so many tokens; its beginning and its end where there is nothing to summarise."""
+    tokens = count(text)
+    message = Message(role="assistant", id=tag, blocks=(Text(text=text),))
+    written = Offline().write(Brief(room=room), Material(messages=(message,), tokens=tokens, count=count)).text
+    return written or cut_middle(text, len(text) * max(room, 1) // max(tokens, 1))
+
+
+def fit(
+    items: Sequence[Item], shares: Shares, frame: int, formatter: Formatter, settings: ShareSettings
+) -> tuple[list[Item], int]:
     """Return what is shown and the tokens it may have: more than the shares only if what is shown whole needs it."""
-    layers: dict[str, list[Item]] = {layer: [] for layer in IMPORTANCE}
+    layers: dict[str, list[Item]] = {layer: [] for layer in settings.importance}
     for item in sorted(items, key=lambda item: item.order):
         layers[item.kind.layer].append(item)
     needs = {FRAME: frame, **{layer: _need(found, formatter) for layer, found in layers.items()}}
     room = sum(shares.layers.values()) + shares.reserve
     if sum(needs.values()) <= room:
         return list(items), room
-    granted = _grant(shares, needs)
+    granted = _grant(shares, needs, settings.importance)
     taken, left = ItemSet(formatter), list[Item]()
     for layer in WHOLE:
         taken.take(layers[layer], float("inf"))
     for layer in (layer for layer in layers if layer not in WHOLE):
-        left += _fit_layer(taken, layers[layer], granted[layer], GROUPS.get(layer, {"": 1}), formatter)
-    # What is too large for its own share may still fit into what all the others left.
-    taken.take(sorted(left, key=lambda item: item.urgency), room - frame - taken.tokens)
+        left += _fit_layer(taken, layers[layer], granted[layer], settings.weights(layer), formatter)
+    # What is too large for its own share may still fit into what all the others left, whole or shortened.
+    left = taken.take(sorted(left, key=lambda item: item.urgency), room - frame - taken.tokens)
+    too_long = (item for item in left if item.rendered.tokens > granted[item.kind.layer])
+    taken.take_shortened(too_long, room - frame - taken.tokens)
     return taken.items, max(room, frame + sum(needs[layer] for layer in WHOLE))
 
 
@@ -120,12 +179,12 @@ def _need(items: Iterable[Item], formatter: Formatter) -> int:
     return taken.tokens
 
 
-def _grant(shares: Shares, needs: Mapping[str, int]) -> dict[str, int]:
+def _grant(shares: Shares, needs: Mapping[str, int], layers: Mapping[str, int]) -> dict[str, int]:
     """Set the budgets of the layers: unused shares are passed on, and what is shown whole gets all that it needs."""
-    importance = {FRAME: max(IMPORTANCE.values()), **IMPORTANCE}
+    importance = {FRAME: max(layers.values()), **layers}
     granted = pass_on({FRAME: shares.reserve, **shares.layers}, needs, importance)
     lacking = sum(needs[name] - granted[name] for name in (FRAME, *WHOLE))
-    most_important_first = sorted(IMPORTANCE, key=lambda layer: -IMPORTANCE[layer])
+    most_important_first = sorted(layers, key=lambda layer: -layers[layer])
     for layer in most_important_first[::-1]:
         if layer not in WHOLE:
             given = min(lacking, granted[layer])
@@ -204,25 +263,49 @@ NAMELESS = "="
 """Stands between a path and a digest that serves as a key: where a key stands, any sign may be its first."""
 
 
-class Goal:
-    """The goal of a task, and how near to it texts are. Without a goal everything is relevant."""
+LONGEST_GOAL = 300
+"""Characters of a goal that texts are compared with: a whole task text has something in common with everything."""
 
-    def __init__(self, text: str, threshold: float, embedder: Embedder | None) -> None:
-        self.text = text
-        # As it is shown: others' code need not know what to do with half a character.
-        self._clean = clean(text)
+
+def focus_of(state: State) -> tuple[str, ...]:
+    """Return what texts are compared with: the step that is worked on, and the beginning of the goal."""
+    plan = state.work.plan
+    step = next((each.description for each in plan.steps if each.id == plan.current), "")
+    return tuple(text for text in (step, state.task.goal[:LONGEST_GOAL]) if text.strip())
+
+
+class Focus:
+    """What the work is about, and how near to it texts are. Without a goal or a step everything is relevant."""
+
+    def __init__(self, texts: tuple[str, ...], threshold: float, embedder: Embedder | None) -> None:
+        self.texts = texts
         self._threshold = threshold
         self._embedder = embedder
-        # A goal without a single word is near to nothing, not even to itself.
-        self._none = not text.strip() or relevance(self._clean, [self._clean], embedder) == [0.0]
+        # As they are shown: others' code need not know what to do with half a character. A text without a single word
+        # is near to nothing, not even to itself.
+        self._known = [text for text in map(clean, texts) if self._compare(text, [text]) != [0.0]]
 
     def is_near(self, relevance: float) -> bool:
         """Tell whether something so relevant is shown."""
-        return self._none or relevance > self._threshold
+        return not self._known or relevance > self._threshold
 
     def relevance(self, texts: Sequence[str]) -> list[float]:
-        """Compare texts with the goal: for each a number from 0 to 1."""
-        return [1.0] * len(texts) if self._none else relevance(self._clean, [*map(clean, texts)], self._embedder)
+        """Compare texts with the step or the goal, whichever is nearer: for each a number from 0 to 1."""
+        if not (self._known and texts):
+            return [1.0] * len(texts)
+        cleaned = [*map(clean, texts)]
+        return [max(each) for each in zip(*(self._compare(known, cleaned) for known in self._known), strict=True)]
+
+    def _compare(self, text: str, others: list[str]) -> list[float]:
+        try:
+            return relevance(text, others, self._embedder)
+        except Exception as error:
+            if self._embedder is None:
+                raise
+            # Whatever an embedder raises, the words are still there, and the turn goes on.
+            log.warning("the state is compared by words alone: the embedder failed: %s", error)
+            self._embedder = None
+            return relevance(text, others)
 
 
 class Selection:
@@ -232,32 +315,40 @@ class Selection:
     while it stays in the list.
     """
 
-    def __init__(self, kind: Kind, limits: Limits, formatter: Formatter) -> None:
+    def __init__(self, kind: Kind, limits: Limits, formatter: Formatter, importance: int) -> None:
         self.kind = kind
+        self.importance = importance
         self.elements: tuple[Any, ...] = ()
         self.items: list[Item] = []
         """The chosen elements, in the order of the text."""
         self.until = math.inf
         """The moment from which others may be chosen, though the state stays the same."""
+        self.in_view = 0
+        """Elements that are not shown because the request has the messages they were taken from."""
         self._limits = limits
         self._formatter = formatter
-        self._goal: Goal | None = None
+        self._goal: Focus | None = None
+        self._edits = -1
         self._ranks: dict[int, Any] = {}
         self._rendered: dict[int, Rendered] = {}
         self._tokens: int | None = None
 
-    def choose(self, state: State, goal: Goal, now: float) -> list[Item]:
-        """Choose what is shown of the list as it is in this state."""
+    def choose(self, state: State, goal: Focus, now: float, view: View | None = None) -> list[Item]:
+        """Choose what is shown of the list as it is in this state, beside the messages of a view."""
         elements = self.kind.elements(state)
-        if self.kind.expiry is None and elements is self.elements and goal is self._goal:
+        edits = view.edits if view is not None else -1
+        same = elements is self.elements and goal is self._goal and edits == self._edits
+        if self.kind.expiry is None and same:
             return self.items
+        shown_there = [id(each) for each in elements if each.entry and view is not None and _stands(each, view)]
         ranks = self._rank(elements, goal)
         rendered = {id(each): known for each in elements if (known := self._rendered.get(id(each)))}
-        chosen, until = self._best(elements, ranks, state, now)
+        chosen, until = self._best(elements, {**ranks, **dict.fromkeys(shown_there)}, state, now)
         items = self._items(elements, chosen, rendered)
         # Only from here on anything changes: counting and comparing are others' code, which may fail.
         self._ranks, self._rendered, self.items, self.until = ranks, rendered, items, until
         self.elements, self._goal, self._tokens = elements, goal, None
+        self._edits, self.in_view = edits, len(shown_there)
         return items
 
     @property
@@ -278,7 +369,7 @@ class Selection:
             known[id(element)] = self._formatter.render(node_of(self.kind.look, element))
         return known[id(element)]
 
-    def _rank(self, elements: tuple[Any, ...], goal: Goal) -> dict[int, Any]:
+    def _rank(self, elements: tuple[Any, ...], goal: Focus) -> dict[int, Any]:
         """Rank elements by their identity; `None` is not shown."""
         kind, known = self.kind, self._ranks if goal is self._goal else {}
         ranks = {id(each): known.get(id(each)) for each in elements}
@@ -292,7 +383,12 @@ class Selection:
         unstated = [each for each in new if id(each) not in near]
         near |= zip(map(id, unstated), goal.relevance([kind.about(each) for each in unstated]), strict=True)
         for each in new:
-            ranks[id(each)] = kind.rank(each, near[id(each)]) if goal.is_near(near[id(each)]) else None
+            relevance = near[id(each)]
+            if goal.is_near(relevance):
+                ranks[id(each)] = (1, kind.rank(each, relevance))
+            elif not kind.strict:
+                # What was recorded reaches the model: what has least to do with the step comes last.
+                ranks[id(each)] = (0, relevance)
         return ranks
 
     def _best(
@@ -325,10 +421,11 @@ class Selection:
             named = key and key not in used
             used.add(key)
             name = f"{kind.path}#{key}" if named else f"{kind.path}{NAMELESS}{written.digest}"
-            items.append(Item(kind, key, name, written, (rank, place), (place, spot)))
+            items.append(Item(kind, key, name, written, (rank, place), (-self.importance, place, spot)))
         return items
 
 
-def _stated_relevance(element: Any) -> float | None:
-    found: float | None = getattr(element, "relevance", None)
-    return found
+def _stands(element: Any, view: View) -> bool:
+    """Tell whether a view shows the message, or the summary, that an element was taken from."""
+    item = view.cover(element.entry)
+    return item is not None and (not item.fold or item.id == element.id)
