@@ -77,6 +77,7 @@ COMMANDS = {
     "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions and report what was sent."),
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
+    "store": LazyCommand("windowsill.cli.store:store", "Look after the place where sessions are kept."),
     "mcp": LazyCommand("windowsill.cli.mcp:mcp", "Serve the tools of a session to MCP clients."),
     "models": LazyCommand("windowsill.cli.models:models", "List the models and the windows that were learned."),
     "strategies": LazyCommand("windowsill.cli.strategies:strategies", "List the strategies and their settings."),

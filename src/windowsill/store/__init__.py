@@ -20,7 +20,7 @@ from windowsill.store.search_index import SearchIndex
 if TYPE_CHECKING:
     from windowsill.store.postgres import PostgresStore
 
-__all__ = ["MOST_PLACES", "Lock", "Place", "SearchIndex", "SessionInfo", "Store", "open_store"]
+__all__ = ["MOST_PLACES", "Lock", "Place", "SearchIndex", "SessionInfo", "Store", "StoreInfo", "open_store"]
 
 
 def open_store(address: str | Path | None = None) -> Store:
@@ -73,6 +73,15 @@ class SessionInfo(msgspec.Struct, frozen=True):
     updated: float
     version: int
     settings: bytes = b"{}"
+
+
+class StoreInfo(msgspec.Struct, frozen=True):
+    """A store as a whole: its kind, its place without a password, the version of its schema, its size on disk."""
+
+    kind: str
+    place: str
+    schema: int
+    bytes: int
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -203,6 +212,9 @@ class Store(Protocol):
 
     def search_index(self) -> SearchIndex:
         """Return the index of what was said in the sessions; a deleted session leaves nothing in it."""
+
+    def about(self) -> StoreInfo:
+        """Return what is known of the store as a whole."""
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the place itself; the hash chain is the reader's to check."""

@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.errors import ConflictError, LockedError
 from windowsill.history.entries import Entry, Kind
-from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
 from windowsill.store.lock import in_force
 
@@ -252,6 +252,10 @@ class MemoryStore:
                 for session, journal in self._journals.items():
                     self._index.create_session(session, journal.created)
             return self._index
+
+    def about(self) -> StoreInfo:
+        """Return what is known of the store as a whole."""
+        return StoreInfo("memory", f"memory:{id(self)}", 0, 0)
 
     def check(self, session: str | None = None) -> list[str]:  # noqa: ARG002 - there is no file that could be damaged
         """Nothing: memory has no file that could be damaged."""

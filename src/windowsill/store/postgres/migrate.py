@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from psycopg import sql
 
 from windowsill.errors import StoreError
-from windowsill.store.postgres.connections import Address, Connection, execute
-from windowsill.store.statements import Migration
+from windowsill.store.postgres.connections import Address, Connection, connect, execute
+from windowsill.store.postgres.errors import translated
+from windowsill.store.statements import Migration, migrations
 
 _SCHEMA = re.compile(r"\bwindowsill(?=[.'])")
 
@@ -75,6 +76,13 @@ def migrate(db: Connection, address: Address, steps: Sequence[Migration], *, pos
             execute(db, in_schema(_RECORD, address.schema), _record(step))
             made.append(step)
     return made
+
+
+def pending_sql(url: str) -> str:
+    """Return the SQL of the steps that a database lacks, without changing it."""
+    address = Address(url)
+    with connect(address) as db, translated(address.name):
+        return script(applied(db, address.schema), migrations("postgres"), address.schema)
 
 
 def script(done: dict[int, str], steps: Sequence[Migration], schema: str) -> str:

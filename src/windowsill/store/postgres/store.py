@@ -11,7 +11,7 @@ import psycopg
 
 from windowsill.errors import ConflictError, LockedError, StoreError
 from windowsill.history.entries import COMMON, Entry, Kind
-from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
 from windowsill.store.lock import is_dead
 from windowsill.store.postgres.connections import (
@@ -296,6 +296,13 @@ class PostgresStore:
     def search_index(self) -> PostgresIndex:
         """Return the index of what was said in the sessions, which is in the same database."""
         return PostgresIndex(self._connections, self._sql)
+
+    def about(self) -> StoreInfo:
+        """Return what is known of the store as a whole."""
+        (size,) = self._run("size")[0]
+        with self._connections.connection() as db:
+            version = max(applied(db, self._connections.address.schema), default=0)
+        return StoreInfo("postgresql", self.address, version, size)
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the database itself; the hash chain is the reader's to check."""

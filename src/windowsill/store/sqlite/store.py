@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.errors import ConflictError, DamagedError, LockedError, StoreError, log
 from windowsill.history.entries import COMMON, Entry, Kind
-from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo
+from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
 from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
 from windowsill.store.lock import in_force
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
@@ -284,6 +284,12 @@ class SQLiteStore:
     def search_index(self) -> SQLiteIndex:
         """Return the index of what was said in the sessions, which is in the same file."""
         return SQLiteIndex(self._connections)
+
+    def about(self) -> StoreInfo:
+        """Return what is known of the store as a whole."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return StoreInfo("sqlite", str(self.path.resolve()), migrations("sqlite")[-1].version, size)
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the file itself; the hash chain is the reader's to check."""

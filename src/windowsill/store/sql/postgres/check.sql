@@ -34,12 +34,7 @@ JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
 WHERE c.relnamespace = to_regnamespace('windowsill') AND NOT i.indisvalid
 ORDER BY c.relname;
 
--- name: sizes
-SELECT
-    (SELECT count(*) FROM windowsill.session),
-    (SELECT count(*) FROM windowsill.entry),
-    (
-        SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
-        FROM pg_catalog.pg_class AS c
-        WHERE c.relnamespace = to_regnamespace('windowsill') AND c.relkind = 'r'
-    );
+-- name: size
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM pg_catalog.pg_class AS c
+WHERE c.relnamespace = to_regnamespace('windowsill') AND c.relkind = 'r';

@@ -1,0 +1,113 @@
+"""Copy whole sessions from store to store, byte for byte, whatever the stores are; a copy that was cut off goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from windowsill.errors import InputError
+from windowsill.history.entries import Entry
+from windowsill.history.view import message_meta
+from windowsill.journal.reader import JournalReader
+from windowsill.search.query import index_words
+from windowsill.store import SessionInfo, Store
+from windowsill.store.checks import no_session
+from windowsill.store.search_index import APART, Filters, passage_number
+
+BATCH = 500
+"""Entries read at once."""
+
+BATCH_BYTES = 4 << 20
+"""Bytes written in one transaction: few enough for memory, enough that its commit costs little."""
+
+T = TypeVar("T")
+
+
+def copy_session(source: Store, target: Store, id: str) -> int:
+    """Copy a session with all that belongs to it; return how many entries were new in the target.
+
+    Every hash is checked on the way. A target that has the beginning of the session already gets the rest; one that has
+    other entries under that id is refused untouched.
+    """
+    info = source.info(id)
+    if info is None:
+        raise no_session(id)
+    problems = JournalReader(source, id).problems(info.version)
+    if problems:
+        raise InputError(
+            f"session {id!r} is not whole: {problems[0]}",
+            remedy="`windowsill sessions verify` lists what is wrong, `windowsill store repair` saves the rest",
+        )
+    first = _begin(source, target, info)
+    ids = iter(source.blob_ids(id, ""))
+    for blobs in _batches(((blob, source.blob(id, blob) or b"") for blob in ids), lambda each: len(each[1])):
+        target.put_blobs(id, blobs)
+    for entries in _batches(_entries(source, id, first, info.version), lambda entry: len(entry.body or b"")):
+        places = [(key, entry.seq) for entry in entries if entry.kind == "message" for key in _places(entry)]
+        target.append(id, entries[0].seq - 1, entries, places=places)
+    _copy_views(source, target, info)
+    _copy_stored(source, target, id)
+    return info.version - first + 1
+
+
+def copy_facts(source: Store, target: Store) -> int:
+    """Copy what was learned about models, unless the target knows better; return how many facts were new."""
+    found = {key: value for key, value in source.facts("").items() if target.recall(key) is None}
+    for key, value in found.items():
+        target.remember(key, value)
+    return len(found)
+
+
+def _begin(source: Store, target: Store, info: SessionInfo) -> int:
+    """Make the session in the target; return the first entry that it lacks."""
+    if target.create(info.id, at=info.created, settings=info.settings):
+        return 1
+    there = target.info(info.id)
+    version = there.version if there else 0
+    last = target.read(info.id, version, version, bodies=False)
+    same = source.read(info.id, version, version, bodies=False)
+    if version > info.version or [each.hash for each in last] != [each.hash for each in same]:
+        raise InputError(
+            f"there is another session {info.id!r} already", remedy="delete it, or copy the others by their ids"
+        )
+    return version + 1
+
+
+def _entries(source: Store, id: str, first: int, last: int) -> Iterator[Entry]:
+    for start in range(first, last + 1, BATCH):
+        yield from source.read(id, start, min(last, start + BATCH - 1))
+
+
+def _places(entry: Entry) -> Iterable[bytes]:
+    return message_meta(entry.meta).places
+
+
+def _batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    batch: list[T] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += size(item)
+        if held > BATCH_BYTES or len(batch) >= BATCH:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _copy_views(source: Store, target: Store, info: SessionInfo) -> None:
+    """Copy the stored views: with them a long session opens as fast as before."""
+    before = info.version
+    while (found := source.snapshot(info.id, before)) is not None:
+        target.append(info.id, info.version, [], snapshots=[found])
+        before = found[0] - 1
+
+
+def _copy_stored(source: Store, target: Store, id: str) -> None:
+    """Copy what was put into the archive by hand; the rest of its index is made again from the journal."""
+    index = source.search_index()
+    for session in index.sessions([id]):
+        keys = [key for key in index.allowed(session, Filters()) if passage_number(key) >= APART]
+        stored = [passage for _, passage in sorted(index.passages(keys).items()) if passage.seq is None]
+        if stored:
+            target.search_index().put(id, stored, [index_words(passage.text) for passage in stored])
