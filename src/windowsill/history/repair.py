@@ -695,6 +695,10 @@ class Mender:
             self.rules.takes_neighbours
             and self._is_unchanged(piece.source, piece.blocks)
             and self._is_unchanged(last.last_source, last.blocks)
+            and (
+                self.rules.calls_beside
+                or not any(isinstance(block, ToolUse) for block in (*last.blocks, *piece.blocks))
+            )
         )
 
     def _is_unchanged(self, source: int | None, blocks: Sequence[Block]) -> bool:
