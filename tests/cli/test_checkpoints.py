@@ -30,7 +30,7 @@ def test_a_checkpoint_is_made_listed_and_restored(place):
     with Session.open("s", store=place) as session:
         session.add("Something went wrong.")
     listed = sessions("checkpoints", "s", place=place).out.splitlines()
-    assert listed[0].split() == ["checkpoint", "name", "messages", "tokens", "phase", "reason", "made"]
+    assert listed[0].split() == ["checkpoint", "name", "messages", "tokens", "phase", "reason", "files", "made"]
     assert listed[1].split()[:3] == ["l13", "good", "12"]
     done = sessions("restore", "s", "good", place=place)
     assert (done.code, done.out) == (0, "restored good (l13): 12 messages; the branch that was left ends at m14\n")

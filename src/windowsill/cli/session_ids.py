@@ -53,12 +53,14 @@ def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]
 
 
 @contextmanager
-def open_session(place: str | None, id: str) -> Iterator[Session]:
+def open_session(place: str | None, id: str, *, files: str | None = None) -> Iterator[Session]:
     """Open a session that exists, by its id or a unique beginning."""
     from windowsill.session import Session
 
-    with open_store_at(place) as store, Session.open(find_session(store, id).id, store=store, config=False) as session:
-        yield session
+    with open_store_at(place) as store:
+        name = find_session(store, id).id
+        with Session.open(name, store=store, config=False, files=files) as session:
+            yield session
 
 
 def find_session(store: Store, typed: str) -> SessionInfo:

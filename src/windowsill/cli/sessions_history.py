@@ -101,15 +101,23 @@ def _what(session: Session, entry: Entry, changes: dict[str, str]) -> str:
 @session_argument
 @entry_argument("first", metavar="A")
 @entry_argument("second", metavar="[B]", required=False)
+@click.option("--files", is_flag=True, help="Compare the recorded files instead, line by line.")
 @store_option
 @json_option
-def diff(id: str, first: str, second: str | None, place: str | None, *, as_json: bool) -> None:
+def diff(id: str, first: str, second: str | None, place: str | None, *, files: bool, as_json: bool) -> None:
     """Compare what the model saw at A with what it saw at B, or with what it sees now.
 
     A and B are ids of messages, calls (`log --calls`), folds, branches or checkpoints of session ID, or checkpoints'
     names.
     """
     with open_session(place, id) as session:
+        if files:
+            found = session.file_changes(*(_id_of(session, each) for each in (first, second) if each))
+            if as_json:
+                print_json([{"path": each.path, "status": each.status} for each in found.changes])
+            else:
+                print_bytes(found.text or b"no difference between the recorded files\n")
+            return
         views = [_view_at(session, first), _view_at(session, second) if second else ("now", session.view)]
         lines = [_lines(view) for _, view in views]
         titles = [f"{name}: {view.tokens():,} tokens, {len(view.items):,} items" for name, view in views]
@@ -125,12 +133,16 @@ def diff(id: str, first: str, second: str | None, place: str | None, *, as_json:
         print_line(line, colour={"+": "green", "-": "red"}.get(line[0]))
 
 
+def _id_of(session: Session, typed: str) -> str:
+    names = {each.name: each.id for each in session.checkpoints(None) if each.name}
+    return find_entry(session, names.get(typed, typed))
+
+
 def _view_at(session: Session, typed: str) -> tuple[str, View]:
     """Return the id of a moment and what the model saw then; a call saw what was there before it."""
     from windowsill.history.head import call_meta
 
-    names = {each.name: each.id for each in session.checkpoints(None) if each.name}
-    id = find_entry(session, names.get(typed, typed))
+    id = _id_of(session, typed)
     journal = session.journal
     entry = journal.entry(journal.seq_of(id))
     return id, journal.at(call_meta(entry.meta).at if entry.kind == "call" else entry.seq).view
@@ -295,9 +307,12 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
 @click.option(
     "--at", "when", metavar="TIME", help="Go back to a time: ISO 8601 (UTC without a zone), or epoch seconds."
 )
+@click.option("--files", is_flag=True, help="Bring the recorded files back too.")
 @store_option
 @json_option
-def rewind(id: str, message: str | None, when: str | None, place: str | None, *, before: bool, as_json: bool) -> None:
+def rewind(
+    id: str, message: str | None, when: str | None, place: str | None, *, before: bool, files: bool, as_json: bool
+) -> None:
     """Go back to MESSAGE of session ID, which becomes the last one, or to a time. The branch that is left stays."""
     ctx = click.get_current_context()
     if (message is None) == (when is None):
@@ -307,7 +322,8 @@ def rewind(id: str, message: str | None, when: str | None, place: str | None, *,
     with open_session(place, id) as session:
         left = current_branch(session)
         to = None if message is None else find_entry(session, message, "message")
-        entry = session.rewind(to, at=None if when is None else _time(when, ctx), before=before, reason=BY_HAND)
+        at = None if when is None else _time(when, ctx)
+        entry = session.rewind(to, at=at, before=before, reason=BY_HAND, files=files)
         messages = sum(1 for _ in session.messages())
         value = {"session": session.id, "entry": entry, "messages": messages, "left": left}
     text = f"rewound {value['session']} to {messages:,} messages; the branch that was left ends at {left}"

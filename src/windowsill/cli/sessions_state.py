@@ -20,7 +20,7 @@ from windowsill.cli.session_ids import (
 from windowsill.cli.sessions_history import current_branch
 
 if TYPE_CHECKING:
-    from windowsill.session.checkpoints import Checkpoint
+    from windowsill.session.checkpoints import Checkpoint, What
 
 
 @click.command()
@@ -69,6 +69,7 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
                 "tokens": each.tokens,
                 "phase": each.phase,
                 "reason": each.reason,
+                "files": each.files[:7] or "-",
                 "made": moment(each.at),
             }
             for each in found
@@ -80,32 +81,49 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
 @click.command()
 @session_argument
 @click.option("--name", default="", metavar="NAME", help="Its name; it always has an id too.")
+@click.option(
+    "--files",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Record the files of FOLDER too, now and at each later checkpoint.",
+)
 @store_option
 @json_option
-def checkpoint(id: str, name: str, place: str | None, *, as_json: bool) -> None:
+def checkpoint(id: str, name: str, files: str | None, place: str | None, *, as_json: bool) -> None:
     """Name this moment of session ID, so that `restore` can return to it.
 
     If another checkpoint has this NAME already, that one is then reached by its id only.
     """
-    with open_session(place, id) as session:
+    with open_session(place, id, files=files) as session:
         new = session.checkpoint(name)
-    text = f"checkpoint {_label(new)}: {new.messages:,} messages, {new.tokens:,} tokens"
-    print_result(new, text, as_json=as_json)
+    recorded = ", files recorded" if new.files else ""
+    text = f"checkpoint {_label(new)}: {new.messages:,} messages, {new.tokens:,} tokens{recorded}"
+    print_result(new, "\n".join([text, *new.notes]), as_json=as_json)
 
 
 @click.command()
 @session_argument
 @entry_argument("checkpoint", "label")
+@click.option("--both", "what", flag_value="both", help="Conversation and files: the default where files are recorded.")
+@click.option("--conversation", "what", flag_value="conversation", help="The conversation alone.")
+@click.option("--files", "what", flag_value="files", help="The files alone.")
+@click.option("--remove-new", is_flag=True, help="Remove also files that are new since then and that nothing recorded.")
 @store_option
 @json_option
-def restore(id: str, checkpoint: str, place: str | None, *, as_json: bool) -> None:
-    """Go back to CHECKPOINT (an id or a name) of session ID. What came after stays on its branch."""
+def restore(id: str, checkpoint: str, what: What | None, place: str | None, *, remove_new: bool, as_json: bool) -> None:
+    """Go back to CHECKPOINT (an id or a name) of session ID. What came after stays on its branch.
+
+    Files are restored all or none, and only where their present content is recorded, so that it can be undone.
+    """
     with open_session(place, id) as session:
         name, left = session.id, current_branch(session)
-        found = session.restore(checkpoint)
+        found = session.restore(checkpoint, what, remove_new=remove_new)
         tokens = session.tokens
     text = f"restored {_label(found)}: {found.messages:,} messages; the branch that was left ends at {left}"
-    print_result({"session": name, "checkpoint": found, "tokens": tokens, "left": left}, text, as_json=as_json)
+    if what == "files":
+        text = f"restored the files of {_label(found)}; the conversation is as it was"
+    answer = {"session": name, "checkpoint": found, "tokens": tokens, "left": left}
+    print_result(answer, "\n".join([text, *found.notes]), as_json=as_json)
 
 
 def _label(checkpoint: Checkpoint) -> str:

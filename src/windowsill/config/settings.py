@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
@@ -21,6 +22,7 @@ from windowsill.config.profiles import (
     writer_of,
 )
 from windowsill.errors import DamagedError, SettingError, UnknownModelError
+from windowsill.files.folder import Folder
 from windowsill.models import Model, find
 
 _PLAIN = re.compile(r"[^\s,+=\[\]{}\"](?:[^,+=\[\]{}\"\n]*[^\s,+=\[\]{}\"])?")
@@ -123,6 +125,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """The most tokens of the layered state in a request; none without it, except by `layered`."""
     state: dict[str, Any] = {}
     """How the layered state is shown: `format` (xml or markdown), `picks` and `shares`."""
+    files: Folder | None = None
+    """The folder whose files are recorded with checkpoints and brought back with them; a path, or a `Folder`."""
 
     def check(self) -> Settings:
         """Return the settings themselves; `SettingError` when one is out of its range."""
@@ -191,6 +195,7 @@ class StatedSettings(TypedDict, total=False):
     recall: Size | None
     layers: Size | None
     state: dict[str, Any] | None
+    files: str | Path | Folder | None
     strategies: dict[str, dict[str, Any]] | None
     """Settings of strategies by name."""
 
@@ -227,8 +232,11 @@ def check_value(name: str, value: object) -> Any:
     """Return the value as the setting has it; `SettingError` for an unknown setting, or another kind of value."""
     if name not in Settings.__struct_fields__:
         raise SettingError.unknown(name, value, (*Settings.__struct_fields__, TABLES))
+    if name == "files" and isinstance(value, str | Path):
+        value = Folder(str(value))
     try:
-        return getattr(msgspec.convert({name: value}, Settings), name)
+        converted = getattr(msgspec.convert({name: value}, Settings), name)
+        return converted.check() if isinstance(converted, Folder) else converted
     except msgspec.ValidationError as error:
         raise SettingError(name, value, f"another kind of value ({error})") from None
 

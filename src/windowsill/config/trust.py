@@ -14,8 +14,8 @@ import msgspec
 from windowsill.config.settings import Settings, Stage, read_stages, write_stages
 from windowsill.errors import SettingError
 
-REACH = ("writer", "user", "project", "scope")
-"""Settings that decide who reads the conversation, and which other sessions it reads."""
+REACH = ("writer", "user", "project", "scope", "files")
+"""Settings that decide who reads the conversation, and which other sessions and files it reads or writes."""
 
 WRITES = "model"
 """The setting of a strategy, and of a profile `writer`, that names the model which is given the conversation."""

@@ -1,7 +1,7 @@
 """Checkpoints: names for moments of a session, and the rule that says when one is due.
 
 A checkpoint is a label, an entry that names the head at that moment. It copies nothing: everything that was there
-stands on the path to it.
+stands on the path to it. Where a folder of files belongs to the session, the label also names the record of its files.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import msgspec
 
 from windowsill import telemetry
-from windowsill.errors import InputError, NotFoundError, SettingError
-from windowsill.history.entries import Entry, Range, reader, within
+from windowsill.errors import InputError, NotFoundError, SettingError, WindowsillError, log
+from windowsill.files import FileDiff, Record, Shadow
+from windowsill.files.restore import restore_files
+from windowsill.files.shadow import LeftOut
+from windowsill.history.entries import Entry, Range, on_path, reader, within
 from windowsill.history.head import Draft
 from windowsill.history.view import fold_meta
 from windowsill.journal.writer import JournalWriter
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
     from windowsill.state.session_state import SessionState
 
 
-Reason: TypeAlias = Literal["manual", "phase", "time", "messages", "tokens", "forced"]
+Reason: TypeAlias = Literal["manual", "phase", "time", "messages", "tokens", "forced", "before a restore"]
+What: TypeAlias = Literal["both", "conversation", "files"]
+"""The parts of a moment that a restore brings back."""
+
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 LISTED = 10
@@ -57,6 +63,10 @@ class Label(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     name: str = ""
     forgets: int = 0
     """Checkpoints whose labels stand before this entry number are forgotten."""
+    files: str = ""
+    """The record of the files at that moment."""
+    notes: tuple[str, ...] = ()
+    """The files that it left out, and why."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +85,10 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the view then."""
     phase: str
     reason: Reason
+    files: str = ""
+    """The record of the files at that moment; empty where none belong to the session, or they could not be recorded."""
+    notes: tuple[str, ...] = ()
+    """Files that were not recorded, or not restored, and why."""
 
 
 label_meta = reader(Label)
@@ -94,6 +108,8 @@ def checkpoint_of(entry: Entry, *, name: str | None = None) -> Checkpoint | None
         tokens=label.tokens,
         phase=label.phase,
         reason=label.reason,
+        files=label.files,
+        notes=label.notes,
     )
 
 
@@ -101,7 +117,11 @@ def describe_label(entry: Entry) -> str:
     """Describe a label in one line for a person."""
     label = label_meta(entry.meta)
     if label.reason is None:
-        return f"forgot the checkpoints before entry {label.forgets}"
+        return (
+            f"recorded the files ({label.files})"
+            if label.files
+            else (f"forgot the checkpoints before entry {label.forgets}")
+        )
     named = f" {label.name!r}" if label.name else ""
     return f"checkpoint{named} ({label.reason}): {label.messages:,} messages, {label.tokens:,} tokens, {label.phase}"
 
@@ -170,6 +190,11 @@ class Automatic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return None
 
 
+def _short(notes: list[str]) -> tuple[str, ...]:
+    rest = len(notes) - LISTED
+    return (*notes[:LISTED], *([f"and {rest:,} more"] if rest > 0 else ()))
+
+
 class Checkpoints:
     """The checkpoints of one session.
 
@@ -177,20 +202,24 @@ class Checkpoints:
     journal: a process that begins anew knows what the one before it knew.
     """
 
-    def __init__(self, journal: JournalWriter, state: SessionState) -> None:
+    def __init__(self, journal: JournalWriter, state: SessionState, shadow: Shadow | None = None) -> None:
         self._journal = journal
         self._state = state
+        self._shadow = shadow
         self._at = 0
         self._last: Seen | None = None
         self._counted = (-1, 0, 0)
 
     def make(self, name: str = "", reason: Reason = "manual") -> Checkpoint:
-        """Label the head."""
+        """Label the head, with a record of the files."""
         check_label(name, reason)
+        return self._make(name, reason, self._shadow.record(self._journal.session) if self._shadow else None)
+
+    def _make(self, name: str, reason: Reason, record: Record | None) -> Checkpoint:
         journal = self._journal
         with journal.lock, telemetry.span("checkpoint", session=journal.session, reason=reason):
             journal.refresh()
-            made = journal.append(lambda draft: self._label(draft, name, reason))
+            made = journal.append(lambda draft: self._label(draft, name, reason, record))
         telemetry.count(names.CHECKPOINTS, reason=reason)
         return made
 
@@ -201,11 +230,15 @@ class Checkpoints:
         def label_if_due(draft: Draft) -> Checkpoint | None:
             # Somebody else may make one first: then it is looked at again, and perhaps none is due any more.
             reason = self._due(rule, force=force)
-            return None if reason is None else self._label(draft, "", reason)
+            return None if reason is None else self._label(draft, "", reason, record)
 
         with journal.lock:
             journal.refresh()
-            if self._due(rule, force=force) is None:
+            is_due = self._due(rule, force=force) is not None
+            record = self._try_to_record() if is_due or self._after_tools() else None
+            if not is_due:
+                if record is not None:
+                    self._note_files(record.tree)
                 return None
             with telemetry.span("checkpoint", session=journal.session) as span:
                 made = journal.append(label_if_due)
@@ -222,16 +255,74 @@ class Checkpoints:
             self._journal.refresh()
             return [checkpoint for _, checkpoint in islice(self._known(), limit)]
 
-    def restore(self, id_or_name: str) -> Checkpoint:
-        """Go back to a checkpoint."""
+    def restore(self, id_or_name: str, what: What | None = None, *, remove_new: bool = False) -> Checkpoint:
+        """Go back to a checkpoint; the notes of what is returned name the files that were left alone."""
         journal = self._journal
         with journal.lock, telemetry.span("restore", session=journal.session):
             journal.refresh()
             seq, found = self._find(id_or_name)
+            what = what or ("both" if found.files and self._shadow else "conversation")
             named = f" {found.name!r}" if found.name else ""
             # To the label and not to what it names: what comes next is counted from this checkpoint.
-            move(journal, seq, f"restored checkpoint{named} ({found.id})")
-            return found
+            reason = f"restored checkpoint{named} ({found.id})"
+            if what == "conversation":
+                move(journal, seq, reason)
+                return msgspec.structs.replace(found, notes=())
+            notes = self.bring_back(found.files, None if what == "files" else (seq, reason), remove_new=remove_new)
+            return msgspec.structs.replace(found, notes=notes)
+
+    def files_at(self, seq: int) -> str:
+        """Return the last record of files at or before an entry of its branch; empty when there is none.
+
+        The moment of a message lasts until the next one: what its tools wrote is recorded after it.
+        """
+        journal = self._journal
+        path = journal.path(journal.version)
+        path = path if on_path(path, seq) else journal.path(seq)
+        last = seq
+        if seq and journal.entry(seq).kind == "message":
+            later = within(path, seq + 1, journal.version)
+            following = next(iter(journal.walk(later, kinds=("message",))), None)
+            last = following.seq - 1 if following is not None else journal.version
+        labels = (label_meta(entry.meta) for entry in self._labels(within(path, 1, last)))
+        return next((label.files for label in labels if label.files), "")
+
+    def compare_files(self, since: int, until: int | None = None) -> FileDiff:
+        """Return how the recorded files differ between two entries, or between one and now."""
+        old = self.files_at(since)
+        if self._shadow is None or not old:
+            raise self._no_files()
+        new = self._shadow.record(None).tree if until is None else self.files_at(until)
+        if not new:
+            raise self._no_files()
+        return self._shadow.compare(old, new)
+
+    def _no_files(self) -> InputError:
+        return InputError(
+            f"session {self._journal.session!r} has no record of files for that moment",
+            remedy="files are recorded from the first checkpoint on after the session is opened with `files`",
+        )
+
+    def bring_back(self, tree: str, to: tuple[int, str] | None, *, remove_new: bool = False) -> tuple[str, ...]:
+        """Restore the files of a record, and move the head where `to` says so, both or neither; return notes.
+
+        A checkpoint is made first: restoring it undoes this.
+        """
+        if self._shadow is None or not tree:
+            raise self._no_files()
+        session = self._journal.session
+        now = self._shadow.record(session)
+        safety = self._make("", "before a restore", now)
+        restored = restore_files(self._shadow, session, tree, now, remove_new=remove_new)
+        try:
+            if to is not None:
+                move(self._journal, *to)
+            self._note_files(tree)
+        except BaseException:
+            restore_files(self._shadow, session, now.tree, self._shadow.record(session))
+            raise
+        undo = f"{len(restored.written)} files written, {len(restored.removed)} removed; to undo: restore {safety.id}"
+        return (undo, *_short([f"left alone: {each}" for each in restored.left_alone]))
 
     def clean_up(self, keep: int) -> int:
         """Forget all checkpoints but the last ones; return how many."""
@@ -248,10 +339,37 @@ class Checkpoints:
             self._journal.refresh()
             return self._journal.append(forget)
 
-    def _label(self, draft: Draft, name: str, reason: Reason) -> Checkpoint:
+    def _after_tools(self) -> bool:
+        """Tell whether files are recorded after each step, and one in which tools ran has just ended."""
+        items = self._journal.view.items
+        return self._shadow is not None and self._shadow.folder.each_step and bool(items) and bool(items[-1].results)
+
+    def _try_to_record(self) -> Record | None:
+        """Record the files; whatever fails is logged, and noted in the label: no turn is lost for it."""
+        if self._shadow is None:
+            return None
+        try:
+            return self._shadow.record(self._journal.session)
+        except (WindowsillError, OSError) as error:
+            log.warning("session %s: %s", self._journal.session, error)
+            return Record("", (LeftOut("all files", str(error)),))
+
+    def _note_files(self, tree: str) -> None:
+        """Note the record of the files at the head, if it is not the one that is known there."""
+        if tree and tree != self.files_at(self._journal.version):
+            self._journal.append(lambda draft: draft.record("label", Label(entry=draft.next - 1, files=tree)))
+
+    def _label(self, draft: Draft, name: str, reason: Reason, record: Record | None) -> Checkpoint:
         now = self._now()
         label = Label(
-            entry=draft.next - 1, messages=now.messages, tokens=now.tokens, phase=now.phase, reason=reason, name=name
+            entry=draft.next - 1,
+            messages=now.messages,
+            tokens=now.tokens,
+            phase=now.phase,
+            reason=reason,
+            name=name,
+            files=record.tree if record else "",
+            notes=_short([f"left out: {each}" for each in record.left_out]) if record else (),
         )
         made = checkpoint_of(draft.record("label", label))
         assert made is not None

@@ -33,7 +33,7 @@ from windowsill.outputs.show import count_lines, result_text
 from windowsill.session import audit, branches, folds, provider_edits
 from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
-from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, Reason
+from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, Reason, What
 from windowsill.store import Store, open_store
 from windowsill.store.checks import check_name
 from windowsill.strategies import Strategy
@@ -44,6 +44,7 @@ from windowsill.telemetry import names
 from windowsill.tokens import register
 
 if TYPE_CHECKING:
+    from windowsill.files import FileDiff
     from windowsill.outputs import Collected, Outputs
     from windowsill.search import Archive
     from windowsill.session.client_history import ClientHistory
@@ -78,7 +79,7 @@ class Session:
       `explain`, `audit`, `tool_decisions`, `verify`
     - undo: `fold`, `mask`, `unfold`, `pin`, `unpin`, `mark`, `rewind`
     - branches: `branches`, `switch`
-    - checkpoints: `checkpoint`, `checkpoints`, `restore`, `clean_up_checkpoints`, `checkpoint_if_due`
+    - checkpoints: `checkpoint`, `checkpoints`, `restore`, `file_changes`, `clean_up_checkpoints`, `checkpoint_if_due`
     - export: `write_snapshot`, `from_snapshot`
     - what belongs to it: `state`, `extracted`, `tools`, `outputs`, `collect_outputs`, `archive`
     - settings and end: `id`, `settings`, `model`, `format`, `beside`, `close`, `delete`
@@ -581,11 +582,18 @@ class Session:
             journal.append(lambda draft: draft.mark(marking))
 
     def rewind(
-        self, message_id: str | None = None, *, at: float | None = None, before: bool = False, reason: str = ""
+        self,
+        message_id: str | None = None,
+        *,
+        at: float | None = None,
+        before: bool = False,
+        reason: str = "",
+        files: bool = False,
     ) -> str:
         """Go back to a message, which stays the last one (with `before` it goes too), or to a time.
 
-        The branch that is left stays: `branches` lists it, `switch` returns to it.
+        The branch that is left stays: `branches` lists it, `switch` returns to it. With `files` the files of the
+        session are brought back too, as the last record before that moment has them.
         """
         if (message_id is None) == (at is None):
             raise InputError("rewind needs a message or a time", remedy="give one of them")
@@ -594,7 +602,10 @@ class Session:
                 place = branches.place_of_message(journal, message_id, before=before)
             else:
                 place = branches.place_of_time(journal, at or 0.0)
-            return branches.move(journal, place, reason)
+            if not files:
+                return branches.move(journal, place, reason)
+            self._checkpoints.bring_back(self._checkpoints.files_at(place), (place, reason))
+            return journal.entry(journal.version).id
 
     # Branches
 
@@ -613,7 +624,12 @@ class Session:
 
     @cached_property
     def _checkpoints(self) -> Checkpoints:
-        return Checkpoints(self.journal, self.state)
+        shadow = None
+        if self.settings.files is not None:
+            from windowsill.session.snapshots import shadow_of
+
+            shadow = shadow_of(self.journal.store, self.settings.files)
+        return Checkpoints(self.journal, self.state, shadow)
 
     def checkpoint(self, name: str = "", *, reason: Reason = "manual") -> Checkpoint:
         """Give this moment a name, so that `restore` can return to it; without one it goes by its id.
@@ -626,12 +642,24 @@ class Session:
         """List the last checkpoints of every branch, the newest first; with `None` all of them."""
         return self._checkpoints.recent(limit)
 
-    def restore(self, id_or_name: str) -> Checkpoint:
+    def restore(self, id_or_name: str, what: What | None = None, *, remove_new: bool = False) -> Checkpoint:
         """Go back to a checkpoint: the model sees exactly what it saw then, and the state is what it was.
 
-        What came after stays on its branch: `branches` lists it, `switch` returns to it.
+        What came after stays on its branch: `branches` lists it, `switch` returns to it. Where the checkpoint has files
+        (see the setting `files`), they are brought back too, all or none; `what` may be `conversation` or `files`
+        alone. A file that is new since then and that nothing recorded is left, unless `remove_new`. The notes of what
+        is returned say what was done and how to undo it.
         """
-        return self._checkpoints.restore(id_or_name)
+        return self._checkpoints.restore(id_or_name, what, remove_new=remove_new)
+
+    def file_changes(self, since: str, until: str | None = None) -> FileDiff:
+        """Compare the recorded files at two moments, ids of entries; without a second one, with the files as they are.
+
+        At a moment without a record of its own the last one before it counts.
+        """
+        with self._current() as journal:
+            places = [journal.seq_of(each) for each in (since, until) if each is not None]
+            return self._checkpoints.compare_files(*places)
 
     def clean_up_checkpoints(self, keep: int = KEPT) -> int:
         """Forget all checkpoints but the last ones; return how many. `switch` still knows their ids."""

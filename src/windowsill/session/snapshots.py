@@ -16,8 +16,9 @@ import msgspec
 
 from windowsill import providers
 from windowsill.compose.render import without_hint, without_refs
-from windowsill.config import Settings
+from windowsill.config import Settings, read_settings
 from windowsill.errors import DamagedError, InputError, NotFoundError, SettingError, StoreError
+from windowsill.files import Folder, Shadow
 from windowsill.history.entries import Entry
 from windowsill.history.head import Draft
 from windowsill.journal.writer import JournalWriter
@@ -26,7 +27,7 @@ from windowsill.providers import Format
 from windowsill.session.export import already_there
 from windowsill.state.layers import State
 from windowsill.state.session_state import StateMeta
-from windowsill.store import Store
+from windowsill.store import Store, default_place
 
 VERSION = "1.0"
 
@@ -39,6 +40,9 @@ REASON = "begun from a snapshot"
 
 _GIVEN_HERE = re.compile(r"[a-z][0-9]+")
 """Ids that a journal gives by itself: in another journal the same number is another entry."""
+
+FILES = "files"
+"""The folder beside the database that holds the records of files."""
 
 SNAPSHOTS = "snapshots"
 """The folder beside the database that holds a folder of snapshot files for each session."""
@@ -390,8 +394,19 @@ def snapshot_folder(store: Store, session: str, folder: Path | str | None = None
     return Path(folder) / folder_name(session)
 
 
+def shadow_of(store: Store, folder: Folder) -> Shadow:
+    """Return what records the files of a folder: beside the database, or where sessions are kept by default."""
+    database = getattr(store, "path", None)
+    place = database.parent if isinstance(database, Path) else default_place(os.environ, Path.cwd())
+    return Shadow(folder, place / FILES)
+
+
 def delete_session(store: Store, session: str) -> bool:
-    """Remove a session with everything that belongs to it, its snapshot files too; false when there was none."""
+    """Remove a session with everything that belongs to it, its snapshots and records of files too; false if none."""
+    if (info := store.info(session)) is not None and (files := read_settings(info.settings, session).files):
+        with suppress(InputError):
+            # A folder that is gone has records all the same, but nothing tells any more where they are.
+            shadow_of(store, files).forget(session)
     if isinstance(getattr(store, "path", None), Path) and (folder := snapshot_folder(store, session)).is_dir():
         shutil.rmtree(folder)
     return store.delete(session)
