@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from bench import (
+    files,
     formats,
     growth,
     layers,
@@ -26,6 +27,7 @@ ALL = {
     "prefix": prefix.run,
     "loop": loop.run,
     "growth": growth.run,
+    "files": files.run,
     "formats": formats.run,
     "writers": writers.run,
     "planning": planning.run,

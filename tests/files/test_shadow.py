@@ -137,6 +137,19 @@ def test_any_recorded_moment_can_be_restored_and_the_restore_undone(tmp_path_fac
     assert contents(work) == seen[-1]
 
 
+def test_many_files_are_recorded_in_one_pack_byte_for_byte(work, monkeypatch):
+    """A first record of a large folder writes few files, and what it holds is the same."""
+    (work / ".gitattributes").write_text("* text=auto eol=crlf\n")
+    for number in range(20):
+        (work / str(number)).write_bytes(b"line\n" * number + b"\r\n\0")
+    alone = Shadow(Folder(str(work)), work.parent / "another").record(SESSION).tree
+    monkeypatch.setattr(shadow_module, "MANY", 20)
+    kept = shadow(work)
+    record = kept.record(SESSION)
+    assert record.tree == alone
+    assert len(list((kept.repository / "objects" / "pack").glob("*.pack"))) == 1
+
+
 def test_an_unchanged_folder_gives_the_same_record(work):
     """A record is named by what it holds."""
     (work / "a").write_text("a")
@@ -429,8 +442,10 @@ def test_two_that_record_at_once_wait_for_each_other(work):
     assert len(set(trees)) == 1
 
 
-def test_forgetting_a_session_deletes_what_no_other_has(work):
+@pytest.mark.parametrize("many", [500, 1], ids=["a file each", "one pack"])
+def test_forgetting_a_session_deletes_what_no_other_has(work, monkeypatch, many):
     """Contents that another session recorded stay."""
+    monkeypatch.setattr(shadow_module, "MANY", many)
     (work / "shared").write_text("shared")
     kept = shadow(work)
     other = kept.record("other").tree
@@ -440,7 +455,10 @@ def test_forgetting_a_session_deletes_what_no_other_has(work):
     kept.forget(SESSION)
     assert not kept.has(tree)
     assert kept.has(other)
-    assert not (kept.repository / "objects" / id[:2] / id[2:]).exists()
+    assert subprocess.run(["git", "--git-dir", kept.repository, "cat-file", "-e", id], check=False).returncode == 1
+    kept.forget("other")
+    left = {path.parent.name for path in (kept.repository / "objects").rglob("*") if path.is_file()}
+    assert left <= {"info"}
     assert names(kept, kept.record(SESSION).tree) == {"own", "shared"}
 
 

@@ -26,7 +26,7 @@ def test_each_python_example_runs_alone_and_prints_what_the_page_says(page, tmp_
     done = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "tests" / "support" / "doc_examples.py"), str(page)],
         cwd=tmp_path,
-        env={"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        env={"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         capture_output=True,
         text=True,
         check=False,

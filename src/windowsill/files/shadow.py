@@ -32,6 +32,11 @@ LOCK_STEP = 0.05
 NAMED = 20
 """Files that an error or a note names."""
 
+MANY = 500
+"""Files from which on contents are written to one pack instead of a file each: five times as fast for 10,000."""
+
+PACKED = ("-c", "core.bigFileThreshold=1")
+
 LINK = "120000"
 PROGRAM = "100755"
 
@@ -230,7 +235,7 @@ class Shadow:
         if not paths:
             return {}
         command = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
-        done = self._run(command, _lines(paths))
+        done = self._run((*PACKED, *command) if len(paths) >= MANY else command, _lines(paths))
         if done.returncode == 0:
             return {}
         if len(paths) == 1:
@@ -289,6 +294,7 @@ class Shadow:
             # The index holds the last record of whichever session made it: what it knows is found again.
             for index in self.repository.glob("index-*"):
                 index.unlink()
+            self.git("repack", "-a", "-d", "-q")
             self.git("prune", "--expire=now")
 
     # Running git
