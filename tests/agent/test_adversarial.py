@@ -360,10 +360,10 @@ def test_a_schema_that_points_elsewhere_is_no_errand(monkeypatch):
 
 def test_a_session_too_small_for_the_engine_says_what_is_too_large():
     """With the sizes, as a result."""
-    result = engine(["x"], session=opened(budget=800)).run_sync("Go.")
+    result = engine(["x"], session=opened(budget=400)).run_sync("Go.")
     assert result.status == "failed"
     assert "tool definitions" in result.error
-    assert "800" in result.error
+    assert "400" in result.error
 
 
 # Others at work on the same session

@@ -12,6 +12,8 @@ from windowsill.testing import Call, Server
 
 pytestmark = pytest.mark.integration
 
+SEEN = {"criterion": "it works", "met": True, "evidence": "contents of a"}
+
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_task_is_run_until_the_model_answers(format):
@@ -49,7 +51,8 @@ def test_all_four_phases_are_gone_through_where_there_is_something_to_do():
             Call("broken"),
             "I think that is it.",
             "It holds.",
-            Call("finish", {"done": True, "result": "Everything is mended."}),
+            Call("look", {"path": "a"}),
+            Call("finish", {"done": True, "result": "Everything is mended.", "criteria": [SEEN]}),
         ],
         phases=("planning", "executing", "reflecting", "verifying"),
         listen=lambda event: heard.append((event.kind, event.text)),
@@ -63,10 +66,21 @@ def test_all_four_phases_are_gone_through_where_there_is_something_to_do():
     assert ("ended", "Everything is mended.") in heard
 
 
-def test_phases_without_anything_to_do_cost_no_call():
-    """A question is planned and answered."""
-    running = engine(["Nothing to plan.", "42"], phases=("planning", "executing", "reflecting", "verifying"))
-    assert (running.run_sync("What is 6 x 7?").text, len(running.model.requests)) == ("42", 2)
+def test_an_answer_at_once_costs_one_call():
+    """A question needs no plan; who has looked around first is told to carry the task out."""
+    running = engine(["42"], phases=("planning", "executing", "reflecting", "verifying"))
+    result = running.run_sync("What is 6 x 7?")
+    assert (result.status, result.text, result.phase, result.turns) == ("completed", "42", "completed", 1)
+    running = engine([Call("look", {"path": "a"}), "I see.", "It is a."], phases=("planning", "executing"))
+    assert running.run_sync("What is in a?").turns == 3
+
+
+def test_the_planning_instruction_names_no_tool_that_is_not_there():
+    """Without the engine's own tools there is no update_plan."""
+    for own in (True, False):
+        running = engine(["42"], phases=("planning", "executing"), own_tools=own)
+        running.run_sync("What is 6 x 7?")
+        assert ("update_plan" in str(running.model.requests[0])) is own
 
 
 def test_what_the_model_plans_and_remembers_becomes_state():
@@ -225,10 +239,13 @@ def test_over_the_network_every_request_is_the_one_that_is_recorded(provider):
 
 def test_work_that_is_said_to_be_done_is_verified_first():
     """Where there are criteria and that phase is gone through."""
-    done = Call("finish", {"done": True, "result": "Mended."})
-    running = engine([done, done], phases=("executing", "verifying"))
+    done = Call("finish", {"done": True, "result": "Mended.", "criteria": [SEEN]})
+    running = engine(
+        [Call("finish", {"done": True, "result": "Mended."}), Call("look", {"path": "a"}), done],
+        phases=("executing", "verifying"),
+    )
     result = running.run_sync("Mend it.", criteria=["it works"])
-    assert (result.status, result.turns) == ("completed", 2)
+    assert (result.status, result.turns) == ("completed", 3)
     assert "it works" in results(running.session)[0][1]
 
 

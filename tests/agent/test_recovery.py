@@ -14,6 +14,7 @@ from windowsill.agent import Engine, ModelError
 from windowsill.agent.calls import BROKEN_CALL, WENT_BACK
 from windowsill.agent.loop import BROKEN, CUT, EMPTY
 from windowsill.errors import StoreError
+from windowsill.providers.http import RetryPolicy
 from windowsill.session.audit import open_calls
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
@@ -63,16 +64,48 @@ def test_what_passes_is_waited_for_and_what_does_not_ends_the_run():
     model = Chaos(inner=Scripted(["fine"], format="anthropic"), schedule=["rate-limited", "server"])
     result = engine(model).run_sync("Go.")
     assert (result.text, len(result.notes)) == ("fine", 2)
-    for kind, asked in (("server", 3), ("refused", 1), ("no-key", 1)):
+    for kind, asked in (("server", 5), ("refused", 1), ("no-key", 1)):
         model = Scripted([ModelError(kind, "no")] * 5, format="anthropic")
-        result = engine(model).run_sync("Go.")
+        result = engine(model, retry=RetryPolicy(retries=4)).run_sync("Go.")
         assert (result.status, len(model.requests)) == ("failed", asked)
         assert kind in result.error
 
 
+def paused(errors, **settings):
+    """The pauses of a run that meets these errors, and its result."""
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+
+    model = Scripted([*errors, "fine"], format="anthropic")
+    return pauses, engine(model, sleep=sleep, **settings).run_sync("Go.")
+
+
+def test_minutes_of_an_overloaded_provider_are_survived():
+    """Each pause is twice as long as the one before, from a tenth of a second to a minute, with jitter."""
+    pauses, result = paused([ModelError("server", "529: overloaded")] * 20)
+    assert (result.status, result.text) == ("completed", "fine")
+    assert pauses[:4] == pytest.approx([0.075, 0.15, 0.3, 0.6])
+    assert max(pauses) == 45.0
+    assert sum(pauses) > 300
+    early, _ = paused([ModelError("server", "529")], random=lambda: 0.0)
+    late, _ = paused([ModelError("server", "529")], random=lambda: 1.0)
+    assert (early, late) == ([0.05], [0.1])
+
+
+def test_retries_are_a_setting_and_a_pause_that_is_asked_for_is_kept():
+    """Ten minutes if the provider says so."""
+    pauses, result = paused([ModelError("rate-limited", "later", retry_after=600)])
+    assert (pauses, result.text) == ([600], "fine")
+    retry = RetryPolicy(retries=1, backoff=2.0)
+    pauses, result = paused([ModelError("server", "500")] * 2, retry=retry)
+    assert (pauses, result.status) == ([1.5], "failed")
+
+
 def test_a_provider_that_wants_a_long_pause_is_not_waited_for():
     """The run ends and can be taken up later."""
-    model = Scripted([ModelError("rate-limited", "later", retry_after=3_600), "fine"], format="anthropic")
+    model = Scripted([ModelError("rate-limited", "later", retry_after=3_601), "fine"], format="anthropic")
     running = engine(model)
     result = running.run_sync("Go.")
     assert (result.status, len(model.requests)) == ("failed", 1)
@@ -142,7 +175,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again():
 
     garbled = Answer(body=b'{"choices": 7}')
     assert engine(Scripted([garbled, "fine"], format="openai")).run_sync("Go.").text == "fine"
-    result = engine(Scripted([garbled] * 3, format="openai")).run_sync("Go.")
+    result = engine(Scripted([garbled] * 4, format="openai")).run_sync("Go.")
     assert result.status == "failed"
     assert "malformed" in result.error
 

@@ -23,7 +23,7 @@ from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import LATEST, Change, Put, Set
-from windowsill.state.layers import Resources, ToolRun
+from windowsill.state.layers import Resources, System, ToolRun
 from windowsill.state.policies import Guard
 from windowsill.state.session_state import count_failure
 
@@ -70,6 +70,11 @@ class CallRunner:
         self._events = events
         self._run_elsewhere: set[str] = set()
         self._at = 0
+        self._system = System()
+
+    def enforce(self, system: System) -> None:
+        """Enforce the first layer as it is now, whatever happens to it in the run."""
+        self._system = system
 
     def start(self) -> None:
         """Remember the place of the session: results are recorded only while it stays on this branch."""
@@ -125,7 +130,7 @@ class CallRunner:
         used = _with_calls(self._meter.used(), running)
         settings = self._settings
         guard = Guard(
-            state.system,
+            self._system,
             base=settings.base,
             approve=settings.approve,
             wait=settings.approval_seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random as randomness
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,22 +15,26 @@ import msgspec
 from anyio import from_thread
 
 from windowsill import telemetry
-from windowsill.agent.limits import EngineSettings
+from windowsill.agent.limits import RETRY as RUN_RETRY
+from windowsill.agent.limits import EngineSettings, RunLimits
 from windowsill.agent.loop import Loop
 from windowsill.agent.models import Model
 from windowsill.agent.models import model as model_of
 from windowsill.agent.models.http_model import RETRY
-from windowsill.agent.phases import ALL, Validator, check_phases
+from windowsill.agent.phases import ALL, check_phases
 from windowsill.agent.result import Event, EventLog, Result
 from windowsill.agent.tools import AnyTool
 from windowsill.agent.toolset import Toolset
+from windowsill.agent.verification import Validator
 from windowsill.budget import Size, tokens_of
-from windowsill.errors import InputError, LockedError, SettingError, StoreError, log
+from windowsill.errors import InputError, LockedError, SettingError, StoreError, UnknownModelError, log
 from windowsill.extras import require
+from windowsill.models import find
+from windowsill.providers.http import RetryPolicy
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
 from windowsill.session.snapshots import snapshot_folder
-from windowsill.state.layers import Criterion, Phase
+from windowsill.state.layers import Criterion, Phase, Policy, Role
 from windowsill.state.policies import Approve
 from windowsill.state.policies.guard import WAIT, Check
 from windowsill.state.tools import Narrow
@@ -44,8 +48,7 @@ LAYERS: Size = 0.25
 NO_RETRIES = msgspec.structs.replace(RETRY, retries=0)
 """A fault that may pass is retried by the run, which emits an event: not by both."""
 
-MAX_TURNS = 200
-"""Model calls in one run."""
+LIMITS = RunLimits()
 
 LEASE = 60.0
 """Seconds after which the lock of a machine that is gone is free again; that of a dead process of ours is at once."""
@@ -58,8 +61,12 @@ class Engine:
 
     `tools` are functions, or tools made with `@tool`. `system` comes before the agent's role and policies in the system
     prompt. `approve` is asked before a call that needs somebody's consent; `checks` enforce policies, by their id;
-    `validators` check success criteria, by their id or description; `listen` gets every event. Limits are those of the
-    state: `system.constraints` and `task.limits`.
+    `validators` check success criteria, by their id or description; `listen` gets every event.
+
+    `role` and `policies` are told to the model; nobody is told one that was not stated. `max_turns`, `max_tool_calls`,
+    `max_seconds` and `max_cost` (dollars) limit one run: reaching one pauses the task, and the next run goes on. Limits
+    of a whole task are those of the state, `system.constraints` and `task.limits`. `retry` says how often and with
+    which pauses a model that gives no answer is asked again.
     """
 
     def __init__(  # noqa: PLR0913 - settings are read by name, and most are left alone
@@ -69,6 +76,8 @@ class Engine:
         model: str | Callable[..., Any] | Model,
         tools: Iterable[AnyTool] = (),
         system: str = "",
+        role: str | Role | None = None,
+        policies: Iterable[str | Policy] | None = None,
         phases: Sequence[Phase] = ALL,
         rules: Iterable[Narrow] = (),
         tool_mode: Mode = "remove",
@@ -80,7 +89,11 @@ class Engine:
         base: Path | str = ".",
         validators: Mapping[str, Validator] | None = None,
         listen: Callable[[Event], object] | None = None,
-        max_turns: int = MAX_TURNS,
+        max_turns: int = LIMITS.max_turns,
+        max_tool_calls: int | None = LIMITS.max_tool_calls,
+        max_seconds: float | None = LIMITS.max_seconds,
+        max_cost: float | None = LIMITS.max_cost,
+        retry: RetryPolicy = RUN_RETRY,
         max_output: int = 0,
         layers: Size = LAYERS,
         checkpoints: Automatic | None = Automatic(),  # noqa: B008 - a frozen value
@@ -91,13 +104,11 @@ class Engine:
         random: Callable[[], float] = randomness.random,
     ) -> None:
         require("agent", "an agent", "jsonschema")
-        if max_turns < 1:
-            raise SettingError("max_turns", max_turns, "1 or more")
         if max_output < 0:
             raise SettingError("max_output", max_output, "tokens above 0, or 0 to leave it to the provider")
         tokens_of(layers, session.model.window, "layers")
         self.session = session
-        self.model = model_of(model, policy=NO_RETRIES) if isinstance(model, str) else model_of(model)
+        self.model = _model(model, session)
         self._listen = listen
         self._busy = threading.Lock()
         self._loop: Loop | None = None
@@ -105,22 +116,29 @@ class Engine:
         if snapshots:
             # Raised now, not at the first checkpoint: a session in memory has no folder for them.
             snapshot_folder(session.journal.store, session.id, None if snapshots is True else snapshots)
+        toolset = Toolset(
+            session,
+            tools,
+            rules=rules,
+            mode=tool_mode,
+            budget=tool_budget,
+            categories=categories,
+            history=history_tools,
+            own=own_tools,
+        )
         self._settings = EngineSettings(
             model=self.model,
-            toolset=Toolset(
-                session,
-                tools,
-                rules=rules,
-                mode=tool_mode,
-                budget=tool_budget,
-                categories=categories,
-                history=history_tools,
-                own=own_tools,
+            toolset=toolset,
+            role=Role(name=role) if isinstance(role, str) else role,
+            policies=None if policies is None else _policies(policies),
+            limits=RunLimits(
+                max_turns=max_turns, max_tool_calls=max_tool_calls, max_seconds=max_seconds, max_cost=max_cost
             ),
+            retry=retry,
+            warnings=tuple(_warnings(session, self.model, toolset, approve)),
             system=system,
             phases=check_phases(phases),
             validators=dict(validators or {}),
-            max_turns=max_turns,
             max_output=max_output,
             base=Path(base),
             approve=approve,
@@ -171,6 +189,43 @@ class Engine:
         """End the run: at once from the thread that runs it, else after the step at hand. It can be taken up again."""
         if self._loop is not None:
             self._loop.cancel()
+
+
+def _model(given: str | Callable[..., Any] | Model, session: Session) -> Model:
+    """Return the model; a function gets requests in the format of the session."""
+    if isinstance(given, str):
+        return model_of(given, policy=NO_RETRIES)
+    is_function = callable(given) and not isinstance(given, Model)
+    return model_of(given, format=session.format) if is_function else model_of(given)
+
+
+def _policies(given: Iterable[str | Policy]) -> tuple[Policy, ...]:
+    """Return policies with their ids; a text alone is a soft one, as no code checks it."""
+    stated = (given,) if isinstance(given, str) else given
+    made = [Policy(rule=each, enforcement="soft") if isinstance(each, str) else each for each in stated]
+    return tuple(
+        each if each.id else msgspec.structs.replace(each, id=f"policy-{number}")
+        for number, each in enumerate(made, start=1)
+    )
+
+
+def _warnings(session: Session, model: Model, toolset: Toolset, approve: Approve | None) -> Iterator[str]:
+    """Yield what the caller has probably not meant."""
+    if toolset.unstated and approve is None:
+        names = ", ".join(toolset.unstated)
+        yield (
+            f"every call of {names} will be refused: a tool that states no category may change things and needs "
+            'approval; state one, such as @tool(category="read"), or give approve='
+        )
+    try:
+        asked = find(model.name) if model.name else session.model
+    except UnknownModelError:
+        return
+    if asked.name != session.model.name:
+        yield (
+            f"the session counts for {session.model.name} (window {session.model.window:,}), and the engine asks "
+            f"{asked.name} (window {asked.window:,}); open the session with model={asked.name!r}"
+        )
 
 
 @asynccontextmanager

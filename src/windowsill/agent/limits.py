@@ -10,15 +10,17 @@ from pathlib import Path
 import msgspec
 
 from windowsill.agent.models import Model
-from windowsill.agent.phases import Validator, WorkPhases
+from windowsill.agent.phases import WorkPhases
 from windowsill.agent.tools import Outcome
 from windowsill.agent.toolset import Toolset
-from windowsill.errors import UnknownModelError
+from windowsill.agent.verification import Validator
+from windowsill.errors import SettingError, UnknownModelError
 from windowsill.messages import Reply
 from windowsill.models import Prices, find, prices
+from windowsill.providers.http import RetryPolicy
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
-from windowsill.state.layers import Resources, State
+from windowsill.state.layers import Policy, Resources, Role, State
 from windowsill.state.policies import Approve
 from windowsill.state.policies.guard import Check
 
@@ -27,6 +29,13 @@ WARN_AFTER = 3
 
 STUCK_AFTER = 6
 """So often, and the run ends."""
+
+RETRY = RetryPolicy(retries=30, backoff=0.1, longest_wait=60.0, longest_asked=3_600.0)
+"""Retries of a model call: 0.1 s, 0.2 s, 0.4 s, ... up to a minute each, so that a quarter of an hour without an answer
+is survived. A pause that the provider asks for is kept, up to an hour."""
+
+MALFORMED = 3
+"""Retries of an answer that cannot be read: each costs money, and the next may look the same."""
 
 LONGEST_CYCLE = 4
 """Answers in a cycle: a model may also alternate between a few calls."""
@@ -54,6 +63,38 @@ class RepeatDetector:
         while self._past[-size * (times + 1) : -size * times] == last:
             times += 1
         return times if len(last) == size else 0
+
+
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one run; `None` is no limit. Reaching one pauses the task: the next run goes on with it."""
+
+    max_turns: int = 1_000
+    """Model calls."""
+    max_tool_calls: int | None = 2_000
+    max_seconds: float | None = 8 * 3_600.0
+    max_cost: float | None = None
+    """Dollars."""
+
+    def __post_init__(self) -> None:
+        if self.max_turns < 1:
+            raise SettingError("max_turns", self.max_turns, "1 or more")
+        for name in ("max_tool_calls", "max_seconds", "max_cost"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise SettingError(name, value, "above 0, or None for no limit")
+
+    def reached(self, *, turns: int, tool_calls: int, seconds: float, cost: float) -> str:
+        """Describe the limit that is reached and what to do about it; empty when none is."""
+        for name, unit, value in (
+            ("max_turns", "model calls", turns),
+            ("max_tool_calls", "tool calls", tool_calls),
+            ("max_seconds", "seconds", seconds),
+            ("max_cost", "dollars", cost),
+        ):
+            most = getattr(self, name)
+            if most is not None and value >= most:
+                return f"the limit of {most:,g} {unit} in one run is reached; run it again to go on, or raise {name}="
+        return ""
 
 
 class UsageMeter:
@@ -116,14 +157,12 @@ def max_seconds(state: State) -> float | None:
     return min((each for each in limits if each is not None), default=None)
 
 
-def reached_limit(state: State, *, seconds: float, turns: int, max_turns: int) -> str:
-    """Describe the limit that is reached and what to do about it; empty when none is.
+def reached_limit(state: State, *, seconds: float) -> str:
+    """Describe the limit of the state that is reached and what to do about it; empty when none is.
 
-    `seconds` is the time that the task has taken, earlier runs included; `turns` are the model calls of this run.
+    `seconds` is the time that the task has taken, earlier runs included.
     """
     used, system, task = state.runtime.resources, state.system.constraints, state.task.limits
-    if turns >= max_turns:
-        return f"the limit of {max_turns:,} model calls in one run is reached; run it again, or raise max_turns"
     limits = (
         ("seconds", seconds, system.max_seconds, "system.constraints.max_seconds"),
         ("seconds", seconds, task.max_seconds, "task.limits.max_seconds"),
@@ -134,7 +173,8 @@ def reached_limit(state: State, *, seconds: float, turns: int, max_turns: int) -
     for unit, value, most, path in limits:
         # Without any calls allowed a model may still answer; its calls are refused.
         if most is not None and value >= most and (most or unit != "tool calls"):
-            return f"the limit of {most:,g} {unit} is reached; raise {path} and run it again"
+            remedy = f'raise it with session.state.set("{path}", ...) and run it again'
+            return f"the limit of {most:,g} {unit} is reached; {remedy}"
     return ""
 
 
@@ -147,7 +187,12 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's system prompt; the role and the policies of the state follow it."""
     phases: WorkPhases
     validators: dict[str, Validator]
-    max_turns: int
+    limits: RunLimits
+    retry: RetryPolicy
+    role: Role | None
+    policies: tuple[Policy, ...] | None
+    warnings: tuple[str, ...]
+    """Told at the beginning of each run."""
     max_output: int
     base: Path
     approve: Approve | None

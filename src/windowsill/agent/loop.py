@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import anyio
@@ -17,6 +18,7 @@ import msgspec
 from windowsill import providers, telemetry
 from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
 from windowsill.agent.limits import (
+    MALFORMED,
     STUCK_AFTER,
     WARN_AFTER,
     EngineSettings,
@@ -27,22 +29,27 @@ from windowsill.agent.limits import (
 )
 from windowsill.agent.models import Answer, Delta, ModelError, ModelRequest
 from windowsill.agent.models.base import request_fields
-from windowsill.agent.models.http_model import RETRY
 from windowsill.agent.phases import (
     NextPhase,
     PhaseCounts,
     back_to_work,
-    check_output_schema,
-    check_validators,
     first_phase,
+    is_answer,
     next_phase,
     phases_until,
-    unmet,
     verify_or_end,
 )
 from windowsill.agent.result import Event, EventKind, EventLog, Result, Status
 from windowsill.agent.tools import Outcome, refuse
 from windowsill.agent.toolset import Finish, changes_of, is_own, read_own_call
+from windowsill.agent.verification import (
+    Claim,
+    Judgement,
+    check_output_schema,
+    check_validators,
+    judge,
+    results_in_view,
+)
 from windowsill.compose import Payload
 from windowsill.errors import DamagedError, FormatError, InputError, WindowsillError
 from windowsill.messages import ORIGIN, Message, Origin, Reply, Text, Tool, ToolUse, Unknown, text_message
@@ -53,7 +60,7 @@ from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import open_calls, record_tools, run_key
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
-from windowsill.state.layers import Criterion, Resources, State, System, Trouble
+from windowsill.state.layers import About, Criterion, OutputFormat, Resources, State, System, TaskLimits, Trouble
 from windowsill.state.tools import ToolChange, ToolSelection
 
 FORCED = 0.3
@@ -85,6 +92,18 @@ class Ending(msgspec.Struct, frozen=True):
     error: str = ""
 
 
+ENDED = ("completed", "failed")
+ENDS = {"completed": "Done.", "failed": "Given up."}
+
+TASK_PATHS: dict[str, Any] = {
+    "task.success_criteria": None,
+    "task.output_format": OutputFormat(),
+    "task.limits": TaskLimits(),
+    "task.about": About(),
+    "work.scratchpad": "",
+}
+"""The parts of the state that belong to one task, and their values when the next begins."""
+
 CANCELLED = Ending("cancelled", "it was cancelled; run it again to go on")
 
 
@@ -100,6 +119,8 @@ class Loop:
         self._repeats = RepeatDetector()
         self._phase_counts = PhaseCounts()
         self._turns = self._tool_calls = self._nudges = 0
+        self._cost_before = 0.0
+        self._system: System | None = None
         self._at = 0
         self._text = ""
         self._finished: NextPhase | None = None
@@ -120,6 +141,8 @@ class Loop:
             raise
         except Exception as error:  # noqa: BLE001 - a store may raise anything; the caller gets a result
             return self._result(_failure(error))
+        for warning in self._settings.warnings:
+            self._emit("warning", warning)
         with self._scope:
             try:
                 ending = await self._run_steps()
@@ -152,7 +175,10 @@ class Loop:
         """Take a task in, or take up the one that was interrupted; raise `InputError` when there is neither."""
         self._session.journal.refresh()
         self._calls.find_earlier_runs()
+        self._set_role()
         state = self._session.state.value
+        self._system = state.system
+        self._calls.enforce(state.system)
         unfinished = state.runtime.phase in self._settings.phases
         if task is not None and not task.strip():
             raise InputError("the task is empty", remedy="say what is to be done, or leave it out to go on")
@@ -160,6 +186,7 @@ class Loop:
             raise InputError("there is no task to go on with", remedy="give one")
         check_output_schema(state.task)
         self._meter.begin(state.runtime.resources.seconds if unfinished else 0.0)
+        self._cost_before = state.runtime.resources.cost if unfinished else 0.0
         if name := self._meter.unpriced_model(state):
             self._emit("warning", f"nobody knows what {name!r} costs: the limit of cost does not hold")
         if unfinished and (task is None or goal_of(task) == state.task.goal):
@@ -174,20 +201,36 @@ class Loop:
         else:
             self._take_task(task, criteria, state)
 
+    def _set_role(self) -> None:
+        """State the role and the policies that the engine was given, where the state has others."""
+        role, policies, now = self._settings.role, self._settings.policies, self._session.state.value.system
+        changes: list[Change] = [Set("system.role", role)] if role is not None and role != now.role else []
+        if policies is not None and policies != tuple(msgspec.structs.replace(each, at=0.0) for each in now.policies):
+            changes += [Drop("system.policies", each.key) for each in now.policies]
+            changes += [Put("system.policies", each) for each in policies]
+        if changes:
+            self._session.state.patch(*changes, reason="the engine's role")
+
     def _take_task(self, task: str, criteria: Sequence[str | Criterion], state: State) -> None:
-        start = first_phase(self._settings.phases)
+        start = self._first_phase()
+        stated = self._session.state.changed_since_phase()
+        # What somebody set since the last task ended is for this one; the rest was for that one.
+        left = {path for path in TASK_PATHS if path not in stated} if state.runtime.phase in ENDED else set()
+        replaced = () if not criteria and "task.success_criteria" not in left else state.task.success_criteria
         wanted = [each if isinstance(each, Criterion) else Criterion(description=each) for each in criteria]
         changes: list[Change] = [
             Set("task.goal", goal_of(task)),
-            *(Drop("task.success_criteria", each.key) for each in (state.task.success_criteria if wanted else ())),
+            *(Drop("task.success_criteria", each.key) for each in replaced),
             *(Put("task.success_criteria", each) for each in wanted),
+            *(Set(path, value) for path, value in TASK_PATHS.items() if path in left and value is not None),
             *(Drop("work.plan.steps", step.key) for step in state.work.plan.steps),
             Set("work.plan.current", ""),
+            *(_drops(state, "runtime.failures", "work.changes", "work.hypotheses", "work.drafts") if left else ()),
             Set("runtime.phase", start.phase),
             Set("runtime.resources", Resources()),
         ]
         self._session.state.check(changes)
-        check_validators(wanted or state.task.success_criteria, self._settings.validators)
+        check_validators(wanted or (() if replaced else state.task.success_criteria), self._settings.validators)
         self._session.add(task, state=changes)
         if start.text:
             self._tell_model(start.text)
@@ -195,10 +238,13 @@ class Loop:
 
     def _repeat_first_instruction(self, state: State) -> None:
         """Add the instruction of the first phase, where the process ended between it and the task."""
-        last, start = self._last_message(), first_phase(self._settings.phases)
+        last, start = self._last_message(), self._first_phase()
         is_task = last is not None and last.role == "user" and not last.results and ORIGIN not in last.metadata
         if is_task and start.text and state.runtime.phase == start.phase:
             self._tell_model(start.text)
+
+    def _first_phase(self) -> NextPhase:
+        return first_phase(self._settings.phases, own_tools=self._settings.toolset.has_own)
 
     # The loop
 
@@ -220,23 +266,43 @@ class Loop:
 
     async def _step_in_time(self) -> Ending | None:
         """Do one step, and stop everything in it when the time of the task is up."""
-        state = self._session.state.value
-        most = max_seconds(state)
-        left = most - self._meter.used().seconds if most is not None else 0.0
+        state = self._state()
+        most, run = max_seconds(state), self._settings.limits.max_seconds
+        ends = [most - self._meter.used().seconds] if most is not None else []
+        ends += [run - self._meter.seconds] if run is not None else []
         # Where nothing is left, nothing is begun: calls that wait are refused, with their reason.
-        with anyio.move_on_after(left if left > 0 else None) as scope:
+        with anyio.move_on_after(min((left for left in ends if left > 0), default=None)) as scope:
             return await self._step()
         assert scope.cancelled_caught
-        assert most is not None
-        return Ending("limit", reached_limit(state, seconds=most, turns=0, max_turns=1))
+        return Ending("limit", reached_limit(state, seconds=self._meter.used().seconds) or self._run_limit(late=True))
+
+    def _run_limit(self, *, calls: int = 0, late: bool = False) -> str:
+        """Describe the limit of this run that is reached, with `calls` more than were counted; empty when none is."""
+        limits, used = self._settings.limits, self._meter.used()
+        seconds = max(self._meter.seconds, limits.max_seconds or 0.0) if late else self._meter.seconds
+        calls, cost = self._tool_calls + calls, used.cost - self._cost_before
+        return limits.reached(turns=self._turns, tool_calls=calls, seconds=seconds, cost=cost)
+
+    def _state(self) -> State:
+        """Return the state with the first layer as the run found it: nothing in a run changes the rules for it."""
+        state = self._session.state.value
+        if self._system is None or state.system == self._system:
+            return state
+        if (note := "the first layer was changed during the run: that holds from the next run on") not in (
+            self._events.notes
+        ):
+            self._events.note(note)
+        return msgspec.structs.replace(state, system=self._system)
 
     async def _step(self) -> Ending | None:
         """Do one step; return an ending when it was the last."""
         self._session.journal.refresh()
         self._find_position()
         if waiting := open_calls(self._session.journal):
+            if limit := self._run_limit():
+                return Ending("limit", limit)
             return await self._run_calls(waiting)
-        state = self._session.state.value
+        state = self._state()
         if state.runtime.phase not in self._settings.phases:
             return _ended(state)
         last = self._last_message()
@@ -247,8 +313,7 @@ class Loop:
                 return self._nudge_model(text)
             self._text = last.text
             return await self._end_phase(state, last.text)
-        seconds, most = self._meter.used().seconds, self._settings.max_turns
-        if limit := reached_limit(state, seconds=seconds, turns=self._turns, max_turns=most):
+        if limit := self._run_limit() or reached_limit(state, seconds=self._meter.used().seconds):
             return Ending("limit", limit)
         await self._ask_model()
         return None
@@ -263,7 +328,7 @@ class Loop:
             return None
         self._tool_calls += sum(each.ran for each in outcomes)
         if self._finished is not None and not self._finished.text:
-            return _ended(self._session.state.value, self._missing)
+            return self._end(self._missing)
         times = self._repeats.add(outcomes)
         if times >= STUCK_AFTER:
             tools = ", ".join(dict.fromkeys(each.call.name for each in outcomes))
@@ -279,6 +344,9 @@ class Loop:
         outcomes: list[Outcome] = []
         group: list[ReadyCall] = []
         for number, (message, call) in enumerate(waiting):
+            if self._run_limit(calls=len(group) + sum(each.ran for each in outcomes)):
+                # The others wait for the next run.
+                break
             if not calls.may_join(group, call):
                 # What a call may do is judged, and somebody asked, when what comes before it is done.
                 outcomes += await calls.run(group)
@@ -314,21 +382,28 @@ class Loop:
     async def _finish(self, wanted: Finish) -> tuple[list[Change], str]:
         """Take the model's word that it is done, or what is missing."""
         state = self._session.state.value
-        missing = [] if wanted.done else list(wanted.missing) or [wanted.result]
+        judged = await self._judge(state, wanted.result, wanted.criteria)
         if wanted.done:
-            missing = await unmet(state.task, self._settings.validators, wanted.result)
-        if missing:
-            following = back_to_work(self._phase_counts, missing)
+            missing = judged.missing
+            following = verify_or_end(state, self._settings.phases, self._phase_counts, missing, judged.unknown)
         else:
-            following = verify_or_end(state, self._settings.phases)
+            missing = list(wanted.missing) or [wanted.result]
+            following = back_to_work(self._phase_counts, missing)
         self._phase_counts.count(state, following)
         self._finished, self._missing = following, missing
         if following.text and following.phase != state.runtime.phase:
             self._emit("phase", following.phase)
         if not following.text:
             self._text = wanted.result
-        reply = following.text or ("Done." if following.phase == "completed" else "Given up.")
-        return [Set("runtime.phase", phase) for phase in phases_until(state, following)], reply
+        reply = following.text or ENDS.get(following.phase, "Not verified.")
+        changes = judged.changes(state.task)
+        return [*changes, *(Set("runtime.phase", phase) for phase in phases_until(state, following))], reply
+
+    async def _judge(self, state: State, result: str, claims: Sequence[Claim] = ()) -> Judgement:
+        """Judge the criteria of the task and the form of its result."""
+        category = self._settings.toolset.evidence_category
+        results = results_in_view(self._session, state.task.goal[:MAX_GOAL_CHARACTERS], category) if claims else []
+        return await judge(state.task, self._settings.validators, result, claims, results)
 
     # Answers
 
@@ -336,14 +411,16 @@ class Loop:
         """Go to the next phase, or to the end: the model has answered without a call."""
         self._nudges = 0
         self._repeats.reset()
-        checked = state.runtime.phase != "planning"
-        missing = await unmet(state.task, self._settings.validators, text) if checked else []
-        following = next_phase(state, self._settings.phases, self._phase_counts, missing)
+        checked = state.runtime.phase != "planning" or is_answer(state)
+        judged = await self._judge(state, text) if checked else Judgement()
+        missing = judged.missing
+        following = next_phase(state, self._settings.phases, self._phase_counts, missing, judged.unknown)
         self._phase_counts.count(state, following)
-        changes = [Set("runtime.phase", phase) for phase in phases_until(state, following)]
+        entered = (Set("runtime.phase", phase) for phase in phases_until(state, following))
+        changes = [*judged.changes(state.task), *entered]
         if not following.text:
             self._session.state.patch(*changes, reason="; ".join(missing))
-            return _ended(self._session.state.value, missing)
+            return self._end(missing)
         self._tell_model(following.text, changes)
         self._emit("phase", following.phase)
         return None
@@ -383,8 +460,9 @@ class Loop:
                     reduced = True
                     await self._reduce(error, payload)
                     continue
-                pause = RETRY.pause(attempt, error.retry_after, self._settings.random)
-                if pause is None or not (error.passing or error.kind == "malformed"):
+                pause = self._settings.retry.pause(attempt, error.retry_after, self._settings.random)
+                malformed = error.kind == "malformed"
+                if pause is None or not (error.passing or malformed) or (malformed and attempt >= MALFORMED):
                     raise
                 attempt += 1
                 self._emit("retry", f"{error.kind}: {error}", pause=round(pause, 3))
@@ -392,7 +470,7 @@ class Loop:
         self._record(answer, reply)
 
     async def _compose(self) -> Payload:
-        state, settings = self._session.state.value, self._settings
+        state, settings = self._state(), self._settings
         payload = await self._session.compose(
             system=self._system_prompt(state),
             tools=self._select_tools(state),
@@ -410,7 +488,7 @@ class Loop:
     async def _reduce(self, error: ModelError, payload: Payload) -> None:
         """Learn the window from an overflow and reduce the history by force."""
         self._session.overflowed(error.provider_message or str(error), sent=payload.tokens)
-        state = self._session.state.value
+        state = self._state()
         await self._session.reduce(
             format=self._settings.model.format or None,
             system=self._system_prompt(state),
@@ -543,6 +621,16 @@ class Loop:
     def _emit(self, kind: EventKind, text: str = "", **data: Any) -> None:
         self._events.emit(Event(kind=kind, text=text, data=data))
 
+    def _end(self, missing: Sequence[str]) -> Ending:
+        """Return how a task that needs no further answer has ended."""
+        state = self._session.state.value
+        unknown = [each.description for each in state.task.success_criteria if each.status == "unknown"]
+        if state.runtime.phase in self._settings.phases and unknown:
+            words = "; ".join(unknown)
+            remedy = "give validators= for it, or tools that read or test, and run it again"
+            return Ending("unverified", f"nothing has shown that this holds: {words}; {remedy}")
+        return _ended(state, missing)
+
     def _result(self, ending: Ending) -> Result:
         state = State()
         try:
@@ -560,6 +648,7 @@ class Loop:
             text=self._text,
             error=ending.error,
             phase=state.runtime.phase,
+            criteria=state.task.success_criteria,
             turns=self._turns,
             tool_calls=self._tool_calls,
             used=state.runtime.resources,
@@ -577,6 +666,10 @@ def goal_of(task: str) -> str:
     return (
         f"{task[:MAX_GOAL_CHARACTERS]}... [the beginning of the user's message of {len(task):,} characters, {digest}]"
     )
+
+
+def _drops(state: State, *paths: str) -> list[Change]:
+    return [Drop(path, each.key) for path in paths for each in attrgetter(path)(state)]
 
 
 def _nudge(last: Message) -> str:

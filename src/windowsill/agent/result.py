@@ -8,10 +8,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from windowsill.errors import log
-from windowsill.state.layers import Phase, Resources
+from windowsill.state.layers import Criterion, Phase, Resources
 from windowsill.state.tools import ToolChange
 
-Status: TypeAlias = Literal["completed", "failed", "limit", "stuck", "cancelled"]
+Status: TypeAlias = Literal["completed", "unverified", "failed", "limit", "stuck", "cancelled"]
+"""`unverified`: the work is said to be done, and nothing has shown that its criteria hold."""
 
 EventKind: TypeAlias = Literal[
     "phase",  # another phase was entered
@@ -77,6 +78,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     """Model calls of this run."""
     tool_calls: int = 0
+    criteria: tuple[Criterion, ...] = ()
+    """The success criteria: each met, unmet or unknown, with its evidence and what checked it."""
     used: Resources = Resources()
     """The resources of the task since it began, earlier runs included."""
     seconds: float = 0.0

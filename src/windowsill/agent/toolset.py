@@ -12,15 +12,26 @@ import msgspec
 from msgspec import Meta
 
 from windowsill.agent.tools import AnyTool, EngineTool, ToolError, as_tool, schema_of
+from windowsill.agent.verification import Claim
 from windowsill.errors import InputError
-from windowsill.messages import Tool
+from windowsill.messages import MESSAGE_TOOL, READ_TOOL, SEARCH_TOOL, Tool
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import Decision, Fact, Hypothesis, Milestone, State, Status, Step, known_phase
 from windowsill.state.tools import Narrow, Projection, Refusal, ToolOffer, ToolSelection
-from windowsill.state.tools.projection import Mode
+from windowsill.state.tools.projection import UNSTATED, Mode, category_of
 
 PLAN, REMEMBER, FINISH = "update_plan", "remember", "finish"
+
+HISTORY: dict[str, tuple[str, tuple[str, ...]]] = {
+    READ_TOOL: ("Show lines of a tool output that was cut, by its ref.", ("ref_id", "offset", "limit")),
+    SEARCH_TOOL: ("Search everything said or shown in this session.", ("query",)),
+    MESSAGE_TOOL: ("Show a message that history_search found.", ("message_id",)),
+}
+"""The tools of the session that an engine offers, in few words: their definitions are paid for in every request."""
+
+LENGTHY = frozenset({"title", "default", "minimum", "maximum", "minItems", "maxItems", "additionalProperties"})
+"""Keys of a schema that say nothing a model needs; whoever answers the call checks its arguments all the same."""
 
 
 class PlanStep(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -33,26 +44,27 @@ class PlanStep(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class UpdatePlan(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Write down the plan, or how its steps stand. Give all steps: the plan is replaced."""
+    """Write down all steps of the plan and how they stand."""
 
     steps: Annotated[list[PlanStep], Meta(min_length=1, max_length=100)]
 
 
 class Remember(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Remember something for the rest of the task, so that it is not lost when old messages leave the context."""
+    """Remember something when old messages leave the context."""
 
     kind: Literal["fact", "decision", "milestone", "hypothesis"]
     text: str
-    source: Annotated[str, Meta(description="Where a fact comes from: a file, a command, the user.")] = ""
-    reason: Annotated[str, Meta(description="Why something was decided.")] = ""
+    source: str = ""
+    reason: str = ""
 
 
 class Finish(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Say that the task is done, with the result for the user; or that it is not, and what is missing."""
+    """End the task, or say what is missing; quote evidence from a tool result."""
 
     done: bool
-    result: Annotated[str, Meta(description="What the user gets to read.")]
+    result: str
     missing: list[str] = []
+    criteria: list[Claim] = []
 
 
 OwnCall: TypeAlias = UpdatePlan | Remember | Finish
@@ -97,6 +109,9 @@ class Toolset:
         own: bool = True,
     ) -> None:
         given = [as_tool(each) for each in tools]
+        self.has_own = own
+        self.unstated = [each.name for each in given if category_of(each.offer) == UNSTATED]
+        """The tools that state no category."""
         for name in categories or ():
             known_phase(name, "setting 'categories'")
         always = [*(own_tools() if own else ()), *(_history_tools(session) if history else ())]
@@ -125,6 +140,13 @@ class Toolset:
         """Return a tool by its name."""
         return self._by_name.get(name)
 
+    def evidence_category(self, name: str) -> str:
+        """Return the category of a tool whose result is evidence; empty for the engine's own and for the history's."""
+        tool = self._by_name.get(name)
+        if tool is None or name in (SEARCH_TOOL, MESSAGE_TOOL) or is_own(tool):
+            return ""
+        return category_of(tool.offer)
+
     def project(self, state: State) -> ShownTools:
         """Return the tools for this state; the very same object while what decides does not change."""
         always, selected = self._always.project(state), self._given.project(state)
@@ -137,13 +159,38 @@ class Toolset:
 def _history_tools(session: Session) -> list[EngineTool]:
     return [
         EngineTool(
-            offer=ToolOffer(definition, "general"),
+            offer=ToolOffer(_history_tool(definition), "general"),
             function=_history_call(session, definition.name),
             parallel=True,
             repeatable=True,
         )
         for definition in session.tools.tools
+        if definition.name in HISTORY
     ]
+
+
+def _history_tool(definition: Tool) -> Tool:
+    description, names = HISTORY[definition.name]
+    properties = {name: {"type": definition.schema["properties"][name]["type"]} for name in names}
+    schema = {"type": "object", "properties": properties, "required": definition.schema["required"]}
+    return Tool(name=definition.name, description=description, schema=schema)
+
+
+def _short_schema(schema: Any, parts: Mapping[str, Any]) -> Any:
+    """Return a schema with its parts in their places and without what a model does not need."""
+    if isinstance(schema, list):
+        return [_short_schema(each, parts) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _short_schema({**parts[schema["$ref"].rpartition("/")[2]], "description": None, "type": "object"}, parts)
+    return {
+        name: {key: _short_schema(each, parts) for key, each in value.items()}
+        if name == "properties"
+        else _short_schema(value, parts)
+        for name, value in schema.items()
+        if name not in LENGTHY and name != "$defs" and value is not None
+    }
 
 
 def _history_call(session: Session, name: str) -> Callable[..., Any]:
@@ -161,17 +208,17 @@ def _history_call(session: Session, name: str) -> Callable[..., Any]:
 
 def own_tools() -> list[EngineTool]:
     """Return the engine's own tools, which it answers itself: they change the state together with their result."""
-    return [
-        EngineTool(
-            offer=ToolOffer(
-                Tool(name=name, description=(kind.__doc__ or "").strip(), schema=schema_of(kind, name)), "general"
-            ),
-            function=_never,
-            repeatable=True,
-            arguments=kind,
+    made = []
+    for name, kind in _OWN.items():
+        schema = schema_of(kind, name)
+        definition = Tool(
+            name=name,
+            description=(kind.__doc__ or "").strip(),
+            schema=_short_schema(schema, schema.get("$defs", {})),
         )
-        for name, kind in _OWN.items()
-    ]
+        offer = ToolOffer(definition, "general")
+        made.append(EngineTool(offer=offer, function=_never, repeatable=True, arguments=kind))
+    return made
 
 
 def _never(**_: Any) -> None:

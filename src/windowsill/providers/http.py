@@ -42,7 +42,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     backoff: float = 1.0
     """Before the first retry, give or take; twice as long before each one more."""
     longest_wait: float = 30.0
-    """A provider that wants a longer pause is not asked again."""
+    """The longest pause; a provider that wants a longer one is not asked again."""
+    longest_asked: float | None = None
+    """The longest pause that a provider may ask for, where that is not `longest_wait`."""
     per_minute: int = 0
     """The most requests in a minute; 0 is no limit."""
 
@@ -59,10 +61,12 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
         `attempt` counts the retries so far, `asked` are the seconds that the provider asks to be left alone.
         """
-        whole = min(self.backoff * 2**attempt, self.longest_wait)
+        # Beyond any pause that is ever made the power need not be computed.
+        whole = min(self.backoff * 2 ** min(attempt, 64), self.longest_wait)
         # From half to the whole of it: many who failed together do not come back together.
         pause = whole * (0.5 + random() / 2) if asked is None else asked
-        return None if attempt >= self.retries or pause > self.longest_wait else pause
+        longest = self.longest_wait if asked is None or self.longest_asked is None else self.longest_asked
+        return None if attempt >= self.retries or pause > longest else pause
 
 
 class Post(msgspec.Struct, frozen=True):

@@ -146,6 +146,11 @@ class Criterion(Element, frozen=True, kw_only=True):
 
     description: str
     measurable: bool = False
+    status: Literal["met", "unmet", "unknown"] = "unknown"
+    evidence: str = ""
+    """The words of a tool result, or the complaint of a validator."""
+    checked_by: str = ""
+    """`validator`, the name of the tool whose result is the evidence, or `model` for a criterion it gave up."""
 
 
 class OutputFormat(Part, frozen=True, kw_only=True):

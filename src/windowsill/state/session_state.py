@@ -12,7 +12,7 @@ from windowsill.errors import InputError, NotFoundError
 from windowsill.history.entries import Entry, Range, reader, within
 from windowsill.history.head import Draft
 from windowsill.journal.writer import JournalWriter
-from windowsill.state.changes import Change, Drop, Put, Set, StateDocument, places, with_ids
+from windowsill.state.changes import PHASE, Change, Drop, Put, Set, StateDocument, places, with_ids
 from windowsill.state.layers import (
     PERMISSIONS,
     Criterion,
@@ -43,6 +43,9 @@ T = TypeVar("T")
 
 CHUNK = 2_000
 """Entries that are looked through at a time, from the end, for the last whole state."""
+
+FEW = 50
+"""Entries that are read at a time, from the end, for what is usually among the last."""
 
 WHOLE_AFTER = 200
 """Changes after which the state is written down whole, so that a session opens without going through its past. A large
@@ -150,6 +153,22 @@ class SessionState:
             path = self._journal.path(self._journal.version)
             entries = self._journal.walk(path, kinds=("state",), bodies=True)
             return [event for entry in entries if (event := event_of(entry)) is not None]
+
+    def changed_since_phase(self) -> frozenset[str]:
+        """Return the paths that were changed on this branch since a phase was last entered."""
+        store, session, found = self._journal.store, self._journal.session, set[str]()
+        with self._journal.lock:
+            for first, last in reversed(self._journal.path(self._journal.version)):
+                for stop in range(last, first - 1, -FEW):
+                    entries = store.read(session, max(first, stop - FEW + 1), stop, kinds=("state",), bodies=True)
+                    for event in filter(None, map(event_of, reversed(entries))):
+                        if not event.changes:  # a whole state was loaded
+                            return frozenset(places())
+                        changed = {change.path for change in event.changes}
+                        if PHASE in changed:
+                            return frozenset(found)
+                        found |= changed
+        return frozenset(found)
 
     def patch(self, *changes: Change, reason: str = "") -> str:
         """Make changes together, all or none, and return the id of their entry."""
