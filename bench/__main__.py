@@ -18,6 +18,7 @@ from bench import (
     recorded,
     redaction,
     startup,
+    stores,
     telemetry,
     writers,
 )
@@ -33,6 +34,7 @@ ALL = {
     "planning": planning.run,
     "recall": recall.run,
     "recorded": recorded.run,
+    "stores": stores.run,
     "outputs": outputs.run,
     "layers": layers.run,
     "projection": projection.run,

@@ -67,7 +67,7 @@ def test_a_lost_answer_is_told_from_a_lost_statement(store: PostgresStore, momen
     with BreakingLine(postgres.server().folder) as line:
         far = PostgresStore(through(line.folder))
         first = grow(far, 1, name="m")
-        line.break_at(b'INSERT INTO "shared".entry', moment)
+        line.break_at(b'"shared".append', moment)
         far.append("s", 1, chain(2, after=first[-1]), blobs=[("b", b"x")])
         assert line.broken == 1
         far.close()
@@ -86,7 +86,7 @@ def test_a_lost_answer_that_somebody_else_followed_is_no_conflict(store: Postgre
             return written(*given)
 
         far._is_written = rival_first
-        line.break_at(b'INSERT INTO "shared".entry', "after")
+        line.break_at(b'"shared".append', "after")
         far.append("s", 0, chain(2))
         far.close()
     assert [entry.id for entry in everything(store)] == ["m1", "m2", "rival3"]
@@ -96,7 +96,7 @@ def test_a_lost_statement_that_somebody_else_preceded_is_a_conflict(store: Postg
     """An append that did not happen before its connection broke does not overwrite what came meanwhile."""
     with BreakingLine(postgres.server().folder) as line:
         far = PostgresStore(through(line.folder))
-        line.break_at(b'INSERT INTO "shared".entry', "before")
+        line.break_at(b'"shared".append', "before")
         recover = far._connections.recover
 
         def rival_first(*given):

@@ -131,9 +131,20 @@ def open_pool(address: Address) -> Pool:
 
 
 def connect(address: Address) -> Connection:
-    """Open one connection; what is wrong with the address or the server is known at once, not after a pool's wait."""
-    with translated(address.name):
-        return psycopg.connect(address.conninfo, autocommit=True, prepare_threshold=address.prepare)
+    """Open one connection; what is wrong with the address or the server is known at once, not after a pool's wait.
+
+    Only a server that is just starting is waited for.
+    """
+    end = time.monotonic() + address.wait
+    while True:
+        try:
+            with translated(address.name):
+                return psycopg.connect(address.conninfo, autocommit=True, prepare_threshold=address.prepare)
+        except StoreError as error:
+            # libpq has no code for it.
+            if "starting up" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(PAUSE_SECONDS)
 
 
 class Connections:

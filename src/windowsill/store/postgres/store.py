@@ -168,24 +168,19 @@ class PostgresStore:
             with self._connections.connection() as db:
                 rows = execute(db, self._sql["append"], parameters)
         except StoreError as error:
-            match error.__cause__:
-                case psycopg.errors.ForeignKeyViolation():
-                    raise no_session(session) from None
-                case psycopg.errors.UniqueViolation():
-                    # Somebody else's entries may have the ids of these, as both were given by the same numbers.
-                    found = self.info(session)
-                    if found is None:
-                        raise no_session(session) from None
-                    if found.version != version:
-                        raise ConflictError(session, version, found.version) from None
-                    taken = self._run("taken_ids", session=session, ids=parameters["ids"])
-                    if taken:
-                        raise duplicate(session, taken[0][0]) from None
+            if isinstance(error.__cause__, psycopg.errors.UniqueViolation):
+                # Somebody else's entries may have the ids of these, as both were given by the same numbers.
+                info = self.info(session)
+                if info is not None and info.version != version:
+                    raise ConflictError(session, version, info.version) from None
+                if taken := self._run("taken_ids", session=session, ids=parameters["ids"]):
+                    raise duplicate(session, taken[0][0]) from None
             raise
-        if not rows:
+        found = rows[0][0]
+        if found is None:
             raise no_session(session)
-        if rows[0][0] != version:
-            raise ConflictError(session, version, rows[0][0])
+        if found != version:
+            raise ConflictError(session, version, found)
 
     def _is_written(self, session: str, version: int, entries: Sequence[Entry]) -> bool:
         if not entries:

@@ -1,50 +1,10 @@
 -- name: append
--- One statement is one transaction and one round trip. Whoever was faster after this statement looked at the version has
--- taken the number of its first entry, and the primary key refuses the whole statement.
-WITH here AS MATERIALIZED (
-    SELECT
-        s.key,
-        coalesce((SELECT e.seq FROM windowsill.entry AS e WHERE e.session = s.key ORDER BY e.seq DESC LIMIT 1), 0)
-        AS version,
-        -- Whoever wants to be alone waits for those before, and those after wait for whoever wants to be alone.
-        pg_advisory_xact_lock_shared(hashtextextended(%(session)s, 0)) AS turn
-    FROM windowsill.session AS s
-    WHERE s.id = %(session)s
-),
-
-entries AS (
-    INSERT INTO windowsill.entry (session, seq, parent, kind, id, at, meta, hash, body_hash, body)
-    SELECT here.key, n.*
-    FROM here
-    CROSS JOIN unnest(
-        %(seqs)b::bigint[], %(parents)b::bigint[], %(kinds)s::text[], %(ids)s::text[], %(times)b::float8[],
-        %(metas)b::bytea[], %(hashes)b::bytea[], %(body_hashes)b::bytea[], %(bodies)b::bytea[]
-    ) AS n
-    WHERE here.version = %(version)s
-),
-
-snapshots AS (
-    INSERT INTO windowsill.snapshot (session, seq, data)
-    SELECT here.key, n.* FROM here CROSS JOIN unnest(%(snapshot_seqs)b::bigint[], %(snapshots)b::bytea[]) AS n
-    WHERE here.version = %(version)s
-    ON CONFLICT (session, seq) DO UPDATE SET data = excluded.data
-),
-
-blobs AS (
-    INSERT INTO windowsill.blob (session, id, data)
-    SELECT here.key, n.* FROM here CROSS JOIN unnest(%(blob_ids)s::text[], %(blobs)b::bytea[]) AS n
-    WHERE here.version = %(version)s
-    ON CONFLICT (session, id) DO NOTHING
-),
-
-places AS (
-    INSERT INTO windowsill.place (session, key, seq)
-    SELECT here.key, n.* FROM here CROSS JOIN unnest(%(place_keys)b::bytea[], %(place_seqs)b::bigint[]) AS n
-    WHERE here.version = %(version)s
-    ON CONFLICT (key, session) DO UPDATE SET seq = excluded.seq
-)
-
-SELECT version FROM here;
+SELECT windowsill.append_1(
+    %(session)s, %(version)s, %(seqs)b::bigint[], %(parents)b::bigint[], %(kinds)s::text[], %(ids)s::text[],
+    %(times)b::float8[], %(metas)b::bytea[], %(hashes)b::bytea[], %(body_hashes)b::bytea[], %(bodies)b::bytea[],
+    %(snapshot_seqs)b::bigint[], %(snapshots)b::bytea[], %(blob_ids)s::text[], %(blobs)b::bytea[],
+    %(place_keys)b::bytea[], %(place_seqs)b::bigint[]
+);
 
 -- name: wait_for_turn
 SELECT pg_advisory_xact_lock(hashtextextended(%(session)s, 0));
@@ -141,7 +101,7 @@ JOIN windowsill.blob AS b ON b.session = s.key
 WHERE s.id = %(session)s AND b.id = %(id)s;
 
 -- name: put_blobs
-WITH here AS MATERIALIZED (SELECT key FROM windowsill.session WHERE id = %(session)s),
+WITH here AS MATERIALIZED (SELECT key FROM windowsill.session WHERE id = %(session)s FOR KEY SHARE),
 
 blobs AS (
     INSERT INTO windowsill.blob (session, id, data)

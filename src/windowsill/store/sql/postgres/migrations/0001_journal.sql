@@ -57,6 +57,54 @@ CREATE TABLE windowsill.place (
 -- A session that is deleted takes its places with it.
 CREATE INDEX place_by_session ON windowsill.place (session, seq);
 
+-- An append is one call: one round trip, one transaction, and plans that the server keeps without prepared statements.
+-- It returns the version it found, which is not the expected one when it wrote nothing, or NULL without such a session.
+-- A later version of it gets another name, so that older workers go on with theirs.
+CREATE FUNCTION windowsill.append_1(
+    _session text, _version bigint, _seqs bigint[], _parents bigint[], _kinds text[], _ids text[], _times float8[],
+    _metas bytea[], _hashes bytea[], _body_hashes bytea[], _bodies bytea[], _snapshot_seqs bigint[], _snapshots bytea[],
+    _blob_ids text[], _blobs bytea[], _place_keys bytea[], _place_seqs bigint[]
+) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    here integer;
+    version bigint;
+BEGIN
+    -- Whoever wants to be alone waits for those before, and those after wait for whoever wants to be alone.
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended(_session, 0));
+    SELECT s.key INTO here FROM windowsill.session AS s WHERE s.id = _session FOR KEY SHARE;
+    IF here IS NULL THEN
+        RETURN NULL;
+    END IF;
+    version := coalesce(
+        (SELECT e.seq FROM windowsill.entry AS e WHERE e.session = here ORDER BY e.seq DESC LIMIT 1), 0
+    );
+    IF version <> _version THEN
+        RETURN version;
+    END IF;
+    IF cardinality(_seqs) > 0 THEN
+        INSERT INTO windowsill.entry (session, seq, parent, kind, id, at, meta, hash, body_hash, body)
+        SELECT here, n.*
+        FROM unnest(_seqs, _parents, _kinds, _ids, _times, _metas, _hashes, _body_hashes, _bodies) AS n;
+    END IF;
+    IF cardinality(_snapshot_seqs) > 0 THEN
+        INSERT INTO windowsill.snapshot (session, seq, data)
+        SELECT here, n.* FROM unnest(_snapshot_seqs, _snapshots) AS n
+        ON CONFLICT (session, seq) DO UPDATE SET data = excluded.data;
+    END IF;
+    IF cardinality(_blob_ids) > 0 THEN
+        INSERT INTO windowsill.blob (session, id, data)
+        SELECT here, n.* FROM unnest(_blob_ids, _blobs) AS n
+        ON CONFLICT (session, id) DO NOTHING;
+    END IF;
+    IF cardinality(_place_keys) > 0 THEN
+        INSERT INTO windowsill.place (session, key, seq)
+        SELECT here, n.* FROM unnest(_place_keys, _place_seqs) AS n
+        ON CONFLICT (key, session) DO UPDATE SET seq = excluded.seq;
+    END IF;
+    RETURN version;
+END
+$$;
+
 CREATE TABLE windowsill.fact (
     key text COLLATE "C" PRIMARY KEY,
     value bytea NOT NULL

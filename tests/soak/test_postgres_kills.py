@@ -1,0 +1,127 @@
+"""Writers, connections and the server of PostgreSQL are killed at random: nothing acknowledged is lost or doubled."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import psycopg
+import pytest
+from hypothesis import settings
+
+from support import postgres
+from support.stores import child_env
+from windowsill import Session
+from windowsill.session.integrity import problems
+from windowsill.store.postgres import PostgresStore
+
+pytestmark = pytest.mark.integration
+
+ROUNDS = 300 if settings().max_examples > 600 else 9
+"""Kills in `make soak` and in `make test`."""
+
+WRITERS = 3
+
+CHILD = """
+import itertools, os, sys
+from windowsill import Session, StoreError
+from windowsill.store.postgres import PostgresStore
+
+store = PostgresStore(sys.argv[1])
+shared = Session.open("shared", store=store, config=False)
+own = Session.open(sys.argv[2], store=store, model="gpt-4o", config=False)
+for number in itertools.count():
+    for session in (shared, own):
+        text = f"{os.getpid()}/{number}"
+        try:
+            session.add(text)
+        except StoreError as error:
+            os.write(1, f"failed {session.id} {text}\\n".encode())
+        else:
+            os.write(1, f"kept {session.id} {text}\\n".encode())
+"""
+
+
+class Writer:
+    """A process that adds messages, and what it said of each; it comes back when it was killed."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._command = [sys.executable, "-c", CHILD, url, name]
+        self.lines: list[str] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, env=child_env(), text=True)
+        self._thread = threading.Thread(target=lambda: self.lines.extend(self._process.stdout))
+        self._thread.start()
+
+    def kill(self, *, again: bool = True) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        self._thread.join()
+        self._process.stdout.close()
+        if again:
+            self._start()
+
+
+@pytest.fixture
+def server():
+    made = postgres.Server(durable=True)
+    yield made
+    made.remove()
+
+
+def cut_connections(server: postgres.Server) -> None:
+    with psycopg.connect(server.conninfo, autocommit=True) as db:
+        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'windowsill'")
+
+
+def test_what_was_acknowledged_is_there_once_whatever_is_killed(server: postgres.Server):
+    """The server as by a loss of power, its connections in the middle of a statement, the writers themselves."""
+    url = server.url("kills", wait=30)
+    store = PostgresStore(url)
+    Session.open("shared", store=store, model="gpt-4o", config=False).close()
+    writers = [Writer(url, f"own {number}") for number in range(WRITERS)]
+    moments, kills = random.Random(17), Counter()
+    _wait(lambda: all(writer.lines for writer in writers))
+    for turn in range(ROUNDS):
+        time.sleep(moments.uniform(0.05, 0.4))
+        what = ("server", "connections", "writer")[turn % 3]
+        kills[what] += 1
+        if what == "server":
+            server.kill()
+            server.start()
+        elif what == "connections":
+            cut_connections(server)
+        else:
+            moments.choice(writers).kill()
+    said = [len(writer.lines) for writer in writers]
+    _wait(lambda: all(len(writer.lines) > before + 5 for writer, before in zip(writers, said, strict=True)))
+    for writer in writers:
+        writer.kill(again=False)
+    lines = [line.split() for writer in writers for line in writer.lines if line.endswith("\n")]
+    kept = Counter((" ".join(words[1:-1]), words[-1]) for words in lines if words[0] == "kept")
+    failed = {(" ".join(words[1:-1]), words[-1]) for words in lines if words[0] == "failed"}
+    store = PostgresStore(url)
+    there: Counter[tuple[str, str]] = Counter()
+    for info in store.sessions():
+        assert problems(store, info) == []
+        with Session.open(info.id, store=store, config=False) as session:
+            there.update((info.id, message.text) for message in session.messages())
+    lost = [each for each in kept if not there[each]]
+    doubled = [each for each, count in there.items() if count > 1]
+    counts = {"acknowledged": len(kept), "failed": len(failed), "lost": len(lost), "doubled": len(doubled)}
+    print(dict(kills), counts)  # noqa: T201 - `make soak` shows what it did
+    assert (lost, doubled, store.check()) == ([], [], [])
+    assert len(kept) > ROUNDS
+    store.close()
+
+
+def _wait(until) -> None:
+    end = time.monotonic() + 60
+    while not until():
+        assert time.monotonic() < end, "the writers stand still"
+        time.sleep(0.05)
