@@ -1,15 +1,19 @@
-"""What building the context of a state costs, the first time and after one thing changed, as the state grows."""
+"""What building the context of a state costs as it grows, and what it costs a turn that the state fills itself."""
 
 from __future__ import annotations
 
 import time
+from unittest import mock
 
 import msgspec
 
 from bench.measure import show, stopwatch
+from windowsill import Session
+from windowsill.agent import Engine, tool
 from windowsill.state import State
 from windowsill.state.layers import Episodic, Evidence, Fact, Memory, Observation, Semantic, Summary, Task
 from windowsill.state.prompt import Builder
+from windowsill.testing import Call, Scripted
 from windowsill.tokens import counter
 
 GOAL = "find out why the payment gateway retries after a timeout"
@@ -27,6 +31,51 @@ def run(*, quick: bool) -> None:
     again = {size: _size(size) for size in sizes}
     growth = again[sizes[-1]] / again[sizes[0]]
     show(f"building again, {sizes[-1]:,} facts against {sizes[0]:,}", f"{growth:.2f} x")
+    _filling(100 if quick else 400)
+
+
+@tool(category="execute", repeatable=True)
+def run_tests(command: str) -> str:
+    """Run tests."""
+    return f"{command}\n" + "src/kiln.py:12: it is warm\n" * 20 + "12 passed, 3 failed\ncoverage: 87%"
+
+
+def _filling(turns: int) -> None:
+    """Compare a turn of an engine whose state fills itself with one that observes nothing."""
+    nothing = {"observe_turn": lambda *_: [], "observe_folds": lambda *_: []}
+    silent = (
+        mock.patch.multiple("windowsill.agent.loop", **nothing),
+        mock.patch("windowsill.agent.calls.observe_call", return_value=[]),
+    )
+    plain, filled = [], []
+    for _ in range(3):
+        with silent[0], silent[1]:
+            plain.append(_engine_run(turns))
+        filled.append(_engine_run(turns))
+    (before, sent), (after, more) = min(plain), min(filled)
+    ratio, tokens = after / before - 1, more / sent - 1
+    figure = f"a turn of {turns} whose state fills itself: more time"
+    show(figure, f"{ratio:.1%}", f"<= 10% ({before / turns * 1e3:.2f} ms before)", met=ratio <= 0.1)
+    show(f"a turn of {turns} whose state fills itself: more tokens", f"{tokens:.1%}", "<= 10%", met=tokens <= 0.1)
+
+
+def _engine_run(turns: int) -> tuple[float, int]:
+    """Return the processor time of a run, and the tokens of all its requests."""
+    sent: list[int] = []
+    session = Session.open("fill", model="claude-sonnet-4-5", budget=20_000, store=":memory:", config=False)
+    engine = Engine(
+        session,
+        model=Scripted([*(Call("run_tests", {"command": f"pytest -k t{n}"}) for n in range(turns)), "Done."]),
+        tools=[run_tests],
+        phases=("executing",),
+        max_turns=turns + 2,
+        listen=lambda event: sent.append(event.data["tokens"]) if event.kind == "request" else None,
+    )
+    start = time.process_time()
+    result = engine.run_sync("Run the tests.")
+    taken = time.process_time() - start
+    assert result.turns == turns + 1, result
+    return taken, sum(sent)
 
 
 def _size(facts: int) -> float:

@@ -15,6 +15,7 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.agent.limits import EngineSettings, UsageMeter
+from windowsill.agent.observations import observe_call
 from windowsill.agent.result import Event, EventLog
 from windowsill.agent.tools import EngineTool, Outcome, refuse, run
 from windowsill.agent.toolset import is_own
@@ -218,6 +219,9 @@ class CallRunner:
                 success=not outcome.is_error,
             )
             changes.append(Put(RUNS, run))
+            tool = self._settings.toolset.get(call.name)
+            if tool is not None and not is_own(tool):
+                changes += observe_call(tool, key, outcome, self._at)
         state = self._session.state.value
         errors = [(each.call.name, each.text[:MAX_NOTE_CHARACTERS]) for _, each in ended if each.is_error]
         changes += [

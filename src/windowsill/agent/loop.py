@@ -29,6 +29,7 @@ from windowsill.agent.limits import (
 )
 from windowsill.agent.models import Answer, Delta, ModelError, ModelRequest
 from windowsill.agent.models.base import request_fields
+from windowsill.agent.observations import observe_draft, observe_folds, observe_turn
 from windowsill.agent.phases import (
     NextPhase,
     PhaseCounts,
@@ -231,7 +232,7 @@ class Loop:
         ]
         self._session.state.check(changes)
         check_validators(wanted or (() if replaced else state.task.success_criteria), self._settings.validators)
-        self._session.add(task, state=changes)
+        self._session.add(task, state=lambda entry: [*changes, *observe_turn("user", task, entry)])
         if start.text:
             self._tell_model(start.text)
         self._emit("phase", start.phase)
@@ -418,6 +419,8 @@ class Loop:
         self._phase_counts.count(state, following)
         entered = (Set("runtime.phase", phase) for phase in phases_until(state, following))
         changes = [*judged.changes(state.task), *entered]
+        if checked and following.text:
+            changes.append(observe_draft(state, text, self._at))
         if not following.text:
             self._session.state.patch(*changes, reason="; ".join(missing))
             return self._end(missing)
@@ -479,6 +482,8 @@ class Loop:
             params=request_fields(settings.model, settings.max_output),
         )
         self._at = self._session.items()[-1].last
+        if kept := observe_folds(payload.folds, self._session.view):
+            self._session.state.patch(*kept, reason="folds were written")
         for fold in payload.folds:
             facts = {"id": fold.id, "strategy": fold.strategy, "before": fold.before, "after": fold.after}
             self._emit("folded", fold.reason, **facts)
@@ -542,7 +547,12 @@ class Loop:
         metadata: dict[str, Any] = {STOP_REASON: reply.stop_reason} if reply.stop_reason else {}
         if answer.partial:
             metadata[PARTIAL] = True
-        self._session.add(answer.body, format=self._settings.model.format, metadata=metadata, state=[spent])
+        self._session.add(
+            answer.body,
+            format=self._settings.model.format,
+            metadata=metadata,
+            state=lambda entry: [spent, *observe_turn("assistant", reply.message.text, entry)],
+        )
         self._text = reply.message.text or self._text
         self._emit("answer", reply.message.text, calls=len(reply.message.calls))
 

@@ -45,6 +45,8 @@ from windowsill.tokens import register
 
 if TYPE_CHECKING:
     from windowsill.files import FileDiff
+    from windowsill.history.entries import Entry
+    from windowsill.history.head import Draft
     from windowsill.outputs import Collected, Outputs
     from windowsill.search import Archive
     from windowsill.session.client_history import ClientHistory
@@ -238,14 +240,15 @@ class Session:
         after: str | None = None,
         sent: SentRequest | None = None,
         outputs: Mapping[str, OutputRef] | None = None,
-        state: Sequence[Change] = (),
+        state: Sequence[Change] | Callable[[int], Sequence[Change]] = (),
     ) -> str:
         """Add a message, a provider's reply with its usage, an SDK object, or plain text from the user; return its id.
 
         Where a reply is several messages, it is the id of the last one. When it returns, it is on disk. `after` is the
         message it follows: the session goes there first when it has moved on. `sent` is the request it answers, where
         that is not the last one. `outputs` are, by call id, the refs of outputs that `session.outputs` keeps whole.
-        `state` are changes of the layered state that are written together with it.
+        `state` are changes of the layered state that are written together with it, or a function that makes them from
+        the number of its entry.
         """
         added = self._read(value, format)
         if not added.messages or (len(added.messages) > 1 and (id or isinstance(value, (list, tuple)))):
@@ -297,9 +300,12 @@ class Session:
         sent: SentRequest | None,
         *,
         conversation: bytes | None = None,
-        state: Sequence[Change] = (),
+        state: Sequence[Change] | Callable[[int], Sequence[Change]] = (),
     ) -> list[str]:
-        also = (lambda draft, _: self.state.draft(draft, state)) if state else None
+        def change_state(draft: Draft, entries: list[Entry]) -> None:
+            self.state.draft(draft, state(entries[-1].seq) if callable(state) else state)
+
+        also = change_state if state else None
         ids = self.journal.add(added.messages, added.usage, conversation=conversation, also=also)
         edited = False
         if added.cleared or any(isinstance(block, Unknown) for each in added.messages for block in each.blocks):

@@ -21,15 +21,22 @@ from windowsill.state.layers import Element, Part, State, check_jump, check_step
 LATEST = 100
 """Elements kept in sight of what happens at every step; all of them are in the history."""
 
+RECENT = 25
+"""The same for what only the last minute matters of: a turn looks at each."""
+
 CAPS = {
     "runtime.execution.tool_calls": LATEST,
     "runtime.execution.decisions": LATEST,
     "runtime.execution.errors": LATEST,
     "runtime.execution.warnings": LATEST,
     "runtime.failures": LATEST,
-    "memory.short_term.turns": LATEST,
+    "memory.short_term.turns": RECENT,
     "memory.short_term.observations": LATEST,
-    "evidence.observations": 2_000,
+    "evidence.observations": RECENT,
+    "evidence.retrieved": LATEST,
+    "evidence.citations": LATEST,
+    "evidence.measurements": LATEST,
+    "work.changes": LATEST,
 }
 """The most elements of a list; the oldest leave it."""
 

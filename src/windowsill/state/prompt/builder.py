@@ -22,6 +22,7 @@ from windowsill.state.prompt.choice import (
     ItemSet,
     Piece,
     Selection,
+    ShownMessages,
     fit,
     focus_of,
     write_fitting,
@@ -116,7 +117,7 @@ class _Gathered(NamedTuple):
     layers: tuple[str, ...]
     since: float
     until: float
-    edits: int
+    messages: ShownMessages | None
     items: list[Item]
 
 
@@ -141,6 +142,7 @@ class Builder:
         self._embedder = embedder
         self._size = size
         self._focus: Focus | None = None
+        self._messages: ShownMessages | None = None
         self._selections = {
             kind.path: Selection(kind, settings.picks, self._formatter, settings.shares.importance[kind.layer])
             for kind in CATALOGUE
@@ -198,8 +200,9 @@ class Builder:
     def _gather(self, state: State, now: float, layers: Collection[str], view: View | None) -> _Gathered:
         last = self._gathered
         names = tuple(layers)
-        edits = view.edits if view is not None else -1
-        same = last is not None and last.state is state and last.layers == names and last.edits == edits
+        if self._messages is None or not self._messages.are_of(view):
+            self._messages = ShownMessages(view) if view is not None else None
+        same = last is not None and last.state is state and last.layers == names and last.messages is self._messages
         if last is not None and same and last.since <= now < last.until:
             return last
         if unknown := [layer for layer in names if layer not in LAYERS]:
@@ -217,9 +220,9 @@ class Builder:
                 items += self._single(entry, state)
             else:
                 selection = self._selections[entry.path]
-                items += selection.choose(state, self._focus, now, view)
+                items += selection.choose(state, self._focus, now, self._messages)
                 until = min(until, selection.until)
-        self._gathered = _Gathered(state, names, now, until, edits, items)
+        self._gathered = _Gathered(state, names, now, until, self._messages, items)
         return self._gathered
 
     def _single(self, entry: Single, state: State) -> list[Item]:

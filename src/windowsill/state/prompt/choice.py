@@ -308,6 +308,36 @@ class Focus:
             return relevance(text, others)
 
 
+SHOWN = "shown"
+"""In the place of a fold, for a message that no fold hides."""
+
+
+class ShownMessages:
+    """The messages that a view shows, until it is changed other than at its end."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._edits = view.edits
+        self._covers: dict[int, str] = {}
+        """By entry, the fold that hides it."""
+        # What stands behind all folds is found without a search.
+        self._folded = max((item.last for item in view.items if item.fold), default=0)
+
+    def are_of(self, view: View | None) -> bool:
+        """Tell whether these are the messages that a view shows now."""
+        return view is self._view and view.edits == self._edits
+
+    def show(self, element: Any) -> bool:
+        """Tell whether the message, or the summary, that an element was taken from stands in the request."""
+        entry = element.entry
+        if entry > self._folded:
+            return True
+        if entry not in self._covers:
+            item = self._view.cover(entry)
+            self._covers[entry] = "" if item is None else item.id if item.fold else SHOWN
+        return self._covers[entry] in (SHOWN, element.id)
+
+
 class Selection:
     """Chooses from one list of the state.
 
@@ -328,19 +358,18 @@ class Selection:
         self._limits = limits
         self._formatter = formatter
         self._goal: Focus | None = None
-        self._edits = -1
+        self._messages: ShownMessages | None = None
         self._ranks: dict[int, Any] = {}
         self._rendered: dict[int, Rendered] = {}
         self._tokens: int | None = None
 
-    def choose(self, state: State, goal: Focus, now: float, view: View | None = None) -> list[Item]:
-        """Choose what is shown of the list as it is in this state, beside the messages of a view."""
+    def choose(self, state: State, goal: Focus, now: float, messages: ShownMessages | None = None) -> list[Item]:
+        """Choose what is shown of the list as it is in this state, beside the messages of a request."""
         elements = self.kind.elements(state)
-        edits = view.edits if view is not None else -1
-        same = elements is self.elements and goal is self._goal and edits == self._edits
+        same = elements is self.elements and goal is self._goal and messages is self._messages
         if self.kind.expiry is None and same:
             return self.items
-        shown_there = [id(each) for each in elements if each.entry and view is not None and _stands(each, view)]
+        shown_there = [id(each) for each in elements if each.entry and messages is not None and messages.show(each)]
         ranks = self._rank(elements, goal)
         rendered = {id(each): known for each in elements if (known := self._rendered.get(id(each)))}
         chosen, until = self._best(elements, {**ranks, **dict.fromkeys(shown_there)}, state, now)
@@ -348,7 +377,7 @@ class Selection:
         # Only from here on anything changes: counting and comparing are others' code, which may fail.
         self._ranks, self._rendered, self.items, self.until = ranks, rendered, items, until
         self.elements, self._goal, self._tokens = elements, goal, None
-        self._edits, self.in_view = edits, len(shown_there)
+        self._messages, self.in_view = messages, len(shown_there)
         return items
 
     @property
@@ -423,9 +452,3 @@ class Selection:
             name = f"{kind.path}#{key}" if named else f"{kind.path}{NAMELESS}{written.digest}"
             items.append(Item(kind, key, name, written, (rank, place), (-self.importance, place, spot)))
         return items
-
-
-def _stands(element: Any, view: View) -> bool:
-    """Tell whether a view shows the message, or the summary, that an element was taken from."""
-    item = view.cover(element.entry)
-    return item is not None and (not item.fold or item.id == element.id)
