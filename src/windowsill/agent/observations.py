@@ -107,7 +107,7 @@ def _retrieved(tool: str, given: Any, text: str, key: str, entry: int) -> list[C
     """Keep the result of a search, and the sources that it names."""
     words = given.values() if isinstance(given, dict) else ()
     query = encodable(shorten(next((each for each in words if isinstance(each, str)), ""), MAX_CHARACTERS))
-    found = {}
+    found: dict[str, str] = {}
     for match in _SOURCE.finditer(scanned := _ends(text)):
         line = scanned[scanned.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
         found.setdefault(match[0], shorten(line, MAX_CHARACTERS))
