@@ -13,10 +13,12 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from support import postgres
+from support.archives import Synonyms, said
 from support.postgres_wire import BreakingLine, Pooler
 from support.stores import chain, child_env, everything, grow, is_chain
 from windowsill import Session
 from windowsill.errors import ConflictError, LockedError, StoreError
+from windowsill.search import Archive
 from windowsill.store import open_store
 from windowsill.store.postgres import PostgresStore
 from windowsill.store.postgres import store as store_module
@@ -345,4 +347,17 @@ def test_the_environment_may_name_the_server(url: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("WINDOWSILL_HOME", url)
     store = open_store()
     assert isinstance(store, PostgresStore)
+    store.close()
+
+
+def test_without_pgvector_vectors_are_compared_by_the_client():
+    """A database that has no such extension keeps them all the same, and gives them back."""
+    url = postgres.server().url()
+    PostgresStore(url).close()
+    schema = url.partition("schema=")[2]
+    sql(f"ALTER TABLE {schema}.passage_vector DROP COLUMN embedding")
+    store = PostgresStore(url)
+    said("the car is red", "bananas are yellow", store=store)
+    with Archive(store, "s", embedder=Synonyms({"car", "automobile"}, {"bananas"})) as archive:
+        assert archive.retrieve("which automobile", 1)[0].text == "the car is red"
     store.close()

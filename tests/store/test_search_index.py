@@ -1,5 +1,6 @@
 """What the search index of every store does, whatever it is kept in."""
 
+import struct
 from pathlib import Path
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from support.stores import STORES
 from windowsill.store import SearchIndex, Store
+from windowsill.store.postgres import PostgresStore
 from windowsill.store.search_index import APART, Filters, Passage, PassageFacts
 
 pytestmark = pytest.mark.contract
@@ -123,7 +125,7 @@ def test_a_deleted_session_leaves_nothing(store: Store):
     """Passages and vectors go with their session, also when its name is given again."""
     index = store.search_index()
     session = add(index, passage("secret"))
-    index.put_vectors("model", [(session.first_key + 1, b"v")])
+    index.put_vectors("model", [(session.first_key + 1, b"vv")])
     store.delete("s")
     assert index.sessions(["s"]) == []
     store.create("s", at=2.0)
@@ -146,7 +148,23 @@ def test_vectors_are_made_once(store: Store):
     session = add(index, passage("one"), passage("two"))
     first, last = session.first_key, session.last_key
     assert index.without_vector(first, last, "m", 10) == [(first + 1, "one"), (first + 2, "two")]
-    index.put_vectors("m", [(first + 1, b"1"), (first + 2, b"2"), (first + 9, b"9")])
+    index.put_vectors("m", [(first + 1, b"11"), (first + 2, b"22"), (first + 9, b"99")])
     assert index.without_vector(first, last, "m", 10) == []
-    assert index.vectors(first, last, "m") == [(first + 1, b"1"), (first + 2, b"2")]
+    assert index.vectors(first, last, "m") == [(first + 1, b"11"), (first + 2, b"22")]
     assert index.newest(session) == 5.0
+
+
+def test_the_nearest_vectors_are_found_where_the_store_compares_them(store: Store):
+    """By their product, largest first, among what the filters allow; a store that compares none leaves it to others."""
+    index = store.search_index()
+    session = add(index, passage("one"), passage("two", at=9.0), passage("three"))
+    first = session.first_key
+    vectors = {first + 1: (1.0, 0.0), first + 2: (0.6, 0.8), first + 3: (0.0, 1.0)}
+    index.put_vectors("m", [(key, struct.pack("<2e", *vector)) for key, vector in vectors.items()])
+    found = index.nearest("m", struct.pack("<2e", 1.0, 0.0), [session], ANY, 2)
+    if not isinstance(store, PostgresStore):
+        assert found is None
+        return
+    assert [(key, round(score, 3)) for key, score in found] == [(first + 1, 1.0), (first + 2, 0.6)]
+    assert index.nearest("m", struct.pack("<2e", 1.0, 0.0), [session], Filters(after=6.0), 2)[0][0] == first + 2
+    assert index.nearest("other", struct.pack("<2e", 1.0, 0.0), [session], ANY, 2) == []

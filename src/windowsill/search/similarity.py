@@ -43,6 +43,9 @@ class Similarity:
     def top(self, question: str, scope: Sequence[IndexedSession], filters: Filters, most: int) -> dict[int, float]:
         """Return the passages most similar to a question, as far as they have anything in common with it."""
         wanted = normalize(self._embedder.embed([question]))[0]
+        found = self._index.nearest(self._embedder.name, wanted.astype(STORED).tobytes(), scope, filters, most)
+        if found is not None:
+            return {key: score for key, score in found if score > 0}
         best: list[tuple[float, int]] = []
         with self._lock:
             for session in scope:

@@ -194,5 +194,10 @@ class SearchIndex(Protocol):
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Keep vectors of passages that still exist."""
 
+    def nearest(
+        self, model: str, vector: bytes, scope: Sequence[IndexedSession], filters: Filters, most: int
+    ) -> list[tuple[int, float]] | None:
+        """Find the passages whose vectors have the largest products with one; `None` when the caller has to compare."""
+
     def vectors(self, first: int, last: int, model: str) -> list[tuple[int, bytes]]:
         """Return the vectors of passages between two keys, in order."""

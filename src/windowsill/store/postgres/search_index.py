@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -139,7 +140,28 @@ class PostgresIndex:
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Keep vectors of passages that still exist."""
         rows = list(vectors)
-        self._run("put_passage_vectors", model=model, keys=[key for key, _ in rows], vectors=[data for _, data in rows])
+        kept = {"model": model, "keys": [key for key, _ in rows], "vectors": [data for _, data in rows]}
+        if schema := self._vector_schema():
+            embeddings = [_numbers(data) for _, data in rows]
+            self._run("put_passage_embeddings", schema, **kept, embeddings=embeddings)
+        else:
+            self._run("put_passage_vectors", **kept)
+
+    def nearest(
+        self, model: str, vector: bytes, scope: Sequence[IndexedSession], filters: Filters, most: int
+    ) -> list[tuple[int, float]] | None:
+        """Find the passages whose vectors have the largest products with one, where the database has pgvector."""
+        schema = self._vector_schema()
+        if schema is None:
+            return None
+        if not scope:
+            return []
+        asked = {"model": model, "vector": _numbers(vector), "most": most}
+        return self._run("nearest_passages", schema, **asked, **_scope(scope), **_parameters(filters))
+
+    def _vector_schema(self) -> str | None:
+        rows = self._run("vector_schema")
+        return rows[0][0] if rows else None
 
     def vectors(self, first: int, last: int, model: str) -> list[tuple[int, bytes]]:
         """Return the vectors of passages between two keys, in order."""
@@ -189,8 +211,10 @@ class PostgresIndex:
         rows = self._run("chosen_passages", text=text, most=most, **_scope(scope), **_parameters(filters))
         return [key for (key,) in rows]
 
-    def _run(self, statement: str, **parameters: object) -> list[Any]:
-        return self._connections.run(self._sql[statement], parameters)
+    def _run(self, statement: str, vector_schema: str = "", /, **parameters: object) -> list[Any]:
+        # The place of pgvector is not in the search path for certain.
+        text = self._sql[statement].replace("pgvector.", f'"{vector_schema}".')
+        return self._connections.run(text, parameters)
 
 
 def split_words(text: str) -> str:
@@ -226,6 +250,11 @@ def _parameters(filters: Filters) -> dict[str, object]:
         "range_firsts": None if within is None else [first for first, _ in within],
         "range_lasts": None if within is None else [last for _, last in within],
     }
+
+
+def _numbers(vector: bytes) -> str:
+    """Write a vector of numbers in half precision as pgvector reads it."""
+    return "[" + ",".join(map(repr, struct.unpack(f"<{len(vector) // 2}e", vector))) + "]"
 
 
 def _bytes(text: str | None) -> bytes | None:

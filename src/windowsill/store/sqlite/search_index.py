@@ -135,6 +135,9 @@ class SQLiteIndex:
         with self._writing() as db:
             db.executemany(self._sql["put_passage_vector"], [(key, model, data) for key, data in vectors])
 
+    def nearest(self, *_: object, **__: object) -> None:
+        """Leave it to the caller: reading the vectors from a file on this machine costs next to nothing."""
+
     def vectors(self, first: int, last: int, model: str) -> list[tuple[int, bytes]]:
         """Return the vectors of passages between two keys, in order."""
         return self._all("passage_vectors", first, last, model)

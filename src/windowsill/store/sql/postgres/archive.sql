@@ -140,3 +140,37 @@ ON CONFLICT (key, model) DO NOTHING;
 SELECT key, data FROM windowsill.passage_vector
 WHERE key BETWEEN %(first)s AND %(last)s AND model = %(model)s
 ORDER BY key;
+
+-- name: vector_schema
+-- The schema of pgvector, where the vectors of this store are of its kind.
+SELECT n.nspname::text
+FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
+WHERE a.attrelid = to_regclass('windowsill.passage_vector') AND a.attname = 'embedding' AND NOT a.attisdropped;
+
+-- name: put_passage_embeddings
+INSERT INTO windowsill.passage_vector (key, model, data, embedding)
+SELECT n.key, %(model)s, n.data, n.embedding::pgvector.halfvec
+FROM unnest(%(keys)b::bigint[], %(vectors)b::bytea[], %(embeddings)s::text[]) AS n (key, data, embedding)
+JOIN windowsill.passage AS p ON p.key = n.key
+ON CONFLICT (key, model) DO NOTHING;
+
+-- name: nearest_passages
+SELECT v.key, -(v.embedding OPERATOR(pgvector.<#>) %(vector)s::pgvector.halfvec)::float8 AS score
+FROM windowsill.passage_vector AS v
+JOIN windowsill.passage AS p ON p.key = v.key
+WHERE v.model = %(model)s AND v.key BETWEEN %(first)s AND %(last)s AND v.key >> 32 = ANY(%(keys)b::bigint[])
+    AND (%(roles)s::text[] IS NULL OR p.role = ANY(%(roles)s::text[]))
+    AND (%(tools)b::bytea[] IS NULL OR p.tool = ANY(%(tools)b::bytea[]))
+    AND (%(after)s::float8 IS NULL OR p.at >= %(after)s::float8)
+    AND (%(before)s::float8 IS NULL OR p.at < %(before)s::float8)
+    AND (
+        %(range_firsts)b::bigint[] IS NULL
+        OR EXISTS (
+            SELECT 1 FROM unnest(%(range_firsts)b::bigint[], %(range_lasts)b::bigint[]) AS r (first, last)
+            WHERE p.seq BETWEEN r.first AND r.last
+        )
+    )
+ORDER BY score DESC, v.key
+LIMIT %(most)s;
