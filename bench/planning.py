@@ -66,7 +66,7 @@ def planned(name: str, session: Session, budget: Budget, later: Iterator[dict[st
 def added(name: str, session: Session, budget: Budget) -> float:
     """Seconds of the first plan when all messages came before it."""
     planner, view = strategies.get(name), View(session.view.scale, session.view.read)
-    for item in session.items():
+    for item in list(session.view.items):
         view.add(item)
     return best_of(1, lambda: planner.plan(view, budget))
 
@@ -74,7 +74,7 @@ def added(name: str, session: Session, budget: Budget) -> float:
 def opened(name: str, store: MemoryStore, budget: Budget) -> float:
     """Seconds of the first plan of a session that was just opened, its messages in memory."""
     session = Session.open("plan", model="gpt-4o", store=store)
-    for item in session.items():
+    for item in list(session.view.items):
         session.view.read(item)
     return best_of(1, lambda: strategies.get(name).plan(session.view, budget))
 
@@ -83,7 +83,7 @@ def folded(name: str, session: Session, budget: Budget) -> float:
     """Seconds of the first plan after a fold of one unit, by a strategy that planned before it."""
     planner = strategies.get(name)
     planner.plan(session.view, budget)
-    items = session.items()
+    items = list(session.view.items)
     free = foldable_units(session.view, keep=4)
     unit = next(unit for unit in free[len(free) // 2 :] if not items[unit.start].fold)
     session.fold(items[unit.start].id, items[unit.stop - 1].id)

@@ -8,7 +8,7 @@ from support.agents import Shop, engine, results
 from support.sessions import opened
 from windowsill.agent import Engine, tool
 from windowsill.errors import InputError
-from windowsill.session.audit import open_calls
+from windowsill.session.audit import open_calls, tool_decisions
 from windowsill.state.tools import Narrow
 from windowsill.testing import Call, Scripted
 
@@ -26,7 +26,7 @@ def test_a_tool_that_was_not_shown_is_refused_and_the_rule_is_told():
     assert "planning" in refused["put"]
     assert "planning" in refused["shell"]
     assert "no such tool" in refused["fly"]
-    first, second = running.session.tool_decisions
+    first, second = tool_decisions(running.session.journal)
     assert {(hidden.name, hidden.rule) for hidden in first.hidden} >= {("put", "phase"), ("shell", "phase")}
     assert {(hidden.name, hidden.rule) for hidden in second.hidden} == {("shell", "permission")}
     shown = [{each["name"] for each in request["tools"]} for request in running.model.requests]

@@ -9,6 +9,7 @@ from support.sessions import opened
 from windowsill.agent import ModelError
 from windowsill.agent.calls import WENT_BACK
 from windowsill.errors import StoreError
+from windowsill.session.checkpoints import Checkpoints
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.testing import Call, Scripted
@@ -23,7 +24,7 @@ def test_an_answer_to_what_is_no_longer_said_is_left_out():
 
     def rewind(_):
         other.journal.refresh()
-        call = next(item for item in other.items() if item.calls)
+        call = next(item for item in other.view.items if item.calls)
         other.rewind(call.id)
         return Call("put", {"path": "never"})
 
@@ -42,7 +43,7 @@ def test_results_of_calls_that_are_no_longer_made_are_left_out():
 
     def work(name: str) -> str:
         did.append(name)
-        session.rewind(session.items()[0].id)
+        session.rewind(session.view.items[0].id)
         return "done"
 
     calls = [Call("work", {"name": "a"}), Call("work", {"name": "b"})]
@@ -160,14 +161,14 @@ def test_a_state_that_is_damaged_before_the_run_begins_is_restored(tmp_path):
     store.close()
 
 
-def test_a_checkpoint_that_cannot_be_made_is_a_note():
+def test_a_checkpoint_that_cannot_be_made_is_a_note(monkeypatch):
     """Once, however often it is tried."""
     running = engine([Call("look", {"path": "a"}), "fine"])
 
     def refuse(*_, **__):
         raise StoreError("no names are left", remedy="forget some")
 
-    running.session.checkpoint_if_due = refuse
+    monkeypatch.setattr(Checkpoints, "make_if_due", refuse)
     result = running.run_sync("Go.")
     assert (result.status, len(result.notes)) == ("completed", 1)
     assert result.notes[0] == "no checkpoint was made: no names are left; forget some"

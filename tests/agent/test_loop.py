@@ -200,7 +200,7 @@ def test_there_must_be_a_task():
         engine(["x"], phases=("dancing",))
     with pytest.raises(SettingError, match="max_turns"):
         engine(["x"], max_turns=0)
-    assert running.session.items() == []
+    assert running.session.view.items == []
 
 
 def test_the_system_prompt_holds_the_callers_words_and_the_policies_and_stays_the_same():

@@ -86,7 +86,7 @@ def test_overflow(format: str, stream: bool) -> None:  # noqa: FBT001 a column o
         found = fault(remote(server, format, stream=stream), asking(session, format=format))
     assert (found.kind, found.passing, len(server.seen)) == ("overflow", False, 1)
     before = session.compose_sync().tokens
-    session.overflowed(found.provider_message, sent=before)
+    session.composer.overflowed(found.provider_message, sent=before)
     assert session.composer.context.ceiling is not None
     assert session.composer.context.ceiling < before
 

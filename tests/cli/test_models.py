@@ -17,7 +17,7 @@ def store(tmp_path):
     """A store in which the window of a model, and that of one nobody knows, were learned."""
     for name, window in (("claude-sonnet-4-5", None), ("my-model", 120_000)):
         with Session.open(name, model=name, budget=window, store=tmp_path) as session:
-            session.overflowed(OVERFLOW)
+            session.composer.overflowed(OVERFLOW)
     return str(tmp_path)
 
 

@@ -62,7 +62,7 @@ def test_what_is_written_is_of_the_history_as_it_was():
     assert writer.begun.wait(5)
     hidden = writer.asked[0].messages[-1].id
     fill(session, 2_500, start=at)
-    last = session.items()[-3].id
+    last = session.view.items[-3].id
     writer.go.set()
     finished(session)
     session.compose_sync()
@@ -116,7 +116,7 @@ def test_what_no_longer_fits_the_history_is_thrown_away():
     session = made(writer)
     fill(session, 1_900)
     session.compose_sync()
-    session.rewind(session.items()[2].id)
+    session.rewind(session.view.items[2].id)
     writer.go.set()
     finished(session)
     assert session.compose_sync().report.folds == ()
@@ -475,7 +475,7 @@ def test_a_branch_that_was_left_while_it_is_written_keeps_its_text_to_itself():
     at = fill(session, 1_900)
     session.compose_sync()
     assert writer.begun.wait(5)
-    session.rewind(session.items()[6].id)
+    session.rewind(session.view.items[6].id)
     fill(session, 1_900, start=at + 100)
     before = shown(session)
     writer.go.set()

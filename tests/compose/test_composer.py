@@ -69,9 +69,9 @@ def test_a_session_can_be_reduced_to_less_than_its_marks():
     """To a share of what a request may have, or as far as possible; what goes can be brought back."""
     session = opened(budget=10_000)
     talk(session, 60)
-    assert session.composer.reduce(session.format).pruned is False
+    assert session.composer.reduce().pruned is False
     before = session.tokens
-    done = session.composer.reduce(session.format, to=0.3)
+    done = session.composer.reduce(to=0.3)
     assert done.pruned
     assert session.tokens <= 3_000 < before < 8_000
     for fold in reversed(session.folds):

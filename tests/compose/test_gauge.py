@@ -78,7 +78,7 @@ def test_a_fold_does_not_confuse_the_gauge(ratio, constant):
     folded = [index for index, (payload, _) in enumerate(turns) if payload.folds]
     assert folded
     assert max(off(*each) for each in turns[3:]) < 0.03
-    assert provider.session.counting["unseen"] == pytest.approx(constant, abs=600)
+    assert provider.session.composer.context.describe()["unseen"] == pytest.approx(constant, abs=600)
 
 
 def test_a_reported_total_above_the_mark_triggers_a_reduction():
@@ -111,14 +111,15 @@ def test_the_error_shown_is_that_of_the_totals():
     provider = Provider(constant=50_000)
     first, reported = provider.ask(300)
     provider.answer(reported)
-    assert provider.session.counting["error_percent"] == pytest.approx(100 * off(first, reported), abs=0.5)
+    counting = provider.session.composer.context.describe()
+    assert counting["error_percent"] == pytest.approx(100 * off(first, reported), abs=0.5)
 
 
 def test_a_short_report_counts_as_an_observation():
     """Even the smallest request is compared with what the provider says."""
     provider = Provider()
     provider.answer(provider.ask(3)[1])
-    assert provider.session.counting["observations"] == 1
+    assert provider.session.composer.context.describe()["observations"] == 1
 
 
 def test_a_reopened_session_still_knows_what_only_the_provider_sees():

@@ -95,7 +95,7 @@ def test_pieces_without_number_fit(messages):
     assert sound(session.compose_sync())
     for fold in reversed(session.folds):
         session.unfold(fold.id)
-    assert [session.view.read(item).raw for item in session.items()][: len(before)] == before
+    assert [session.view.read(item).raw for item in session.view.items][: len(before)] == before
 
 
 def test_parallel_calls_that_do_not_fit_are_told_in_words():

@@ -81,7 +81,7 @@ def test_what_a_manager_composes_is_sent():
     (asked,) = manager.asked
     assert (asked[0], asked[1], asked[2][0]["name"], asked[3]) == (
         "You mend.",
-        len(session.items()) - 1,
+        len(session.view.items) - 1,
         "read",
         "The page is login.html.",
     )

@@ -51,8 +51,8 @@ def test_the_count_comes_closer_to_what_the_provider_reports():
         session.add({"role": "user", "content": "go on, with some plain words " * 10})
     assert errors[-1] < errors[0]
     assert errors[-1] < 0.1
-    assert session.counting["observations"] == 25
-    assert session.compose_sync().report.error == session.counting["error_percent"]
+    assert session.composer.context.describe()["observations"] == 25
+    assert session.compose_sync().report.error == session.composer.context.describe()["error_percent"]
 
 
 def test_what_was_learned_is_there_for_the_next_session():
@@ -63,7 +63,7 @@ def test_what_was_learned_is_there_for_the_next_session():
         session.add(reply(int(session.compose_sync().tokens * 1.2)))
         learned = session.composer.context.scale.calibration
     assert opened(store, "next").composer.context.scale.calibration == learned
-    assert opened(store, "other", model="claude-haiku-4-5").counting["observations"] == 0
+    assert opened(store, "other", model="claude-haiku-4-5").composer.context.describe()["observations"] == 0
 
 
 def test_a_report_that_is_exactly_what_was_counted_is_no_error():
@@ -71,7 +71,7 @@ def test_a_report_that_is_exactly_what_was_counted_is_no_error():
     session = opened(MemoryStore(), overhead=8_000)
     talk(session)
     session.add(reply(session.compose_sync(system="mend it").tokens))
-    assert session.counting["error_percent"] < 1
+    assert session.composer.context.describe()["error_percent"] < 1
 
 
 def test_usage_may_be_told_apart_from_the_reply():
@@ -81,7 +81,7 @@ def test_usage_may_be_told_apart_from_the_reply():
     tokens = session.compose_sync().tokens
     session.composer.observe(Usage(input=tokens))
     session.composer.observe({"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 3})
-    assert session.counting["observations"] >= 1
+    assert session.composer.context.describe()["observations"] >= 1
 
 
 def test_a_reply_in_a_list_teaches_as_well():
@@ -89,7 +89,7 @@ def test_a_reply_in_a_list_teaches_as_well():
     session = opened(MemoryStore())
     talk(session)
     session.extend([reply(session.compose_sync().tokens), {"role": "user", "content": "thanks"}])
-    assert session.counting["observations"] == 1
+    assert session.composer.context.describe()["observations"] == 1
 
 
 def test_no_ratio_is_learned_where_the_count_is_exact():
@@ -109,7 +109,7 @@ def test_an_overflow_error_teaches_a_window_that_is_remembered_and_shown():
     store = MemoryStore()
     session = opened(store)
     session.add("hi")
-    assert session.overflowed(RuntimeError(OVERFLOW)) == 100_000
+    assert session.composer.overflowed(RuntimeError(OVERFLOW)) == 100_000
     report = session.compose_sync().report
     assert (session.model.window, report.window) == (100_000, 100_000)
     assert report.limit < 100_000
@@ -119,21 +119,24 @@ def test_an_overflow_error_teaches_a_window_that_is_remembered_and_shown():
 def test_a_lesson_only_ever_lowers():
     """An error that names more than is known changes nothing."""
     session = opened(MemoryStore())
-    session.overflowed("prompt is too long: 3000000 tokens > 1000000 maximum")
+    session.composer.overflowed("prompt is too long: 3000000 tokens > 1000000 maximum")
     assert session.model.window == 200_000
 
 
 def test_another_error_teaches_nothing():
     """Only an overflow names a window."""
     session = opened(MemoryStore())
-    assert session.overflowed("rate limit of 50000 tokens per minute") is None
+    assert session.composer.overflowed("rate limit of 50000 tokens per minute") is None
     assert session.model.window == 200_000
 
 
 def test_an_error_about_one_field_teaches_nothing():
     """Whatever number it names; a fresh session of the store has the table's window."""
     store = MemoryStore()
-    assert opened(store).overflowed("Invalid 'metadata': maximum input length is 512 characters.", sent=90_000) is None
+    assert (
+        opened(store).composer.overflowed("Invalid 'metadata': maximum input length is 512 characters.", sent=90_000)
+        is None
+    )
     assert opened(store, "next").model.window == 200_000
 
 
@@ -144,19 +147,19 @@ def test_a_window_is_never_smaller_than_what_was_answered():
         session.add("hi")
         session.compose_sync()
         session.add(reply(120_000))
-        assert session.overflowed(OVERFLOW) is None
+        assert session.composer.overflowed(OVERFLOW) is None
         assert session.model.window == 200_000
     later = opened(store, "next")
-    later.overflowed(OVERFLOW)
+    later.composer.overflowed(OVERFLOW)
     assert later.model.window == 200_000
-    assert later.overflowed("prompt is too long: 190000 tokens > 150000 maximum") == 150_000
+    assert later.composer.overflowed("prompt is too long: 190000 tokens > 150000 maximum") == 150_000
 
 
 def test_a_window_that_was_learned_is_told_once_with_the_way_to_forget_it(caplog):
     """Nothing else would say why requests are smaller."""
     session = opened(MemoryStore())
     for _ in range(2):
-        session.overflowed(OVERFLOW)
+        session.composer.overflowed(OVERFLOW)
     (record,) = caplog.records
     assert "names a window of 100,000 tokens, not 200,000" in record.getMessage()
     assert "windowsill models forget claude-sonnet-4-5" in record.getMessage()
@@ -167,7 +170,7 @@ def test_a_request_that_cannot_be_made_smaller_after_an_overflow_is_sent_as_it_i
     session = opened(MemoryStore())
     session.add("hi " * 50)
     first = session.compose_sync(system="words " * 500)
-    session.overflowed("Your input exceeds the context window of this model.", sent=first.tokens)
+    session.composer.overflowed("Your input exceeds the context window of this model.", sent=first.tokens)
     again = session.compose_sync(system="words " * 500)
     assert again.tokens == first.tokens <= again.report.limit
 
@@ -179,24 +182,24 @@ def test_after_an_overflow_without_a_number_a_request_may_have_what_was_answered
     sent = session.compose_sync()
     session.add(reply(sent.tokens))
     session.add("and now?")
-    session.overflowed("Your input exceeds the context window of this model.", sent=sent.tokens + 10)
+    session.composer.overflowed("Your input exceeds the context window of this model.", sent=sent.tokens + 10)
     assert session.compose_sync().report.limit == sent.tokens
 
 
 def test_a_stated_window_wins_over_the_table_and_over_what_was_learned():
     """T8: the user always knows better."""
     store = MemoryStore()
-    opened(store).overflowed(OVERFLOW)
+    opened(store).composer.overflowed(OVERFLOW)
     session = opened(store, "mine", window=150_000)
     assert session.model.window == 150_000
-    assert session.overflowed(OVERFLOW) is None
+    assert session.composer.overflowed(OVERFLOW) is None
 
 
 def test_a_learned_window_binds_a_larger_budget():
     """After the provider said what it takes, asking for more would fail on every turn."""
     session = opened(MemoryStore(), budget=150_000)
     session.add("hi")
-    session.overflowed(OVERFLOW)
+    session.composer.overflowed(OVERFLOW)
     assert session.compose_sync().report.limit <= 100_000
 
 
@@ -214,7 +217,7 @@ def test_what_was_learned_and_is_damaged_is_learned_again():
     """A session opens all the same."""
     store = MemoryStore()
     store.remember("calibration/claude-sonnet-4-5/o200k_base", b"nonsense")
-    assert opened(store).counting["observations"] == 0
+    assert opened(store).composer.context.describe()["observations"] == 0
 
 
 @pytest.mark.parametrize("kept", [b"nonsense", b"", b"-5", b"0"])

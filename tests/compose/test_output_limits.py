@@ -26,7 +26,7 @@ def test_a_long_output_is_cut_by_default_when_it_is_first_shown(strategy):
     assert (fold.kind, fold.strategy) == ("mask", "outputs")
     assert payload.tokens < 5_000
     session.unfold(fold.id)
-    assert [session.view.read(item).raw for item in session.items()] == before
+    assert [session.view.read(item).raw for item in session.view.items] == before
     assert sent(session) == [LONG]
 
 

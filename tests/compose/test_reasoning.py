@@ -19,7 +19,7 @@ BOUND, FREE = "claude-sonnet-5", "claude-sonnet-4-5"
 
 def reasoned(session, turns, start=0):
     """Turns that each begin with signed reasoning."""
-    if not session.items():
+    if not session.view.items:
         session.add({"role": "user", "content": "the task"})
     for turn in range(start, start + turns):
         content = [thinking(f"thought {turn}", signature="c2ln"), text_block("so"), use(f"t{turn}")]

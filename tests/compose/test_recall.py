@@ -51,7 +51,7 @@ def test_hidden_lines_that_a_step_mentions_come_back():
     assert "[m3, line 31]" in message.text
     assert message.metadata["sources"] == ["m3"]
     assert DEFINITION in payload.body().decode()
-    assert session.items()[-1].id == message.id
+    assert session.view.items[-1].id == message.id
     assert "recall: " in " ".join(payload.report.notes)
 
 
@@ -84,7 +84,7 @@ def test_lines_of_a_branch_that_was_left_do_not_come_back():
     session.add({"role": "user", "content": TASK})
     for message in turn(0, words=40):
         session.add(message)
-    start = session.items()[-1].id
+    start = session.view.items[-1].id
     session.add({"role": "assistant", "content": [use("file")]})
     session.add({"role": "user", "content": [result("file", FILE)]})
     session.rewind(start)
@@ -164,7 +164,7 @@ def test_it_stays_within_its_size():
     session.add({"role": "assistant", "content": f"Now {names} of frobnicate_ledger."})
     session.add({"role": "user", "content": "Go on."})
     session.compose_sync()
-    (item,) = [item for item in session.items() if item.id == recalls(session)[-1].id]
+    (item,) = [item for item in session.view.items if item.id == recalls(session)[-1].id]
     assert session.view.tokens(item) <= 100 + 60
 
 
@@ -226,8 +226,8 @@ def test_nothing_comes_between_a_call_and_its_result():
     assert recalls(session) == []
     session.add({"role": "user", "content": [result("late", "the answer")]})
     session.compose_sync()
-    assert [len(item.results) for item in session.items()[-3:]] == [0, 1, 0]
-    assert recalls(session)[0].id == session.items()[-1].id
+    assert [len(item.results) for item in session.view.items[-3:]] == [0, 1, 0]
+    assert recalls(session)[0].id == session.view.items[-1].id
 
 
 def test_an_answer_that_is_begun_is_not_interrupted():
@@ -272,5 +272,5 @@ def test_it_stays_within_its_size_whatever_it_is_made_of(words):
     session.add({"role": "assistant", "content": " ".join(f"ledger_{number}" for number in range(40))})
     session.add({"role": "user", "content": "Go on."})
     session.compose_sync()
-    (item,) = [item for item in session.items() if item.id == recalls(session)[-1].id]
+    (item,) = [item for item in session.view.items if item.id == recalls(session)[-1].id]
     assert 100 <= session.view.tokens(item) <= 200 + 40

@@ -42,7 +42,7 @@ def session_with(strategy, *, turns=25, store=None):
         store=store or MemoryStore(),
         clock=lambda: float(next(ticks)),
     )
-    if not session.items():
+    if not session.view.items:
         session.add({"role": "user", "content": "the task"})
         session.add({"role": "assistant", "content": "understood"})
         session.add({"role": "user", "content": PIN}, marks=["pinned"])

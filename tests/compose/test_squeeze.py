@@ -72,7 +72,7 @@ def test_one_giant_never_kills_the_session(messages):
     assert payload.report.repairs == () or len(messages) == 2
     for fold in reversed(session.folds):
         session.unfold(fold.id)
-    assert [session.view.read(item).raw for item in session.items()] == before
+    assert [session.view.read(item).raw for item in session.view.items] == before
 
 
 def test_a_giant_pinned_message_is_cut_but_never_hidden():

@@ -39,7 +39,7 @@ def begun(store=None, **settings):
 
 def told(session):
     """The messages that tell the state and can be seen, oldest first."""
-    shown = (session.view.read(item) for item in session.items())
+    shown = (session.view.read(item) for item in session.view.items)
     return [message.text for message in shown if message.metadata.get("windowsill") == "state"]
 
 
@@ -49,7 +49,7 @@ def test_a_session_without_a_state_tells_nothing():
         session = opened(budget=20_000, **stated)
         session.add({"role": "user", "content": TASK})
         assert b"<context>" not in composed(session)
-        assert len(session.items()) == 1
+        assert len(session.view.items) == 1
 
 
 def test_without_the_setting_a_state_is_kept_and_not_told():
@@ -126,7 +126,7 @@ def test_a_rewind_takes_back_what_was_told():
     """The state of that moment is told, and only that."""
     session = begun()
     composed(session)
-    here = session.items()[-1].id
+    here = session.view.items[-1].id
     session.state.set_goal("Something else")
     session.add({"role": "assistant", "content": "ok"})
     session.add({"role": "user", "content": "more"})
@@ -232,7 +232,7 @@ def test_when_the_first_telling_is_hidden_everything_is_told_again():
     """Changes that can still be seen are no use without what they change."""
     session = begun()
     composed(session)
-    first = session.items()[-1].id
+    first = session.view.items[-1].id
     session.add({"role": "assistant", "content": "ok"})
     session.add({"role": "user", "content": "Go on."})
     session.state.add_fact("The login page is blue", source="x")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 def seen(session: Session) -> tuple:
-    items = [(item.id, item.role, session.view.read(item).text) for item in session.items()]
+    items = [(item.id, item.role, session.view.read(item).text) for item in session.view.items]
     head = session.journal.head
     return items, session.tokens, head.sent, head.prompt_hash, session.view.edits_of_past, session.view.restored
 
@@ -27,7 +27,7 @@ def reduced(store: MemoryStore) -> tuple:
             session.add({"role": "assistant", "content": f"step {number} " + "word " * 30})
             session.compose_sync(system="Be brief.")
         session.unfold(session.folds[-1].id, fit=True)
-        session.rewind(session.items()[-2].id)
+        session.rewind(session.view.items[-2].id)
         session.add("again")
         session.compose_sync(system="Be brief.")
         session.journal.flush()

@@ -110,7 +110,7 @@ def test_looking_while_others_write_raises_nothing(tmp_path):
             assert session.audit is not None
 
     assert in_threads(write, write, look, look) == []
-    ids = [item.id for item in session.items()]
+    ids = [item.id for item in session.view.items]
     assert len(ids) == len(set(ids))
     assert len(said(session)) == 21 + 120
     assert session.verify() == []
@@ -273,15 +273,15 @@ def test_a_disk_that_fails_leaves_the_session_as_it_was(act):
         "unfold": lambda: session.unfold(fold),
         "compose": lambda: session.compose_sync(system="mend it"),
     }
-    before = [(item.id, item.marks) for item in session.items()], said(session), session.view.weight
+    before = [(item.id, item.marks) for item in session.view.items], said(session), session.view.weight
     session.journal.store = Through(store, Full(2))
     for _ in range(2):
         with pytest.raises(StoreError, match="full"):
             acts[act]()
-        assert ([(item.id, item.marks) for item in session.items()], said(session), session.view.weight) == before
+        assert ([(item.id, item.marks) for item in session.view.items], said(session), session.view.weight) == before
     acts[act]()
     again = opened(store)
-    assert [item.id for item in again.items()] == [item.id for item in session.items()]
+    assert [item.id for item in again.view.items] == [item.id for item in session.view.items]
     assert again.view.weight == session.view.weight
     assert session.verify() == []
 
@@ -294,7 +294,7 @@ def test_what_was_sent_is_known_at_once():
     session.compose_sync()
     assert session.journal.head.sent is True
     session.add({"role": "assistant", "content": "hello"})
-    assert [item.sent for item in session.items()] == [False, True]
+    assert [item.sent for item in session.view.items] == [False, True]
 
 
 @pytest.mark.parametrize("fold", [False, True], ids=["from the entries", "from a snapshot"])
@@ -308,5 +308,5 @@ def test_what_was_sent_is_known_after_opening_again(fold):
             session.fold("m2", "m3", text="short")
     again = opened(store)
     again.add({"role": "assistant", "content": "done"})
-    assert again.items()[-1].sent is True
+    assert again.view.items[-1].sent is True
     assert (store.snapshot("s", 1_000) is not None) is fold

@@ -5,8 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from support.kept_outputs import Clock, outputs
+from support.kept_outputs import Clock, outputs, say
 from windowsill.errors import NotFoundError
+from windowsill.messages import OutputRef
 from windowsill.outputs import Collected, Outputs
 from windowsill.store.memory import MemoryStore
 
@@ -27,9 +28,9 @@ def test_what_nothing_refers_to_is_removed_after_an_hour(clock: Clock):
     kept = outputs(store, clock=clock)
     ref = kept.keep(["a\n"])
     clock.now += HOUR
-    assert kept.collect(()) == Collected()
+    assert kept.collect() == Collected()
     clock.now += 1
-    assert kept.collect(()) == Collected((ref.id,), 2)
+    assert kept.collect() == Collected((ref.id,), 2)
     assert store.blob_ids("s", "") == []
     with pytest.raises(NotFoundError):
         kept.open(ref.id)
@@ -45,16 +46,18 @@ def test_a_finished_writing_that_somebody_holds_protects_nothing(clock: Clock):
     writing.write("a\n")
     writing.finish()
     clock.now += 2 * HOUR
-    kept.collect(())
+    kept.collect()
     assert store.blob_ids("s", "") == []
 
 
 def test_what_something_refers_to_stays_for_ever(clock: Clock):
     """However old it is."""
-    kept = outputs(MemoryStore(), clock=clock)
+    store = MemoryStore()
+    kept = outputs(store, clock=clock)
     ref = kept.keep(["a\n"])
+    say(store, (), refs=(ref,))
     clock.now += 10_000 * HOUR
-    assert kept.collect({ref.id}) == Collected()
+    assert kept.collect() == Collected()
     assert kept.read(ref.id) == "     1\ta"
 
 
@@ -64,7 +67,7 @@ def test_an_output_that_was_kept_again_is_young_again(clock: Clock):
     ref = kept.keep(["a\n"])
     clock.now += 2 * HOUR
     kept.keep(["a\n"])
-    assert kept.collect(()) == Collected()
+    assert kept.collect() == Collected()
     assert kept.read(ref.id) == "     1\ta"
 
 
@@ -75,9 +78,9 @@ def test_leftovers_of_a_crash_are_removed_after_an_hour(clock: Clock):
     left = len(store.blob_ids("s", ""))
     other = Outputs(store, "s", clock=clock)
     clock.now += HOUR - 1
-    assert other.collect(()).blobs == 0
+    assert other.collect().blobs == 0
     clock.now += 2
-    assert other.collect(()) == Collected((), left)
+    assert other.collect() == Collected((), left)
     assert store.blob_ids("s", "") == []
 
 
@@ -87,7 +90,7 @@ def test_a_writing_of_this_process_is_no_leftover(clock: Clock):
     writing = kept.start()
     writing.write(LINES)
     clock.now += 5 * HOUR
-    assert kept.collect(()).blobs == 0
+    assert kept.collect().blobs == 0
     assert kept.open(writing.finish().id).lines == 1_000_000
 
 
@@ -99,7 +102,7 @@ def test_a_slow_writing_of_another_process_is_no_leftover(clock: Clock):
     for _ in range(10):
         clock.now += HOUR / 2
         writing.write("x")
-        assert Outputs(store, "s", clock=clock).collect(()).blobs == 0
+        assert Outputs(store, "s", clock=clock).collect().blobs == 0
     assert writing.finish().bytes == 5_000_010
 
 
@@ -109,7 +112,7 @@ def test_other_blobs_of_the_session_are_not_touched(clock: Clock):
     kept = outputs(store, clock=clock)
     store.put_blobs("s", [("0123abcd", b"system")])
     clock.now += 9 * HOUR
-    kept.collect(())
+    kept.collect()
     assert store.blob("s", "0123abcd") == b"system"
 
 
@@ -119,19 +122,22 @@ class Collecting(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.clock = Clock()
-        self.kept = outputs(MemoryStore(), clock=self.clock)
+        self.store = MemoryStore()
+        self.kept = outputs(self.store, clock=self.clock)
         self.referenced: dict[str, str] = {}
-        self.known: dict[str, tuple[str, float]] = {}
+        self.known: dict[str, tuple[OutputRef, str, float]] = {}
 
     @rule(text=st.sampled_from(["a\n", "b\n", "c"]))
     def keep(self, text):
-        self.known[self.kept.keep([text]).id] = (text, self.clock.now)
+        ref = self.kept.keep([text])
+        self.known[ref.id] = (ref, text, self.clock.now)
 
     @rule(pick=st.integers(0, 9))
     def refer(self, pick):
         if self.known:
-            ref = sorted(self.known)[pick % len(self.known)]
-            self.referenced[ref] = self.known[ref][0]
+            ref, text, _ = self.known[sorted(self.known)[pick % len(self.known)]]
+            say(self.store, (), refs=(ref,))
+            self.referenced[ref.id] = text
 
     @rule(seconds=st.sampled_from([1, 1800, 4000]))
     def wait(self, seconds):
@@ -139,8 +145,8 @@ class Collecting(RuleBasedStateMachine):
 
     @rule()
     def collect(self):
-        for ref in self.kept.collect(self.referenced).outputs:
-            assert self.clock.now - self.known.pop(ref)[1] > HOUR
+        for ref in self.kept.collect().outputs:
+            assert self.clock.now - self.known.pop(ref)[2] > HOUR
 
     @invariant()
     def what_is_referred_to_can_be_read(self):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.kept_outputs import Clock
+from support.kept_outputs import Clock, say
 from support.stores import child_env
+from windowsill.messages import OutputRef
 from windowsill.outputs import Outputs
 from windowsill.store.sqlite import SQLiteStore
 
@@ -19,6 +20,7 @@ LINE = b"a line of an ordinary log\n"
 CHILD = """
 import sys
 from itertools import count
+from windowsill.messages import OutputRef
 from windowsill.outputs import Outputs
 from windowsill.store.sqlite import SQLiteStore
 
@@ -60,7 +62,8 @@ def test_a_writing_that_is_killed(tmp_path: Path, piece: int):
     outputs.verify(ref.id)
     left = len(store.blob_ids("s", "output/part/"))
     clock.now += 2 * 3600
-    outputs.collect({earlier, ref.id})
+    say(store, (), (), refs=(OutputRef(id=earlier, bytes=1, lines=1), ref))
+    outputs.collect()
     outputs.verify(earlier)
     outputs.verify(ref.id)
     remaining = len(store.blob_ids("s", "output/part/"))

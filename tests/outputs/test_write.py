@@ -90,7 +90,7 @@ def test_a_writing_that_was_taken_for_abandoned_says_so():
     writing = outputs(store, clock=clock).start()
     writing.write(LINES)
     clock.now += 4000
-    Outputs(store, "s", clock=clock).collect(())
+    Outputs(store, "s", clock=clock).collect()
     with pytest.raises(StoreError, match="run the tool again"):
         writing.finish()
     assert store.blob_ids("s", "output/index/") == []

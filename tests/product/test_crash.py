@@ -20,7 +20,7 @@ import os, sys
 from support.sessions import opened, turn
 
 session = opened(sys.argv[1])
-if not session.items():
+if not session.view.items:
     session.add({"role": "user", "content": "the task"})
 number = len(list(session.messages()))
 os.write(1, b"ready\\n")
@@ -46,7 +46,7 @@ for _ in range(2):
         session.add({"role": "assistant", "content": "huge " + "x" * 1_000_000})
     except StoreError as error:
         print(type(error).__name__, error)
-print(len(list(session.messages())), len(session.items()))
+print(len(list(session.messages())), len(session.view.items))
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 print(session.add({"role": "assistant", "content": "huge " + "x" * 1_000_000}))
 print(session.add({"role": "user", "content": "and on"}))

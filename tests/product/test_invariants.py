@@ -138,7 +138,7 @@ class Conversation(RuleBasedStateMachine):
     @rule(data=st.data())
     def fold_by_hand(self, data):
         """Anywhere; what would break a unit is refused and changes nothing."""
-        ids = [item.id for item in self.session.items() if not item.fold]
+        ids = [item.id for item in self.session.view.items if not item.fold]
         if len(ids) < 3:
             return
         first = data.draw(st.integers(0, len(ids) - 1))
@@ -157,7 +157,7 @@ class Conversation(RuleBasedStateMachine):
     @rule(data=st.data())
     def mask_by_hand(self, data):
         """A tool output behind a placeholder, and back."""
-        candidates = [item.id for item in self.session.items() if item.results and not item.fold]
+        candidates = [item.id for item in self.session.view.items if item.results and not item.fold]
         if not candidates:
             return
         before = self.shown()
@@ -207,7 +207,7 @@ class Conversation(RuleBasedStateMachine):
             self.open_calls = [id for id in self.open_calls if self.called_by(id, kept)]
 
     def called_by(self, call, kept):
-        return any(call in item.calls for item in self.session.items() if item.id in kept)
+        return any(call in item.calls for item in self.session.view.items if item.id in kept)
 
     @rule()
     def reopen(self):
@@ -257,7 +257,9 @@ class Conversation(RuleBasedStateMachine):
     def calls_are_kept(self, payload):
         """The request can be built again later, byte for byte."""
         self.session.add({"role": "assistant", "content": "noted"})
-        self.added.append((self.session.items()[-1].id, msgspec.json.encode({"role": "assistant", "content": "noted"})))
+        self.added.append(
+            (self.session.view.items[-1].id, msgspec.json.encode({"role": "assistant", "content": "noted"}))
+        )
         call = self.session.calls[-1]
         rebuilt = json.loads(self.session.request(call.id))
         assert blocks_of(rebuilt) == blocks_of(payload.to("anthropic"))
@@ -279,7 +281,7 @@ class Conversation(RuleBasedStateMachine):
             return
         journal = self.session.journal
         fresh = build(journal.branch(*VIEW_KINDS), journal.scale, journal.show)
-        assert [msgspec.to_builtins(item) for item in self.session.items()] == [
+        assert [msgspec.to_builtins(item) for item in self.session.view.items] == [
             msgspec.to_builtins(item) for item in fresh.items
         ]
         assert fresh.weight == self.session.view.weight

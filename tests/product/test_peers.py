@@ -95,7 +95,7 @@ def test_a_running_call_is_not_compacted_away():
     for number in range(6):
         session.add({"role": "user", "content": f"note {number} " + "word " * 180})
     assert session.compose_sync().report.folds
-    assert [item.calls for item in session.items() if not item.fold and item.calls] == [("pending",)]
+    assert [item.calls for item in session.view.items if not item.fold and item.calls] == [("pending",)]
     session.add({"role": "user", "content": [result("pending", "approved")]})
     payload = session.compose_sync()
     assert "approved" in json.dumps(payload.messages[-1])

@@ -201,7 +201,7 @@ def test_the_marker_does_not_grow_with_what_it_stands_for():
         session.add({"role": "assistant", "content": f"done with {number}"})
         session.add({"role": "user", "content": f"wish {number}: " + "please " * 20})
         session.compose_sync()
-        sizes += [session.view.tokens(item) for item in session.items() if item.fold][:1]
+        sizes += [session.view.tokens(item) for item in session.view.items if item.fold][:1]
     assert len(session.folds) > 5
     assert max(sizes) < 3_000 // 2
     third = len(sizes) // 3

@@ -228,7 +228,7 @@ def test_a_summary_is_found_with_what_it_stands_for(store):
     with Session.open("s", store=store, model="gpt-4o", clock=lambda: 9_000.0) as session:
         for text in ("count them", "apricot one", "apricot two", "apricot three", "go on"):
             session.add({"role": "user", "content": text})
-        ids = [item.id for item in session.items()][1:]
+        ids = [item.id for item in session.view.items][1:]
         session.fold(ids[0], ids[2], text="summary: the apricots were counted")
         first, last = (store.find("s", id).seq for id in (ids[0], ids[2]))
     with Archive(store, "s") as archive:
@@ -243,7 +243,7 @@ def test_a_marker_is_no_summary(store):
     with Session.open("s", store=store, model="gpt-4o", clock=lambda: 9_000.0) as session:
         for text in ("count them", "apricot one " + "stone " * 150, "apricot two " + "leaf " * 150, "go on"):
             session.add({"role": "user", "content": text})
-        session.fold(session.items()[1].id, session.items()[2].id)
+        session.fold(session.view.items[1].id, session.view.items[2].id)
     with Archive(store, "s") as archive:
         assert {each.source for each in archive.retrieve("apricot messages hidden", 50)} == {"message"}
 

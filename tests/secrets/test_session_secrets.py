@@ -68,7 +68,7 @@ def test_history_keeps_what_was_said():
     for fold in session.explain(said.id).folds:
         session.unfold(fold.id)
     assert session.explain(said.id).visible
-    assert said.text in [session.view.read(item).text for item in session.items()]
+    assert said.text in [session.view.read(item).text for item in session.view.items]
 
 
 def test_visible_messages_are_not_altered():
@@ -118,7 +118,7 @@ def test_plug_in_cannot_put_one_into_a_fold():
     session = opened(budget=50_000)
     session.add(TASK)
     session.add("A long story. " * 50)
-    item = session.items()[-1]
+    item = session.view.items[-1]
     facts = {"messages": 1, "said": [["m2", f"use {TOKEN}"]], "note": {"password": PASSWORD}}
     run = MessageSpan(item.seq, item.seq, 1, item.weight, item.weight, facts=facts)
     stand_in = text_message("user", f"They use {TOKEN}.")
@@ -126,7 +126,7 @@ def test_plug_in_cannot_put_one_into_a_fold():
     commit_fold(session.journal, proposal)
     assert TOKEN.encode() not in shown_by_folds(session)
     assert PASSWORD.encode() not in shown_by_folds(session)
-    assert session.items()[-1].weight == session.view.weigh(text_message("user", f"They use {SIGN}."))
+    assert session.view.items[-1].weight == session.view.weigh(text_message("user", f"They use {SIGN}."))
 
 
 @pytest.mark.parametrize("room", range(60, 400, 17))
@@ -134,7 +134,7 @@ def test_quote_is_cleaned_before_it_is_cut(room):
     """Half a key would not be known as one."""
     session = opened(budget=50_000)
     session.add(f"It is {TOKEN} " * 30)
-    quoted = lay_out("summary", collect_hidden(session.view, session.items()), room, len, details=0)
+    quoted = lay_out("summary", collect_hidden(session.view, session.view.items), room, len, details=0)
     assert not any(TOKEN[start : start + 6] in quoted for start in range(len(TOKEN) - 5))
 
 

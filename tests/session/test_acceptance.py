@@ -77,4 +77,4 @@ def test_entries_that_make_sense_are_taken():
     store = MemoryStore()
     import_session(store, sealed(lambda entry: entry))
     with Session.open("s", store=store) as session:
-        assert ([fold.id for fold in session.folds], session.items()[0].pinned) == (["f7"], True)
+        assert ([fold.id for fold in session.folds], session.view.items[0].pinned) == (["f7"], True)

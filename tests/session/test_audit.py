@@ -88,7 +88,7 @@ def test_a_fold_says_what_it_hid_and_what_stands_there():
     """The first and last message, how many, what it saved, the words shown."""
     session, fold = folded()
     span = fold.spans[0]
-    visible = [item.id for item in session.items() if not item.fold]
+    visible = [item.id for item in session.view.items if not item.fold]
     assert (span.first, span.active, fold.active) == ("m2", True, True)
     assert visible[1] == f"m{int(span.last[1:]) + 1}"
     assert span.messages == int(span.last[1:]) - 1
@@ -163,10 +163,10 @@ def test_a_hidden_message_is_explained_by_its_fold():
 def test_a_visible_message_is_explained():
     """V4: because it is the task, because it is pinned, because nothing hides it."""
     session, _ = folded()
-    last = session.items()[-1].id
+    last = session.view.items[-1].id
     session.pin(last)
     assert [session.explain(id).why for id in ("m1", last)] == ["it is the task", "it is pinned"]
-    assert session.explain(session.items()[-2].id).why == "no fold hides it"
+    assert session.explain(session.view.items[-2].id).why == "no fold hides it"
     assert session.explain("m1").visible
 
 

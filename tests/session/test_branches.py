@@ -25,7 +25,7 @@ def opened(store=None, **settings):
 
 
 def talk(session, turns, start=0):
-    if not session.items():
+    if not session.view.items:
         session.add({"role": "user", "content": "the task"})
     for turn in range(start, start + turns):
         session.add({"role": "assistant", "content": [text_block("looking"), use(f"t{turn}")]})
@@ -33,7 +33,7 @@ def talk(session, turns, start=0):
 
 
 def shown(session):
-    return [(item.id, msgspec.json.encode(session.view.read(item))) for item in session.items()]
+    return [(item.id, msgspec.json.encode(session.view.read(item))) for item in session.view.items]
 
 
 def folded(**settings):
@@ -59,14 +59,14 @@ def test_removing_an_outer_fold_shows_the_inner_one_again():
     """H4: a fold may hide another fold's stand-in."""
     session = opened(budget=100_000)
     talk(session, 6)
-    ids = [item.id for item in session.items()]
+    ids = [item.id for item in session.view.items]
     session.fold(ids[1], ids[4], text="inner")
     between = shown(session)
     outer = session.fold(ids[5], ids[6], text="beside")
     session.unfold(outer)
     assert shown(session) == between
     wide = session.fold(ids[5], ids[8], text="wide")
-    assert [item.hides for item in session.items() if item.fold] == [4, 4]
+    assert [item.hides for item in session.view.items if item.fold] == [4, 4]
     session.unfold(wide)
     assert shown(session) == between
 
@@ -75,10 +75,10 @@ def test_one_span_of_a_fold_may_come_back_alone():
     """H9: the other spans stay hidden."""
     session = opened(budget=100_000)
     talk(session, 10)
-    results = [item.id for item in session.items() if item.results]
+    results = [item.id for item in session.view.items if item.results]
     fold = session.mask(results[0], results[1], results[2])
     session.unfold(fold, span=1)
-    cut = [item.id for item in session.items() if item.cuts]
+    cut = [item.id for item in session.view.items if item.cuts]
     assert cut == [results[0], results[2]]
     assert [span.active for span in session.folds[0].spans] == [True, False, True]
 
@@ -86,9 +86,9 @@ def test_one_span_of_a_fold_may_come_back_alone():
 def test_as_much_as_fits_comes_back_newest_first():
     """H9: and the next request needs no new fold."""
     session, fold = folded(low=0.3)
-    hidden = sum(item.hides for item in session.items())
+    hidden = sum(item.hides for item in session.view.items)
     session.unfold(fold.id, fit=True)
-    now = sum(item.hides for item in session.items())
+    now = sum(item.hides for item in session.view.items)
     assert 0 < now < hidden
     assert session.compose_sync().report.folds == ()
 
@@ -122,7 +122,7 @@ def test_a_span_that_is_not_there_is_named():
 def test_a_fold_of_a_branch_that_was_left_is_not_of_this_one():
     """The error says where it is."""
     session, fold = folded()
-    session.rewind(session.items()[0].id)
+    session.rewind(session.view.items[0].id)
     with pytest.raises(FoldError, match="branch that was left"):
         session.unfold(fold.id)
 
@@ -131,10 +131,10 @@ def test_a_rewind_takes_later_folds_away():
     """H5: what they hid comes back; no marker survives."""
     session = opened()
     talk(session, 30)
-    last = session.items()[-1].id
+    last = session.view.items[-1].id
     before = shown(session)
     session.compose_sync()
-    assert any(item.fold for item in session.items())
+    assert any(item.fold for item in session.view.items)
     session.rewind(last)
     assert shown(session) == before
 
@@ -144,7 +144,7 @@ def test_a_rewind_keeps_earlier_folds():
     session, _ = folded()
     session.add({"role": "assistant", "content": "done"})
     before = shown(session)
-    end = session.items()[-1].id
+    end = session.view.items[-1].id
     talk(session, 3, start=50)
     session.rewind(end)
     assert shown(session) == before
@@ -165,7 +165,7 @@ def test_before_leaves_the_message_out_too():
     """To say it again in other words."""
     session = opened()
     talk(session, 2)
-    session.rewind(session.items()[-2].id, before=True)
+    session.rewind(session.view.items[-2].id, before=True)
     assert [message.id for message in session.messages()] == ["m1", "m2", "m3"]
 
 
@@ -222,7 +222,7 @@ def test_after_a_rewind_nothing_was_sent_there():
     session.compose_sync()
     session.rewind("m3")
     session.add({"role": "user", "content": "another way"})
-    assert session.items()[-1].sent is False
+    assert session.view.items[-1].sent is False
 
 
 def test_a_rewind_that_loses_a_race_loses_no_message():
@@ -270,7 +270,7 @@ def test_what_comes_back_is_weighed_with_the_vocabulary_of_today(back):
     else:
         again.unfold(fold.id)
     scale = again.composer.context.scale
-    fresh = sum_weights(scale.weigh(again.view.read(item)) for item in again.items())
+    fresh = sum_weights(scale.weigh(again.view.read(item)) for item in again.view.items)
     assert again.view.weight == fresh
 
 
@@ -293,7 +293,7 @@ def test_what_was_unfolded_stays_until_the_window_is_too_small():
     """Above the high mark it is not folded again without a word; past the limit it is, and the report says so."""
     session = opened(budget=4_000)
     talk(session, 12)
-    items = session.items()
+    items = list(session.view.items)
     session.unfold(session.fold(items[1].id, items[-3].id))
     session.add({"role": "assistant", "content": "so"})
     session.add({"role": "user", "content": "word " * (3_500 - session.tokens)})

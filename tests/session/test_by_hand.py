@@ -39,7 +39,7 @@ def test_a_wish_reaches_the_model_that_writes():
     talk(session, 30)
     assert asyncio.run(session.compact(WISH)).pruned
     assert WISH in prompts[0]
-    assert "The tests of the login were mended." in session.view.read(session.items()[1]).text
+    assert "The tests of the login were mended." in session.view.read(session.view.items[1]).text
 
 
 def test_one_long_turn_is_compacted_too():
@@ -87,7 +87,7 @@ def test_reducing_by_hand_waits_for_the_model():
     session = opened(budget=10_000, strategy="condense", writer=writer)
     talk(session, 60)
     assert session.reduce_sync(to=0.2).pruned
-    assert "All was looked at." in str([session.view.read(item).text for item in session.items() if item.fold])
+    assert "All was looked at." in str([session.view.read(item).text for item in session.view.items if item.fold])
 
 
 def test_an_agents_state_is_pruned_in_time_with_a_model_too():

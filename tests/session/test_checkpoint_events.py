@@ -15,7 +15,7 @@ PHASES = Automatic(seconds=None, messages=None, tokens=None)
 
 
 def looked(session, rule):
-    made = session.checkpoint_if_due(rule)
+    made = session.checkpointer.make_if_due(rule)
     return made.reason if made is not None else None
 
 
@@ -71,7 +71,7 @@ def test_a_line_is_crossed_once_until_a_fold_leads_below_it(restarts):
     for number in range(30):
         talk(session, 1, start=number)
         look()
-    first, last = session.items()[1].id, session.items()[-3].id
+    first, last = session.view.items[1].id, session.view.items[-3].id
     session.fold(first, last, text="much was done")
     if not restarts:
         look()
@@ -89,7 +89,7 @@ def test_a_fold_between_two_looks_arms_it_again():
     session = opened(budget=5_000)
     talk(session, 30)
     assert looked(session, TOKENS) == "tokens"
-    session.fold(session.items()[1].id, session.items()[-3].id, text="much was done")
+    session.fold(session.view.items[1].id, session.view.items[-3].id, text="much was done")
     talk(session, 30, start=30)
     assert [looked(session, TOKENS), looked(session, TOKENS)] == ["tokens", None]
 
@@ -131,8 +131,8 @@ def test_force_makes_one_in_any_case():
     """Its reason says so."""
     session = opened()
     session.add("Fix it.")
-    assert session.checkpoint_if_due(MESSAGES) is None
-    made = session.checkpoint_if_due(MESSAGES, force=True)
+    assert session.checkpointer.make_if_due(MESSAGES) is None
+    made = session.checkpointer.make_if_due(MESSAGES, force=True)
     assert (made.reason, made.name) == ("forced", "")
 
 
@@ -140,7 +140,7 @@ def test_after_a_restore_it_is_counted_from_that_checkpoint():
     """Not from a later one on the branch that was left."""
     session = opened(budget=1_000_000)
     session.extend([f"word {number}" for number in range(50)])
-    first = session.checkpoint_if_due(MESSAGES)
+    first = session.checkpointer.make_if_due(MESSAGES)
     session.extend([f"word {number}" for number in range(50)])
     assert looked(session, MESSAGES) == "messages"
     session.restore(first.id)
@@ -167,7 +167,7 @@ def test_forgetting_names_changes_nothing_for_the_rule():
     session = opened(budget=1_000_000)
     session.extend([f"word {number}" for number in range(50)])
     assert looked(session, MESSAGES) == "messages"
-    session.clean_up_checkpoints(0)
+    session.checkpointer.clean_up(0)
     assert looked(session, MESSAGES) is None
     again = Session.open("s", store=session.journal.store)
     assert looked(again, MESSAGES) is None
@@ -195,10 +195,10 @@ def test_a_look_costs_the_same_whatever_the_length():
     costs = []
     for number in range(6):
         session.extend([f"word {number} {place}" for place in range(400)])
-        session.checkpoint_if_due(MESSAGES)
+        session.checkpointer.make_if_due(MESSAGES)
         session.add("one more")
         store.given = store.paths = 0
-        session.checkpoint_if_due(MESSAGES)
+        session.checkpointer.make_if_due(MESSAGES)
         costs.append((store.given, store.paths))
     assert costs == [(1, 0)] * 6
 
@@ -224,9 +224,9 @@ def test_messages_that_were_counted_are_not_counted_again():
     """However long the view is, a look goes through what was added."""
     session = opened(budget=1_000_000)
     session.extend([f"word {number}" for number in range(3_000)])
-    session.checkpoint_if_due(MESSAGES)
+    session.checkpointer.make_if_due(MESSAGES)
     session.view.items = Watched(session.view.items)
     session.add("one more")
     session.view.items.seen = 0
-    session.checkpoint_if_due(MESSAGES)
+    session.checkpointer.make_if_due(MESSAGES)
     assert session.view.items.seen == 1

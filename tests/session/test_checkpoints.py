@@ -189,7 +189,7 @@ def test_an_entry_that_is_no_checkpoint_is_not_restored(store):
     talk(session, 1)
     for _ in range(3):
         session.checkpoint()
-    session.clean_up_checkpoints(1)
+    session.checkpointer.clean_up(1)
     with pytest.raises(NotFoundError):
         session.restore("m1")
     with pytest.raises(NotFoundError):
@@ -248,7 +248,7 @@ def test_all_but_the_last_ones_are_forgotten(store):
         session.checkpoint(f"n{number}")
     messages = [message.id for message in session.messages()]
     oldest = session.checkpoints()[-1]
-    assert session.clean_up_checkpoints() == 3
+    assert session.checkpointer.clean_up() == 3
     assert [each.name for each in session.checkpoints()] == ["n7", "n6", "n5", "n4", "n3"]
     with pytest.raises(NotFoundError, match="has no checkpoint 'n2'"):
         session.restore("n2")
@@ -262,13 +262,13 @@ def test_forgetting_again_forgets_only_what_is_new(store):
     session = opened(store)
     for _ in range(4):
         session.checkpoint()
-    assert session.clean_up_checkpoints(2) == 2
+    assert session.checkpointer.clean_up(2) == 2
     version = session.journal.version
-    assert session.clean_up_checkpoints(2) == 0
+    assert session.checkpointer.clean_up(2) == 0
     assert session.journal.version == version
     session.checkpoint()
-    assert session.clean_up_checkpoints(2) == 1
-    assert session.clean_up_checkpoints(0) == 2
+    assert session.checkpointer.clean_up(2) == 1
+    assert session.checkpointer.clean_up(0) == 2
     assert session.checkpoints() == []
     assert [each.id for each in (session.checkpoint("again"),)] == ids(session.checkpoints())
 
@@ -279,7 +279,7 @@ def test_forgetting_holds_on_every_branch(store):
     talk(session, 1)
     for number in range(4):
         session.checkpoint(f"n{number}")
-    session.clean_up_checkpoints(2)
+    session.checkpointer.clean_up(2)
     session.restore("n2")
     assert [each.name for each in session.checkpoints()] == ["n3", "n2"]
 
@@ -289,14 +289,14 @@ def test_a_thousand_forgotten_checkpoints_are_forgotten_in_few_bytes():
     session = opened()
     for _ in range(1_000):
         session.checkpoint()
-    assert session.clean_up_checkpoints(keep=1) == 999
+    assert session.checkpointer.clean_up(keep=1) == 999
     assert len(labels(session)[-1].meta) < 20
 
 
 def test_a_number_below_zero_is_refused():
     """By its name."""
     with pytest.raises(SettingError, match="setting 'keep' is -1"):
-        opened().clean_up_checkpoints(-1)
+        opened().checkpointer.clean_up(-1)
 
 
 def test_the_audit_has_checkpoints_restores_and_what_was_forgotten():
@@ -306,7 +306,7 @@ def test_the_audit_has_checkpoints_restores_and_what_was_forgotten():
     session.checkpoint("a")
     session.checkpoint()
     session.restore("a")
-    session.clean_up_checkpoints(1)
+    session.checkpointer.clean_up(1)
     tokens = session.checkpoints()[0].tokens
     assert [(event.kind, event.what) for event in session.audit] == [
         ("label", f"checkpoint 'a' (manual): 3 messages, {tokens} tokens, initializing"),
@@ -322,7 +322,7 @@ def test_checkpoints_go_through_an_export(store):
     for number in range(4):
         talk(session, 1, start=number)
         session.checkpoint(f"n{number}")
-    session.clean_up_checkpoints(3)
+    session.checkpointer.clean_up(3)
     target = MemoryStore()
     import_session(target, export_session(store, "s"))
     with Session.open("s", store=target) as copy:

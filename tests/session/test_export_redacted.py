@@ -88,7 +88,7 @@ def test_import_without_secrets_is_a_sound_session(store):
     with Session.open("s", store=target) as copy, Session.open("s", store=store) as session:
         assert copy.verify() == []
         assert [branch.id for branch in copy.branches] == [branch.id for branch in session.branches]
-        assert [item.id for item in copy.items()] == [item.id for item in session.items()]
+        assert [item.id for item in copy.view.items] == [item.id for item in session.view.items]
         requests = [copy.request(call.id) for call in copy.calls]
         assert len(requests) > 5
         assert all(TOKEN.encode() not in request for request in requests)
@@ -118,10 +118,10 @@ def test_weights_are_counted_again():
     place, target = MemoryStore(), MemoryStore()
     with Session.open("s", model="claude-opus-4-6", store=place) as session:
         session.add(f"Use {TOKEN} and {TOKEN}.")
-        before = session.items()[0].weight
+        before = session.view.items[0].weight
     import_session(target, exported(place))
     with Session.open("s", store=target) as copy:
-        (item,) = copy.items()
+        (item,) = copy.view.items
         assert item.weight == copy.view.weigh(copy.view.read(item)) != before
 
 
@@ -135,8 +135,8 @@ def test_reasoning_stays_bound_to_its_system_prompt():
     import_session(target, exported(place))
     with Session.open("s", store=target) as copy:
         (call,) = (call_meta(copy.journal.find(call.id, "call").meta) for call in copy.calls)
-        assert copy.items()[-1].prompt_hash == call.prompt_hash
-        assert copy.items()[-1].prompt_hash != session.items()[-1].prompt_hash
+        assert copy.view.items[-1].prompt_hash == call.prompt_hash
+        assert copy.view.items[-1].prompt_hash != session.view.items[-1].prompt_hash
 
 
 def test_session_without_secrets_is_exported_exactly():

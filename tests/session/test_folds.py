@@ -32,8 +32,8 @@ def test_a_text_stands_in_for_what_is_hidden():
     """Where it was, with the given words, and the request stays valid."""
     session = roomy()
     fold = session.fold("m2", "m5", text="Looked at two files.")
-    assert [item.id for item in session.items()][:3] == ["m1", f"{fold}:0", "m6"]
-    assert session.view.read(session.items()[1]).text == "Looked at two files."
+    assert [item.id for item in session.view.items][:3] == ["m1", f"{fold}:0", "m6"]
+    assert session.view.read(session.view.items[1]).text == "Looked at two files."
     assert problems(session.compose_sync()) == []
 
 
@@ -41,7 +41,7 @@ def test_without_a_text_a_marker_says_what_was_there():
     """How many messages, and which tools."""
     session = roomy()
     session.fold("m2", "m9")
-    text = session.view.read(session.items()[1]).text
+    text = session.view.read(session.view.items[1]).text
     assert "8 earlier messages" in text
     assert "read x4" in text
 
@@ -53,7 +53,7 @@ def test_the_users_words_are_quoted_by_a_marker():
     session.add({"role": "user", "content": "Never touch the billing table."})
     talk(session, 4, start=10, words=100)
     session.fold("m2", "m15")
-    assert "Never touch the billing table." in session.view.read(session.items()[1]).text
+    assert "Never touch the billing table." in session.view.read(session.view.items[1]).text
 
 
 def test_one_message_may_be_folded():
@@ -61,7 +61,7 @@ def test_one_message_may_be_folded():
     session = roomy(1)
     session.add({"role": "assistant", "content": "a long story " * 50})
     session.fold("m4", text="A story.")
-    assert [item.hides for item in session.items()] == [0, 0, 0, 1]
+    assert [item.hides for item in session.view.items] == [0, 0, 0, 1]
 
 
 def test_a_fold_may_hide_an_inner_one():
@@ -69,7 +69,7 @@ def test_a_fold_may_hide_an_inner_one():
     session = roomy()
     inner = session.fold("m2", "m5", text="inner")
     session.fold(f"{inner}:0", "m7", text="outer")
-    assert [item.hides for item in session.items()] == [0, 6, 0, 0, 0, 0]
+    assert [item.hides for item in session.view.items] == [0, 6, 0, 0, 0, 0]
     assert len(kept(session)) == 11
 
 
@@ -157,7 +157,7 @@ def test_a_mask_hides_the_output_and_keeps_the_call():
     """The message stays, its result says that something was there, and the pair is whole."""
     session = roomy()
     session.mask("m3")
-    shown_result = session.view.read(session.items()[2]).results[0]
+    shown_result = session.view.read(session.view.items[2]).results[0]
     assert shown_result.tool_use_id == "t0_0"
     assert shown_result.content[0].text == "[tool output trimmed; ref=o3; 1 line]"
     assert b"line 0 " in kept(session)[2]
@@ -171,7 +171,7 @@ def test_all_outputs_of_parallel_calls_are_masked():
     failed = result("b", "word " * 50, is_error=True)
     session.add({"role": "user", "content": [result("a", "word " * 50), failed]})
     session.mask("m5", text="(seen)")
-    results = session.view.read(session.items()[-1]).results
+    results = session.view.read(session.view.items[-1]).results
     assert [(each.tool_use_id, each.is_error, each.content[0].text) for each in results] == [
         ("a", False, "(seen)"),
         ("b", True, "(seen)"),
@@ -210,7 +210,7 @@ def test_of_several_outputs_only_those_that_shrink_are_masked():
     session.add({"role": "assistant", "content": [use("a"), use("b")]})
     session.add({"role": "user", "content": [result("a", "ok"), result("b", "word " * 200)]})
     session.mask("m3")
-    results = session.view.read(session.items()[-1]).results
+    results = session.view.read(session.view.items[-1]).results
     assert results[0].content[0].text == "ok"
     assert results[1].content[0].text.startswith("[tool output trimmed; ref=o3.2; 1 line; read a.py]")
 

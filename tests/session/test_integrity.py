@@ -27,7 +27,7 @@ def stored(tmp_path_factory):
             session.add({"role": "assistant", "content": f"step {number} " + "word " * 40})
             session.add(f"then {number}")
             session.compose_sync(system="Never delete files.")
-        session.rewind(session.items()[-3].id)
+        session.rewind(session.view.items[-3].id)
         ref = session.outputs.keep(["balance 1000 EUR\n"] * 300)
         for id in ("t", "u"):
             session.add({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "r", "input": {}}]})
@@ -104,7 +104,7 @@ def test_a_part_of_a_request_that_was_changed_is_refused(place):
 
 def seen(session: Session) -> tuple:
     folds = [(fold.id, fold.active) for fold in session.folds]
-    return session.branches, folds, [(item.id, item.role) for item in session.items()], session.audit
+    return session.branches, folds, [(item.id, item.role) for item in session.view.items], session.audit
 
 
 @pytest.mark.parametrize("index", ["entry_rare", "entry_jump", "entry_by_id"])

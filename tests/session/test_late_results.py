@@ -66,7 +66,7 @@ def test_a_history_that_is_loaded_with_a_late_result_is_cut_like_any_other(forma
     in_time.compose_sync()
     for words in ("The task.", "(result of tool call job)", "built job", "assistant 59"):
         assert words in text
-    assert abs(len(late.items()) - len(in_time.items())) < 4
+    assert abs(len(late.view.items) - len(in_time.view.items)) < 4
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -79,7 +79,7 @@ def test_a_result_whose_call_was_folded_is_told(format):
         for message in chat(1, number):
             session.add(message)
         session.compose_sync()
-    assert not any("job" in item.calls for item in session.items())
+    assert not any("job" in item.calls for item in session.view.items)
     session.add(came("job"))
     text = sent(session)
     assert "(result of tool call job)" in text

@@ -30,7 +30,7 @@ def opened(store=None, **settings):
 
 
 def talk(session, turns, start=0):
-    if not session.items():
+    if not session.view.items:
         session.add({"role": "user", "content": "the task"})
     for turn in range(start, start + turns):
         session.add({"role": "assistant", "content": [text_block("looking"), use(f"t{turn}")]})
@@ -57,7 +57,7 @@ def test_a_reply_of_the_anthropic_sdk_is_added_with_its_usage():
     session.add(reply)
     added = list(session.messages())[-1]
     assert (added.role, added.text, [call.id for call in added.calls]) == ("assistant", "done", ["z"])
-    assert session.counting["observations"] == 1
+    assert session.composer.context.describe()["observations"] == 1
     session.add({"role": "user", "content": [result("z")]})
     assert windowsill.validate({"max_tokens": 5, **session.compose_sync().to()}) == []
 
@@ -86,7 +86,7 @@ def test_a_reply_of_the_openai_sdk_is_added_with_its_usage():
     )
     session.add(reply)
     assert [each.id for each in list(session.messages())[-1].calls] == ["z"]
-    assert session.counting["observations"] == 1
+    assert session.composer.context.describe()["observations"] == 1
     session.add({"role": "tool", "tool_call_id": "z", "content": "ok"})
     assert windowsill.validate(session.compose_sync().to(), "openai") == []
 
@@ -176,7 +176,7 @@ def test_context_for_a_step_is_not_the_users_word():
         session.add({"role": "assistant", "content": "reply " * 40})
         session.add({"role": "user", "content": f"question {turn}"})
     payload = session.compose_sync()
-    marker = next(item for item in session.items() if item.fold)
+    marker = next(item for item in session.view.items if item.fold)
     words = session.view.read(marker).text
     assert "question 0" in words
     assert "RETRIEVED" not in words
@@ -188,7 +188,7 @@ def test_context_for_a_step_is_not_the_task():
     session = opened()
     session.compose_sync(dynamic="The goal: green tests.")
     session.add({"role": "user", "content": "the task"})
-    assert session.view.read(session.items()[session.view.task()]).text == "the task"
+    assert session.view.read(session.view.items[session.view.task()]).text == "the task"
 
 
 def test_adding_costs_the_same_however_long_the_history_is():
@@ -232,12 +232,12 @@ def test_what_is_pinned_stays_until_it_is_unpinned():
     session.pin("m3")
     talk(session, 40, start=10)
     session.compose_sync()
-    assert "m3" in [item.id for item in session.items()]
+    assert "m3" in [item.id for item in session.view.items]
     session.unpin("m3")
     for start in range(60, 260, 20):
         talk(session, 20, start=start)
         session.compose_sync()
-    assert "m3" not in [item.id for item in session.items()]
+    assert "m3" not in [item.id for item in session.view.items]
 
 
 def test_an_unknown_mark_is_refused():
@@ -273,7 +273,7 @@ def test_the_format_is_that_of_the_conversation(format):
     """Told from the first message that has one, or from the model."""
     session = opened(model={"anthropic": "claude-sonnet-4-5", "openai": "gpt-5"}[format])
     session.add("plain words")
-    assert session.format == format
+    assert session.composer.format == format
     assert windowsill.validate({"max_tokens": 5, **session.compose_sync().to()}, format) == []
 
 
@@ -282,4 +282,4 @@ def test_every_public_name_stands_in_a_group():
     names = set(re.findall(r"`(\w+)`", Session.__doc__)) - {"Session"}
     session = opened()
     public = {name for name in dir(session) if not name.startswith("_")}
-    assert public - {"open"} == names
+    assert public == names

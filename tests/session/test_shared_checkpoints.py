@@ -59,8 +59,8 @@ def test_two_that_forget_at_once_forget_nothing_twice():
     for _ in range(5):
         session.checkpoint()
     counts = []
-    store.meanwhile = lambda: counts.append(other.clean_up_checkpoints(2))
-    counts.append(session.clean_up_checkpoints(2))
+    store.meanwhile = lambda: counts.append(other.checkpointer.clean_up(2))
+    counts.append(session.checkpointer.clean_up(2))
     assert counts == [3, 0]
     assert len(session.checkpoints()) == 2
 
@@ -83,8 +83,8 @@ def test_two_processes_make_one_checkpoint_of_one_occasion():
     store = Overtaken()
     session, other = opened(store, budget=1_000_000), opened(store)
     session.extend([f"word {number}" for number in range(50)])
-    store.meanwhile = lambda: other.checkpoint_if_due(FIFTY)
-    assert session.checkpoint_if_due(FIFTY) is None
+    store.meanwhile = lambda: other.checkpointer.make_if_due(FIFTY)
+    assert session.checkpointer.make_if_due(FIFTY) is None
     assert [each.reason for each in session.checkpoints()] == ["messages"]
     assert session.verify() == []
 
@@ -105,7 +105,7 @@ def test_what_another_process_checkpoints_can_be_restored_at_once(store):
     session.add("Another way.")
     assert [message.text for message in session.messages()][-1] == "Another way."
     other.journal.refresh()
-    assert other.items() == session.items()
+    assert other.view.items == session.view.items
 
 
 def test_threads_share_a_session():

@@ -24,7 +24,7 @@ FORCED = {"rule": Automatic(), "force": True}
 
 def snapshot(session):
     """What a snapshot file of the session would hold now."""
-    return snapshot_of(session.journal, providers.get(session.format), session.settings, session.state.value)
+    return snapshot_of(session.journal, providers.get(session.composer.format), session.settings, session.state.value)
 
 
 def content(path):
@@ -45,7 +45,7 @@ def session(tmp_path):
     with opened(tmp_path / "store") as made:
         made.add({"role": "user", "content": "Mend the login page."}, id="the-task")
         talk(made, 30)
-        made.pin(made.items()[4].id)
+        made.pin(made.view.items[4].id)
         made.state.set_goal("Mend the login page")
         made.state.enter("planning")
         made.compose_sync(system="You mend.")
@@ -56,7 +56,7 @@ def session(tmp_path):
 def test_it_holds_what_the_model_sees_in_the_sessions_format(session):
     """And not the history: messages, tokens, model, phase, the entry it stood at."""
     value = content(session.write_snapshot())
-    seen = [(item.fold, session.view.read(item)) for item in session.items()]
+    seen = [(item.fold, session.view.read(item)) for item in session.view.items]
     said = dict(zip(range(len(seen)), value["messages"], strict=True))
     stand_ins = [said.pop(place) for place, (fold, _) in enumerate(seen) if fold]
     assert list(said.values()) == [json.loads(message.raw) for fold, message in seen if not fold]
@@ -99,7 +99,7 @@ def test_a_session_in_memory_needs_a_folder(tmp_path):
     with pytest.raises(InputError, match="session 'one' is kept in no folder; give the folder"):
         one.write_snapshot()
     with pytest.raises(InputError, match="kept in no folder"):
-        one.checkpoint_if_due(**FORCED, snapshots=True)
+        one.checkpointer.make_if_due(**FORCED, snapshots=True)
     assert one.checkpoints() == []
     first = one.write_snapshot(tmp_path, keep=1)
     other.write_snapshot(tmp_path, keep=1)
@@ -111,7 +111,7 @@ def test_the_newest_summary_stands_by_itself():
     session = opened(budget=100_000)
     talk(session, 10)
     assert snapshot(session).summary is None
-    ids = [item.id for item in session.items()]
+    ids = [item.id for item in session.view.items]
     session.fold(ids[9], ids[10], text="what came later")
     session.fold(ids[1], ids[2], text="what came first")
     assert snapshot(session).summary == "what came first"
@@ -150,7 +150,7 @@ def test_ids_marks_times_and_notes_come_along(session):
     session.add("context", metadata={"windowsill": "dynamic", "from": "me"}, at=77.5)
     with begun(session.write_snapshot()) as copy:
         assert copy.message("the-task").at == session.message("the-task").at
-        assert [item.pinned for item in copy.items()] == [item.pinned for item in session.items()]
+        assert [item.pinned for item in copy.view.items] == [item.pinned for item in session.view.items]
         last = list(copy.messages())[-1]
         assert (last.at, last.metadata) == (77.5, {"windowsill": "dynamic", "from": "me"})
         assert copy.view.task() == session.view.task() == 0
@@ -162,10 +162,10 @@ def test_what_stood_in_for_hidden_messages_is_not_the_users_own():
     """A summary that became a message is still told apart from what the user said."""
     session = opened(budget=100_000)
     talk(session, 6)
-    ids = [item.id for item in session.items()]
+    ids = [item.id for item in session.view.items]
     session.fold(ids[1], ids[4], text="Look at every file twice.")
     copy = Session.from_snapshot(_saved(session), store=MemoryStore())
-    assert [item.own for item in copy.items()[:2]] == [True, False]
+    assert [item.own for item in copy.view.items[:2]] == [True, False]
 
 
 def _saved(session):
@@ -230,7 +230,7 @@ def test_an_empty_session_and_one_without_a_state_come_back(tmp_path):
     assert content(empty.write_snapshot(tmp_path))["state"] is None
     empty.state.set_goal("Begin")
     with begun(empty.write_snapshot(tmp_path)) as copy:
-        assert (copy.items(), copy.state.value.task.goal) == ([], "Begin")
+        assert (copy.view.items, copy.state.value.task.goal) == ([], "Begin")
 
 
 def test_messages_that_another_program_wrote_will_do(tmp_path):
@@ -247,7 +247,7 @@ def test_another_name_and_other_settings_may_be_stated(session, tmp_path):
     with Session.from_snapshot(path, store=tmp_path / "new", id="t", budget=9_000) as copy:
         assert (copy.id, copy.settings.budget, copy.settings.model) == ("t", 9_000, "claude-sonnet-4-5")
     with Session.open("t", store=tmp_path / "new") as again:
-        assert (again.settings.budget, len(again.items())) == (9_000, len(session.items()))
+        assert (again.settings.budget, len(again.view.items)) == (9_000, len(session.view.items))
 
 
 def test_a_session_that_exists_is_never_touched(session):
@@ -280,7 +280,7 @@ def test_the_one_before_a_damaged_one_is_used_and_that_is_logged(session, caplog
     bad.write_bytes(bad.read_bytes()[:-100])
     with caplog.at_level(logging.WARNING, logger="windowsill"):
         copy = begun(good.parent)
-    assert len(copy.items()) == len(session.items())
+    assert len(copy.view.items) == len(session.view.items)
     assert f"snapshot {bad} is damaged" in caplog.text
 
 
@@ -293,14 +293,14 @@ def test_a_place_without_snapshots_is_told(tmp_path):
 
 def test_an_automatic_checkpoint_may_write_one_too(session, tmp_path):
     """Off unless asked for; beside the database, or where it is said."""
-    assert session.checkpoint_if_due(**FORCED).reason == "forced"
+    assert session.checkpointer.make_if_due(**FORCED).reason == "forced"
     assert not (tmp_path / "store" / "snapshots").exists()
-    made = session.checkpoint_if_due(**FORCED, snapshots=True)
+    made = session.checkpointer.make_if_due(**FORCED, snapshots=True)
     assert load_snapshot(tmp_path / "store" / "snapshots").snapshot.entry == made.id
-    session.checkpoint_if_due(**FORCED, snapshots=tmp_path / "else")
+    session.checkpointer.make_if_due(**FORCED, snapshots=tmp_path / "else")
     assert load_snapshot(tmp_path / "else").snapshot.session == "s"
     never = Automatic(seconds=None, messages=None, tokens=None, on_phase=False)
-    assert session.checkpoint_if_due(never, snapshots=tmp_path / "never") is None
+    assert session.checkpointer.make_if_due(never, snapshots=tmp_path / "never") is None
     assert not (tmp_path / "never").exists()
 
 
@@ -308,7 +308,7 @@ def test_a_snapshot_that_cannot_be_written_costs_no_turn(session, tmp_path, capl
     """The checkpoint is made, and the trouble is logged; asked for by hand it is an error."""
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING, logger="windowsill"):
-        assert session.checkpoint_if_due(**FORCED, snapshots=tmp_path / "file").reason == "forced"
+        assert session.checkpointer.make_if_due(**FORCED, snapshots=tmp_path / "file").reason == "forced"
     assert "no snapshot can be written" in caplog.text
     with pytest.raises(StoreError, match="no snapshot can be written"):
         session.write_snapshot(tmp_path / "file")

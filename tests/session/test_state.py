@@ -95,7 +95,7 @@ def test_a_whole_state_can_be_loaded_and_undone(store):
     """From JSON, as one entry."""
     session = opened(store)
     session.add("hello")
-    at = session.items()[-1].id
+    at = session.view.items[-1].id
     loaded = State.from_json('{"task": {"goal": "Moved here"}, "runtime": {"phase": "executing"}}')
     session.state.load(loaded, reason="moved")
     assert session.state.value == loaded
@@ -196,7 +196,7 @@ class Going(RuleBasedStateMachine):
         self.store = MemoryStore()
         self.session = Session.open("s", model="gpt-4o", store=self.store, clock=lambda: 5.0)
         self.session.add("begin")
-        self.moments = {self.session.items()[-1].id: State()}
+        self.moments = {self.session.view.items[-1].id: State()}
         self.checkpoints = {}
         self.expected = State()
 

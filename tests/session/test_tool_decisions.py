@@ -27,7 +27,7 @@ def session():
 
 def test_calls_that_were_answered_or_begun_on_a_branch_that_was_left_are_known(session):
     """A result there, or a note that it began, is enough; the third was never run."""
-    asked = session.items()[-1].id
+    asked = session.view.items[-1].id
     assert begun_calls(session.journal, asked) == frozenset()
     session.add(result("a"))
     session.state.put(RUNS, {"id": run_key(asked, "b"), "tool": "put"})
@@ -38,7 +38,7 @@ def test_calls_that_were_answered_or_begun_on_a_branch_that_was_left_are_known(s
 
 def test_runs_of_other_messages_with_the_same_call_ids_do_not_count(session):
     """Models give the same ids again and again."""
-    asked = session.items()[-1].id
+    asked = session.view.items[-1].id
     session.state.put(RUNS, {"id": run_key("m99", "a"), "tool": "put"})
     assert begun_calls(session.journal, asked) == frozenset()
 

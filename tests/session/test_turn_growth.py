@@ -34,7 +34,7 @@ def repeated(session, number):
 
 def lost(session, number):
     """A call in the first turn that is never answered."""
-    if not session.items():
+    if not session.view.items:
         session.add({"role": "user", "content": "go"})
         session.add({"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "read", "input": {}}]})
     plain(session, number)
@@ -51,7 +51,7 @@ def test_a_later_response_in_a_row_takes_as_many_steps_as_an_earlier_one():
     """Gemini's responses without ids are tied to their calls without reading the turn again."""
 
     def respond(session, number):
-        if not session.items():
+        if not session.view.items:
             session.add(user(text("go")))
             session.add(model(*[call("read")] * 400))
         session.add(user(answer("read", out=number)))

@@ -42,9 +42,9 @@ def exported() -> list[dict]:
             if number == 10:
                 session.checkpoint("c")
                 session.state.set_goal("g")
-                session.pin(session.items()[-1].id)
+                session.pin(session.view.items[-1].id)
             if number == 15:
-                session.rewind(session.items()[-3].id)
+                session.rewind(session.view.items[-3].id)
             if number == 18:
                 session.unfold(session.folds[-1].id)
         ref = session.outputs.keep(["k\n"] * 50)
@@ -156,7 +156,7 @@ def use(session: Session, store: MemoryStore) -> None:
         lambda: session.explain("m1"),
         lambda: [session.unfold(fold.id) for fold in session.folds[:2]],
         lambda: session.rewind("m1"),
-        session.collect_outputs,
+        session.outputs.collect,
         lambda: (session.tools.history_search("same"), session.tools.context_status()),
         lambda: [session.switch(branch.id) for branch in session.branches],
     ):

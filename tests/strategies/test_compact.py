@@ -34,7 +34,7 @@ def test_checkpoint_1_old_tool_outputs_are_trimmed_when_together_they_pass_the_l
     session = opened()
     talk(session, 30)
     follow(session, Mask())
-    texts = [msgspec.json.encode(session.view.read(item)) for item in session.items() if item.results]
+    texts = [msgspec.json.encode(session.view.read(item)) for item in session.view.items if item.results]
     masked = [b"[tool output trimmed" in text for text in texts]
     assert masked == sorted(masked, reverse=True)
     assert masked[0]
@@ -65,7 +65,7 @@ def test_checkpoint_3_at_the_threshold_the_history_becomes_retain_and_summary():
     (proposal,) = follow(session, strategy, reached, text="- green tea\n\nThe user asked why.")
     assert proposal.briefs[0].style == "compact"
     assert shown(session) == ["question 0 w", "fold", "question 8 w", "answer 8 so"]
-    assert "- green tea" in session.view.read(session.items()[1]).text
+    assert "- green tea" in session.view.read(session.view.items[1]).text
 
 
 def test_checkpoint_4_a_trailing_call_breaks_a_request_for_a_summary_and_is_taken_off():
@@ -104,7 +104,7 @@ def test_a_second_compaction_covers_the_first():
     follow(session, Compact(), text="first text")
     chat(session, 15, start=15)
     follow(session, Compact(), text="second text")
-    folds = [item for item in session.items() if item.fold]
+    folds = [item for item in session.view.items if item.fold]
     assert [item.hides for item in folds] == [30 + 30 - 3]
     assert "second text" in session.view.read(folds[0]).text
 
@@ -239,4 +239,4 @@ def test_running_calls_stay():
     session.add({"role": "assistant", "content": [use("done"), use("running")]})
     session.add({"role": "user", "content": [result("done")]})
     follow(session, Compact(keep=0))
-    assert [item.calls for item in session.items()][-2:] == [("done", "running"), ()]
+    assert [item.calls for item in session.view.items][-2:] == [("done", "running"), ()]

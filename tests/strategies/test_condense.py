@@ -48,7 +48,7 @@ def test_the_next_summary_covers_the_one_before():
     follow(session, Condense(), text="the first")
     chat(session, 25, start=25)
     follow(session, Condense(), text="the second")
-    folds = [item for item in session.items() if item.fold]
+    folds = [item for item in session.view.items if item.fold]
     assert [item.hides for item in folds] == [100 - 4]
     assert "the first" not in session.view.read(folds[0]).text
 
@@ -60,7 +60,7 @@ def test_a_failed_summary_leaves_a_marker_and_the_earlier_summary():
     follow(session, Condense(), text="the first")
     chat(session, 25, start=25)
     follow(session, Condense())
-    (fold,) = (item for item in session.items() if item.fold)
+    (fold,) = (item for item in session.view.items if item.fold)
     text = session.view.read(fold).text
     assert "the first" in text
     assert "96 earlier messages" in text
@@ -116,7 +116,7 @@ def test_a_truncation_takes_at_least_a_share_of_the_messages(share, left):
     budget = msgspec.structs.replace(BUDGET, high=1_290, low=1_280)
     session = heavy_end()
     follow(session, Condense(keep=4, share=share), budget)
-    assert len(session.items()) == left + 1 + (share < 1)
+    assert len(session.view.items) == left + 1 + (share < 1)
 
 
 def test_a_truncation_spares_what_is_important():
@@ -168,7 +168,7 @@ def test_what_a_composer_may_do_instead_of_a_marker():
     (proposal,) = Condense().instead(session.view, BUDGET).proposals
     assert proposal.kind == "truncate"
     follow(session, Condense(keep=100))
-    assert sum(bool(item.calls) for item in session.items()) == 3
+    assert sum(bool(item.calls) for item in session.view.items) == 3
 
 
 def test_the_composer_still_fits_the_window_when_both_stages_fail():
@@ -186,7 +186,7 @@ def test_p2_no_kept_result_loses_its_call(keep):
     session = opened(strategy=Condense(keep=keep))
     talk(session, 40)
     payload = session.compose_sync()
-    kept = next(item for item in session.items()[1:] if not item.fold)
+    kept = next(item for item in session.view.items[1:] if not item.fold)
     assert kept.calls
     assert payload.report.repairs == ()
     assert problems(payload) == []
@@ -212,7 +212,7 @@ def test_keep_counts_messages(keep, kept):
     session = opened()
     chat(session, 25)
     follow(session, Condense(keep=keep), text="short")
-    assert len(session.items()) == 2 + kept
+    assert len(session.view.items) == 2 + kept
 
 
 def test_the_wishes_of_the_user_reach_the_writer():

@@ -75,8 +75,8 @@ def test_every_fold_can_be_undone_exactly(name):
     for fold in reversed(session.folds):
         if fold.active:
             session.unfold(fold.id)
-    assert [session.view.read(item).raw for item in session.items()] == kept(session)
-    assert session.tokens == sum(session.view.tokens(item) for item in session.items())
+    assert [session.view.read(item).raw for item in session.view.items] == kept(session)
+    assert session.tokens == sum(session.view.tokens(item) for item in session.view.items)
 
 
 @pytest.mark.parametrize("name", ALL)

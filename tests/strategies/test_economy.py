@@ -47,7 +47,7 @@ def work(session, calls, *, start=0, at=None):
 
 def stand_ins(session):
     """The texts that stand for hidden messages."""
-    return [session.view.read(item).text for item in session.items() if item.fold]
+    return [session.view.read(item).text for item in session.view.items if item.fold]
 
 
 @settings(max_examples=30)
@@ -206,11 +206,11 @@ def test_an_unfold_gives_everything_back(session):
     """H4: whatever stood in its place."""
     session.add(TASK)
     work(session, 60)
-    before = [session.view.read(item).raw for item in session.items()]
+    before = [session.view.read(item).raw for item in session.view.items]
     follow(session, Economy(), ROOMY, rounds=1)
     (fold,) = session.folds
     session.unfold(fold.id)
-    assert [session.view.read(item).raw for item in session.items()] == before
+    assert [session.view.read(item).raw for item in session.view.items] == before
 
 
 def test_a_caller_without_a_session_gets_the_same_cut_for_many_turns():

@@ -43,7 +43,7 @@ def test_after_a_user_input_the_conversation_is_an_object():
     (proposal,) = follow(session, strategy, WIDE, text='{"destination": "Kyoto"}')
     assert (proposal.briefs[0].style, proposal.briefs[0].schema) == ("state", SCHEMA)
     assert shown(session) == ["question 0 w", "fold", "To Kyoto, pl"]
-    assert '{"destination": "Kyoto"}' in session.view.read(session.items()[1]).text
+    assert '{"destination": "Kyoto"}' in session.view.read(session.view.items[1]).text
 
 
 def test_it_is_updated_once_for_each_input():
@@ -67,7 +67,7 @@ def test_the_next_object_covers_the_one_before():
         say(session, "go on")
         follow(session, strategy, WIDE, text=f'{{"goal": "{number}"}}')
     assert shown(session) == ["question 0 w", "fold", "go on"]
-    assert '{"goal": "3"}' in session.view.read(session.items()[1]).text
+    assert '{"goal": "3"}' in session.view.read(session.view.items[1]).text
 
 
 def test_an_object_that_cannot_be_updated_stays_as_it_was():
@@ -79,7 +79,7 @@ def test_an_object_that_cannot_be_updated_stays_as_it_was():
     chat(session, 2, start=2, words=LONG)
     say(session, "go on")
     follow(session, strategy, WIDE)
-    text = session.view.read(session.items()[1]).text
+    text = session.view.read(session.view.items[1]).text
     assert '{"goal": "tea"}' in text
     assert "8 earlier messages" in text
 
@@ -127,7 +127,7 @@ def test_running_calls_stay():
     session.add({"role": "user", "content": [result("a")]})
     say(session, "hurry")
     follow(session, BOOKING, WIDE)
-    assert ("a", "running") in [item.calls for item in session.items()]
+    assert ("a", "running") in [item.calls for item in session.view.items]
 
 
 def test_a_schema_may_be_text_or_a_file(tmp_path):
@@ -178,7 +178,7 @@ def test_an_object_may_take_what_the_one_before_took():
     chat(session, 3, words=LONG)
     say(session, "go on")
     follow(session, strategy, WIDE, text='{"destination": "' + "Kyoto " * 250 + '"}')
-    before = session.view.tokens(session.items()[1])
+    before = session.view.tokens(session.view.items[1])
     session.add({"role": "assistant", "content": "so " * 300})
     say(session, "go on")
     assert before + 300 <= brief_of(strategy, session, WIDE).room < before + 330

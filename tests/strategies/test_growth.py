@@ -79,7 +79,7 @@ def test_plans_after_a_fold_are_those_of_a_new_strategy(name):
         session.add(message)
     kept, view = strategies.get(name), session.view
     kept.plan(view, budget_of(view))
-    session.fold(session.items()[3].id, session.items()[8].id)
+    session.fold(session.view.items[3].id, session.view.items[8].id)
     plan = kept.plan(view, budget_of(view))
     assert plan.proposals
     assert plan == strategies.get(name).plan(anew(view), budget_of(view))

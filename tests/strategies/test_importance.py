@@ -105,7 +105,7 @@ def test_tools_and_programs_are_not_the_user():
 def test_a_mark_makes_a_message_as_important_as_can_be():
     """What the user marks as important has the highest score."""
     session = said(("assistant", "well"), ("user", LONG))
-    session.mark(session.items()[0].id, add=["important"])
+    session.mark(session.view.items[0].id, add=["important"])
     assert values(session)[0] == 1.0
     assert values(session, Importance(marked=0.5))[0] == 0.5
 
@@ -278,7 +278,7 @@ def test_a_summary_is_not_given_up_for_a_notice():
     for number in range(3):
         session.add({"role": "assistant", "content": f"musing {number} " * 20})
     talk(session, 4)
-    items = session.items()
+    items = list(session.view.items)
     session.fold(items[1].id, items[2].id, text="Nothing came of it.")
     view = session.view
     (proposal,) = Importance(keep=8, worth=0.0).plan(view, tight(view, 0.1)).proposals
@@ -301,7 +301,7 @@ def test_in_an_emergency_no_model_is_asked():
 def test_what_was_told_before_is_told_again_with_what_goes_beside_it():
     """S14: a fold beside what goes is taken into the new one, and its count goes on."""
     session = chatter()
-    items = session.items()
+    items = list(session.view.items)
     session.fold(items[3].id, items[10].id, text="They looked at line 1 to 4.")
     view = session.view
     plan = Importance().plan(view, tight(view, 0.1))
@@ -432,7 +432,7 @@ def built(messages):
         else:
             session.add({"role": what, "content": f"message {number} " + "word " * words})
             if kind == "pin":
-                session.pin(session.items()[-1].id)
+                session.pin(session.view.items[-1].id)
     return session
 
 

@@ -194,6 +194,6 @@ def test_every_fold_can_be_undone():
     for fold in reversed(session.folds):
         if fold.active:
             session.unfold(fold.id)
-    assert not any(item.fold or item.cuts for item in session.items())
+    assert not any(item.fold or item.cuts for item in session.view.items)
     assert len(shown(session)) == len(added) == len(kept(session))
     assert kept(session) == added

@@ -149,7 +149,7 @@ def test_an_output_that_is_no_longer_than_its_placeholder_stays():
 def test_pinned_outputs_stay():
     """A pin keeps a message as it is."""
     session = steps(*[("read", "word " * 100)] * 5)
-    session.pin(session.items()[2].id)
+    session.pin(session.view.items[2].id)
     view = session.view
     assert masked(Mask().plan(view, tight(view, 0.01))) == ["t1"]
 
@@ -207,8 +207,8 @@ def test_a_masked_output_comes_back_whole():
 def test_a_placeholder_is_not_masked_again_nor_read():
     """Sticky: a second plan finds nothing, and need not look at what is masked."""
     session = steps(*[("read", "word " * 100)] * 8)
-    session.mask(session.items()[2].id, text=f"{TRIMMED} " + "with a very long tale of what was there " * 9 + "]")
-    session.mask(session.items()[4].id, text=f"{TRIMMED} a_tool_with_a_long_name, 1,000 lines, 113,113 tokens]")
+    session.mask(session.view.items[2].id, text=f"{TRIMMED} " + "with a very long tale of what was there " * 9 + "]")
+    session.mask(session.view.items[4].id, text=f"{TRIMMED} a_tool_with_a_long_name, 1,000 lines, 113,113 tokens]")
     view, read = session.view, []
     reader = view.read
     view.read = lambda item: (read.append(item.results), reader(item))[1]

@@ -95,7 +95,7 @@ def test_what_was_trimmed_stays_so_until_it_is_undone():
     assert sent(session) == before
     for fold in reversed(session.folds):
         session.unfold(fold.id)
-    assert [session.view.read(item).raw for item in session.items()] == kept(session)
+    assert [session.view.read(item).raw for item in session.view.items] == kept(session)
 
 
 def test_plans_skills_and_questions_stay():
@@ -171,7 +171,7 @@ def test_a_kept_output_that_says_nothing_of_refs_is_sent_as_it_came():
     session.add({"role": "assistant", "content": [use("k")]})
     session.add({"role": "user", "content": [result("k", "a\nb")]}, outputs={"k": ref})
     assert session.message("m3").results[0].ref == ref
-    assert session.view.read(session.items()[-1]).raw in session.compose_sync().body()
+    assert session.view.read(session.view.items[-1]).raw in session.compose_sync().body()
     assert session.tools.tool_output_cache("o3") == session.tools.tool_output_cache(ref.id) == "     1\ta\n     2\tb"
 
 
@@ -192,7 +192,7 @@ def test_only_outputs_that_no_message_refers_to_are_collected():
     session.add({"role": "assistant", "content": [use("k")]})
     session.add({"role": "user", "content": [result("k", "needed")]}, outputs={"k": kept})
     session.rewind("m1")
-    assert session.collect_outputs().outputs == (stray.id,)
+    assert session.outputs.collect().outputs == (stray.id,)
     assert session.outputs.read(kept.id) == "     1\tneeded"
 
 

@@ -188,11 +188,11 @@ def test_settings_of_a_stage_are_its_own():
     session = opened()
     chat(session, 30)
     follow(session, Pipeline([Condense(keep=4)]), text="short")
-    assert len(session.items()) == 1 + 1 + 4
+    assert len(session.view.items) == 1 + 1 + 4
     session = opened()
     chat(session, 30)
     follow(session, Pipeline([Compact(keep=4)]), text="short")
-    assert len(session.items()) == 1 + 1 + 8
+    assert len(session.view.items) == 1 + 1 + 8
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_recency_is_twenty_less_the_age():
 def test_a_mark_counts_thirty_and_what_was_condensed_ten_less():
     """S5: and the reasons say so."""
     session = said("some words", *turn(0, words=60))
-    items = session.items()
+    items = list(session.view.items)
     session.mark(items[1].id, add=["important"])
     assert score(session).value == 5 + 30
     assert [str(reason) for reason in score(session).reasons] == [
@@ -96,7 +96,7 @@ def test_the_classes_begin_at_70_50_and_30(points, category):
 def test_a_score_carries_its_class():
     """S5: a user's decision on the task, marked as important, is critical."""
     session = said({"role": "user", "content": "we should mend the login handler of the shop"})
-    session.mark(session.items()[1].id, add=["important"])
+    session.mark(session.view.items[1].id, add=["important"])
     assert (score(session).value, score(session).category) == (85, "critical")
 
 
@@ -147,7 +147,7 @@ def marked(count, words=60):
     session.add({"role": "user", "content": TASK})
     for number in range(count):
         session.add({"role": "user", "content": f"we should mend the login handler {number} " + "word " * words})
-        session.mark(session.items()[-1].id, add=["important"])
+        session.mark(session.view.items[-1].id, add=["important"])
     for number in range(30):
         session.add({"role": "assistant", "content": f"musing {number} " + "word " * words})
     return session
@@ -221,7 +221,7 @@ def test_a_plan_keeps_every_promise(messages, share, window, keep):
         ):
             session.add(each)
         if kind in {"pinned", "important"}:
-            session.mark(session.items()[-1].id, add=[kind])
+            session.mark(session.view.items[-1].id, add=[kind])
     view = session.view
     limit = max(2, int(view.tokens() * window))
     budget = tight(view, share, limit=limit, high=limit - 1, low=min(limit - 1, int(view.tokens() * share)))

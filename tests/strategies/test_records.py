@@ -78,20 +78,20 @@ def test_the_record_outlives_many_reductions(strategy):
 def test_a_fold_that_is_undone_gives_its_record_back():
     """H4: the record travels with each fold, so that the one before tells what it told."""
     session = migrate("condense", turns=80)
-    before = [session.view.read(item).text for item in session.items()]
-    session.fold(session.items()[1].id, session.items()[-2].id)
+    before = [session.view.read(item).text for item in session.view.items]
+    session.fold(session.view.items[1].id, session.view.items[-2].id)
     session.unfold(session.folds[-1].id)
-    assert [session.view.read(item).text for item in session.items()] == before
+    assert [session.view.read(item).text for item in session.view.items] == before
 
 
 def test_a_fold_by_hand_tells_the_record():
     """A user's own fold without a text loses no rule either; one with a text keeps the record for the next fold."""
     session = migrate("sliding-window", turns=30, budget=100_000)
-    ids = [item.id for item in session.items()]
+    ids = [item.id for item in session.view.items]
     session.fold(ids[1], ids[40], text="They moved the first parts.")
     session.fold(ids[41], ids[100])
-    session.fold(session.items()[1].id, session.items()[2].id)
-    shown = session.view.read(session.items()[1]).text
+    session.fold(session.view.items[1].id, session.view.items[2].id)
+    shown = session.view.read(session.view.items[1]).text
     assert RULES[0] in shown
     assert RULES[1] in shown
     assert "They moved the first parts." in shown

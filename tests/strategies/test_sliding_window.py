@@ -63,7 +63,7 @@ def test_a_cut_never_falls_between_a_call_and_its_result():
     for number in range(40):
         turn(session, number)
     session.compose_sync()
-    shown = session.items()
+    shown = list(session.view.items)
     assert shown[1].fold
     assert shown[2].calls == shown[3].results
     assert len(shown[2].calls) == 1
@@ -76,7 +76,7 @@ def test_the_oldest_go_first_down_to_the_low_mark():
     for number in range(40):
         turn(session, number)
     payload = session.compose_sync()
-    assert [bool(item.fold) for item in session.items()][:3] == [False, True, False]
+    assert [bool(item.fold) for item in session.view.items][:3] == [False, True, False]
     assert payload.tokens <= 750 + 60
     assert b"line 39 " in payload.body()
     assert b"line 0 " not in payload.body()
@@ -92,7 +92,7 @@ def test_the_marker_says_what_was_there():
         turn(session, number)
     session.add({"role": "user", "content": "go on"})
     session.compose_sync()
-    marker = next(item for item in session.items() if item.fold)
+    marker = next(item for item in session.view.items if item.fold)
     text = session.view.read(marker).text
     assert f"{marker.hides} earlier messages" in text
     assert "read x" in text
@@ -107,7 +107,7 @@ def test_running_calls_are_never_hidden():
         turn(session, number)
     session.add({"role": "assistant", "content": [use("running")]})
     session.compose_sync()
-    assert session.items()[-1].calls == ("running",)
+    assert session.view.items[-1].calls == ("running",)
 
 
 def test_the_report_weighs_each_message_of_the_middle():

@@ -50,7 +50,7 @@ def test_the_next_five_turns_and_the_summary_become_the_new_summary():
     follow(session, strategy, WIDE, text="The user asked five things.")
     chat(session, 5, start=11)
     assert len(follow(session, strategy, WIDE, text="The user asked ten things.")) == 1
-    folds = [item for item in session.items() if item.fold]
+    folds = [item for item in session.view.items if item.fold]
     assert [fold.hides for fold in folds] == [19]
     assert "ten things" in session.view.read(folds[0]).text
     assert "five things" not in session.view.read(folds[0]).text
@@ -107,7 +107,7 @@ def test_when_nothing_is_written_the_summary_before_stays_word_for_word():
     for start in (11, 16):
         chat(session, 5, start=start)
         follow(session, strategy, WIDE)
-    (fold,) = (item for item in session.items() if item.fold)
+    (fold,) = (item for item in session.view.items if item.fold)
     text = session.view.read(fold).text
     assert text.count("The user likes green tea.") == 1
     assert text.count("29 earlier messages") == 1
@@ -166,9 +166,9 @@ def test_units_stay_whole_where_a_turn_ends_inside_one():
     session.add({"role": "user", "content": [result("late", "done " * 30)]})
     chat(session, 7, start=5)
     follow(session, Summarize(), WIDE)
-    assert not any(unit.open for unit in units(session.items()))
-    calls = {id for item in session.items() for id in item.calls}
-    assert {id for item in session.items() for id in item.results} == calls
+    assert not any(unit.open for unit in units(session.view.items))
+    calls = {id for item in session.view.items for id in item.calls}
+    assert {id for item in session.view.items for id in item.results} == calls
 
 
 @pytest.mark.parametrize(

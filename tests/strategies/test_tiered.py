@@ -24,7 +24,7 @@ def chatting(turns, **settings):
 
 
 def words(session):
-    return [session.view.read(item).text for item in session.items() if not item.fold]
+    return [session.view.read(item).text for item in session.view.items if not item.fold]
 
 
 def test_turns_leave_the_short_term_window_in_batches():
@@ -41,7 +41,7 @@ def test_turns_leave_the_short_term_window_in_batches():
 def test_the_cut_says_what_was_there():
     """M4: a memory summary stands where turns were, with what the user asked."""
     session = chatting(9, strategy="tiered:immediate=2,short=4,batch=3")
-    marker = next(session.view.read(item).text for item in session.items() if item.fold)
+    marker = next(session.view.read(item).text for item in session.view.items if item.fold)
     assert "question 0" in marker
 
 
@@ -59,7 +59,7 @@ def test_the_immediate_turns_stay_when_the_request_is_too_large():
         for message in turn(number, words=30):
             session.add(message)
         session.compose_sync()
-        latest = session.items()[-10:]
+        latest = session.view.items[-10:]
         assert not any(item.fold or item.cuts for item in latest)
     assert session.folds
 
@@ -75,7 +75,7 @@ def test_old_observations_are_masked_first():
         if session.folds:
             break
     assert session.folds[0].kind == "mask"
-    stale = [item for item in session.items() if item.cuts]
+    stale = [item for item in session.view.items if item.cuts]
     assert stale
     assert all(session.view.read(item).results[0].content[0].text.startswith(TRIMMED) for item in stale)
 
@@ -92,8 +92,8 @@ def test_exempt_outputs_keep_no_stale_ones():
         session.compose_sync()
         if session.folds:
             break
-    now = session.view.read(session.items()[-1]).at
-    old = [item for item in session.items() if item.results and now - session.view.read(item).at > 300]
+    now = session.view.read(session.view.items[-1]).at
+    old = [item for item in session.view.items if item.results and now - session.view.read(item).at > 300]
     reads = [item for item in old if item.results[0].startswith("read")]
     assert reads
     assert all(item.cuts for item in reads)

@@ -51,7 +51,7 @@ def plain_view(items: Any = (), read: Any = unread) -> View:
 
 def talk(session: Session, turns: int, start: int = 0, words: int = 30) -> None:
     """A task, if there is none yet, and steps after it."""
-    if not session.items():
+    if not session.view.items:
         session.add({"role": "user", "content": TASK})
     for number in range(start, start + turns):
         for message in turn(number, words):
@@ -68,7 +68,7 @@ def fill(session: Session, tokens: int, start: int = 0) -> int:
 
 def shown(session: Session) -> list[tuple[str, bytes]]:
     """What the model sees: ids and content."""
-    return [(item.id, msgspec.json.encode(session.view.read(item))) for item in session.items()]
+    return [(item.id, msgspec.json.encode(session.view.read(item))) for item in session.view.items]
 
 
 def kept(session: Session) -> list[bytes | None]:

@@ -43,7 +43,7 @@ def follow(session, strategy, budget=BUDGET, *, text=None, rounds=8):
 
 def shown(session):
     """The first words of each visible message, or `fold`."""
-    return ["fold" if item.fold else session.view.read(item).text[:12].strip() for item in session.items()]
+    return ["fold" if item.fold else session.view.read(item).text[:12].strip() for item in session.view.items]
 
 
 def brief_of(strategy, session, budget=BUDGET):
@@ -73,8 +73,8 @@ def conversations(draw):
 
 def keeps_its_promises(strategy: Strategy, session, text=None):
     """What holds for every strategy: pure, the same each time, whole units, what must stay stays, always smaller."""
-    pinned = {item.id for item in session.items() if item.pinned}
-    first, last = session.items()[0].id, session.items()[-1].id
+    pinned = {item.id for item in session.view.items if item.pinned}
+    first, last = session.view.items[0].id, session.view.items[-1].id
     for _ in range(10):
         view = session.view
         before = msgspec.msgpack.encode(view.items)
@@ -92,7 +92,7 @@ def keeps_its_promises(strategy: Strategy, session, text=None):
             assert session.view.tokens() < tokens
     else:
         raise AssertionError("it never ends")
-    items = session.items()
+    items = list(session.view.items)
     assert items[0].id == first
     assert items[-1].id == last
     assert pinned <= {item.id for item in items}

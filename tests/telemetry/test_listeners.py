@@ -21,7 +21,7 @@ def turn():
         folds = len(session.folds)
         session.archive.retrieve("step 7")
         session.composer.observe({"input_tokens": 10, "output_tokens": 5})
-        session.rewind(session.items()[-1].id, before=True)
+        session.rewind(session.view.items[-1].id, before=True)
         return folds
 """
 SEEN = "print(sorted(name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'prometheus', 'genai_'))))"

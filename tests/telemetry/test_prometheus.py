@@ -30,7 +30,7 @@ def test_what_a_session_does_can_be_scraped():
     """Folds, durations and tokens, under the names Prometheus makes of ours."""
     with telemetry.serve_metrics(0) as serving, opened() as session:
         talk(session, 3)
-        session.fold(session.items()[1].id, session.items()[4].id)
+        session.fold(session.view.items[1].id, session.view.items[4].id)
         session.compose_sync()
         session.composer.observe({"input_tokens": 10, "output_tokens": 2})
         text = scrape(serving.port)

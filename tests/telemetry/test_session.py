@@ -75,7 +75,7 @@ def test_a_request_is_compacted_from_its_first_fold_on(heard):
     with opened() as session:
         talk(session, 3)
         session.compose_sync()
-        fold = session.fold(session.items()[1].id, session.items()[4].id)
+        fold = session.fold(session.view.items[1].id, session.view.items[4].id)
         session.compose_sync()
         session.unfold(fold)
         session.compose_sync()
@@ -87,7 +87,7 @@ def test_a_mask_compacts_too(heard):
     """A tool output that is cut is not what the tool gave."""
     with opened() as session:
         talk(session, 3)
-        session.mask(session.items()[2].id)
+        session.mask(session.view.items[2].id)
         session.compose_sync()
     assert heard.said("compose")["gen_ai.conversation.compacted"] is True
 
@@ -96,7 +96,7 @@ def test_folds_are_counted_with_what_they_saved(heard):
     """Those of a strategy and those by hand."""
     with opened() as session:
         talk(session, 3)
-        session.fold(session.items()[1].id, session.items()[4].id)
+        session.fold(session.view.items[1].id, session.view.items[4].id)
         (fold,) = session.folds
     (made,) = heard.points("windowsill.folds")
     (saved,) = heard.points("windowsill.fold.tokens_saved")
@@ -108,11 +108,11 @@ def test_unfolding_and_going_back_are_spans(heard):
     """And how often folds were taken back is counted."""
     with opened() as session:
         talk(session, 3)
-        fold = session.fold(session.items()[1].id, session.items()[4].id)
+        fold = session.fold(session.view.items[1].id, session.view.items[4].id)
         heard.clear()
         session.unfold(fold)
         end = session.branches[0].id
-        session.rewind(session.items()[1].id)
+        session.rewind(session.view.items[1].id)
         session.switch(end)
     assert heard.names == ["unfold", "rewind", "rewind"]
     assert heard.said("unfold") == {"gen_ai.conversation.id": "s", "windowsill.fold": fold}
@@ -123,7 +123,7 @@ def test_an_unfold_that_fails_says_so_and_is_not_counted(heard):
     """The error is the caller's, and the span's."""
     with opened() as session:
         talk(session, 3)
-        fold = session.fold(session.items()[1].id, session.items()[4].id)
+        fold = session.fold(session.view.items[1].id, session.view.items[4].id)
         session.unfold(fold)
         heard.clear()
         with pytest.raises(FoldError):
@@ -137,7 +137,7 @@ def test_checkpoints_are_spans_and_counted(heard):
     with opened() as session:
         talk(session, 3)
         session.checkpoint("before")
-        session.checkpoint_if_due(force=True)
+        session.checkpointer.make_if_due(force=True)
         session.restore("before")
     assert heard.names == ["checkpoint", "checkpoint", "restore"]
     assert heard.spans[0].attributes["windowsill.reason"] == "manual"
@@ -175,7 +175,7 @@ def test_recall_searches_under_the_request_it_is_for(heard):
         session.add({"role": "assistant", "content": "`frobnicate_ledger` adds the entries up in ledger.py."})
         session.add("Go on.")
         session.add({"role": "assistant", "content": "There was nothing else in it."})
-        session.fold(session.items()[1].id, session.items()[2].id, text="It was read.")
+        session.fold(session.view.items[1].id, session.view.items[2].id, text="It was read.")
         session.add("What does `frobnicate_ledger` do?")
         session.compose_sync()
     assert heard.parent(heard.span("retrieval archive")) == "compose"

@@ -156,5 +156,5 @@ def test_a_function_counts():
     """Whoever has a counter of their own gives it in the place of a name."""
     session = Session.open("s", budget=4_000, tokenizer=count_words, store=":memory:")
     session.add("one two three four five")
-    assert session.counting["counter"].endswith("count_words")
+    assert session.composer.context.describe()["counter"].endswith("count_words")
     assert session.view.weight.prose == 5

@@ -79,7 +79,7 @@ class CallRunner:
 
     def start(self) -> None:
         """Remember the place of the session: results are recorded only while it stays on this branch."""
-        self._at = self._session.items()[-1].last
+        self._at = self._session.view.items[-1].last
 
     def find_earlier_runs(self) -> None:
         """Find the open calls that were run before the session came here, by a run that was killed or left."""

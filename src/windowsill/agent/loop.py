@@ -481,7 +481,7 @@ class Loop:
             max_output=settings.max_output or None,
             params=request_fields(settings.model, settings.max_output),
         )
-        self._at = self._session.items()[-1].last
+        self._at = self._session.view.items[-1].last
         if kept := observe_folds(payload.folds, self._session.view):
             self._session.state.patch(*kept, reason="folds were written")
         for fold in payload.folds:
@@ -492,7 +492,7 @@ class Loop:
 
     async def _reduce(self, error: ModelError, payload: Payload) -> None:
         """Learn the window from an overflow and reduce the history by force."""
-        self._session.overflowed(error.provider_message or str(error), sent=payload.tokens)
+        self._session.composer.overflowed(error.provider_message or str(error), sent=payload.tokens)
         state = self._state()
         await self._session.reduce(
             format=self._settings.model.format or None,
@@ -581,7 +581,7 @@ class Loop:
     # The session
 
     def _last_message(self) -> Message | None:
-        items = self._session.items()
+        items = self._session.view.items
         return self._session.view.read(items[-1]) if items else None
 
     def _tell_model(self, text: str, changes: Sequence[Change] = ()) -> None:
@@ -596,7 +596,7 @@ class Loop:
         """Note where the session stands; on another branch, which of its calls were run before."""
         if self._was_led_elsewhere():
             self._calls.find_earlier_runs()
-        items = self._session.items()
+        items = self._session.view.items
         self._at = items[-1].last if items else 0
 
     def _checkpoint(self) -> None:
@@ -604,7 +604,7 @@ class Loop:
         if rule is None:
             return
         try:
-            made = self._session.checkpoint_if_due(rule, snapshots=self._settings.snapshots)
+            made = self._session.checkpointer.make_if_due(rule, snapshots=self._settings.snapshots)
         except (WindowsillError, OSError) as error:
             # What was done is in the journal; a run must not end for want of a name for it.
             if (note := f"no checkpoint was made: {error}") not in self._events.notes:

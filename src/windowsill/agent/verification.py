@@ -97,7 +97,7 @@ def results_in_view(session: Session, goal: str, category: Callable[[str], str])
     Those before the last change are stale. `category` gives that of a tool; empty for one that shows nothing new.
     """
     found: list[tuple[str, str]] = []
-    for item in reversed(session.items()):
+    for item in reversed(session.view.items):
         message = session.view.read(item)
         if not message.results and message.role == "user" and message.text[: len(goal)] == goal:
             break

@@ -186,7 +186,7 @@ def _fold_state(fold: FoldRecord) -> str:
 def _summary(session: Session, info: SessionInfo) -> dict[str, Any]:
     import msgspec
 
-    items = session.items()
+    items = session.view.items
     hidden = sum(item.hides for item in items)
     budget = session.composer.budget(session.composer.fixed_tokens)
     return {
@@ -204,7 +204,7 @@ def _summary(session: Session, info: SessionInfo) -> dict[str, Any]:
         "created": moment(info.created),
         "updated": moment(info.updated),
         "settings": msgspec.to_builtins(session.settings),
-        "counting": session.counting,
+        "counting": session.composer.context.describe(),
     }
 
 

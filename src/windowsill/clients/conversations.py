@@ -148,7 +148,7 @@ class Conversations:
 
     def _open(self, id: str, model: str | None) -> Session:
         if isinstance(self._main, Session):
-            return self._main.beside(id)
+            return _open_beside(self._main, id)
         store = self._store()
         stated = {} if store.info(id) is not None else {"model": model}
         return Session.open(id, store=store, **{**stated, **self._options})
@@ -160,6 +160,14 @@ class Conversations:
             if self._opened is None:
                 self._opened = open_store(self._address)
             return self._opened
+
+
+def _open_beside(main: Session, id: str) -> Session:
+    """Open another session in the same store, or begin it, with the settings of this one."""
+    store, clock = main.journal.store, main.journal.clock
+    store.create(id, at=clock(), settings=msgspec.json.encode(main.settings))
+    strategy, writer = main.composer.own_strategy, main.composer.own_writer
+    return Session.open(id, store=store, clock=clock, strategy=strategy, writer=writer, config=False)
 
 
 def _side(main: Session) -> str:

@@ -133,7 +133,7 @@ class Exchange:
                 again = self._compose(read).payload.body()
                 return again if again != resumed.payload.body() else None
             if is_overflow(text):
-                session.overflowed(text, sent=resumed.sent)
+                session.composer.overflowed(text, sent=resumed.sent)
                 return None if self._retried else self._smaller(read, resumed)
         return None
 
@@ -203,7 +203,7 @@ class Exchange:
 
     def _record_stream(self, resumed: Resumed, stream: Stream) -> None:
         if self._session is not None and stream.failure is not None and is_overflow(stream.failure.what):
-            self._session.overflowed(stream.failure.what, sent=resumed.sent)
+            self._session.composer.overflowed(stream.failure.what, sent=resumed.sent)
         reply = stream.reply()
         if not stream.partial or any(message.blocks for message in (reply.message, *reply.more)):
             self._record(resumed, stream.body(), {PARTIAL: True} if stream.partial else {})

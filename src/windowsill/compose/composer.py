@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS = 3
 """Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
 
+FORMAT_SAMPLE = 20
+"""Items at the start of the view that are asked for the session's format."""
+
 MOST_RECENT = 32
 """Requests that may wait for their answers at the same time, each to be compared with its own."""
 
@@ -136,7 +139,10 @@ class Composer:
         self._state_size: Size | None = None
         self._state_apart: frozenset[str] = frozenset()
         self._recent: dict[str, SentRequest] = {}
-        # An unknown strategy, or a wrong setting of the state, is refused now, not at the first request.
+        self._format: tuple[object, str] | None = None
+        # An unknown format or strategy, or a wrong setting of the state, is refused now, not at the first request.
+        if settings.format is not None:
+            providers.get(settings.format)
         _ = self.strategy
         if settings.state:
             _ = self._state_settings
@@ -158,6 +164,23 @@ class Composer:
         if line not in self._strategies:
             self._strategies[line] = guarded(strategies.get(line))
         return self._strategies[line]
+
+    @property
+    def format(self) -> str:
+        """The wire format of the session: the stated one, that of its messages, or that of its model."""
+        if self._user_settings.format:
+            return self._user_settings.format
+        view, model = self.journal.view, self.context.model
+        key = (view.edits, model.name)
+        if self._format is not None and self._format[0] == key:
+            return self._format[1]
+        with self.journal.lock:
+            for item in view.items[:FORMAT_SAMPLE]:
+                found = view.read(item).format
+                if found in providers.names():
+                    self._format = (key, providers.dialect(model) if found in providers.DIALECTS else found)
+                    return self._format[1]
+        return providers.for_model(model)
 
     @cached_property
     def state(self) -> SessionState:
@@ -348,7 +371,7 @@ class Composer:
             return payload
 
     def reduce(
-        self, format: str, *, system: Any = None, tools: Sequence[Any] = (), to: Size | None = None
+        self, *, format: str | None = None, system: Any = None, tools: Sequence[Any] = (), to: Size | None = None
     ) -> Statistics:
         """Reduce now what is too large for a request with these parts; return what that did.
 
@@ -362,7 +385,9 @@ class Composer:
                 spec = msgspec.structs.replace(spec, goal=goal, budget=_lowered(spec.budget, goal))
             return self.fit(spec).statistics
 
-    def compact(self, format: str, wish: str = "", *, system: Any = None, tools: Sequence[Any] = ()) -> Statistics:
+    def compact(
+        self, wish: str = "", *, format: str | None = None, system: Any = None, tools: Sequence[Any] = ()
+    ) -> Statistics:
         """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
 
         `wish` is a directive for whoever writes it. A strategy `compact` is followed with its settings.
@@ -387,10 +412,11 @@ class Composer:
             self.summaries.notes += result.notes
             return self._statistics(result, before, emergency=False)
 
-    def _spec_by_hand(self, format: str, system: Any, tools: Sequence[Any]) -> RequestSpec:
+    def _spec_by_hand(self, format: str | None, system: Any, tools: Sequence[Any]) -> RequestSpec:
         """Return a request that is to be reduced because a caller says so: then every strategy acts, and waits."""
         from windowsill.strategies.compact import Compact
 
+        format = format or self.format
         spec = self._spec(self.parts(system, tools, {}, format), format)
         strategy = spec.strategy
         if isinstance(strategy, Compact):
@@ -417,6 +443,15 @@ class Composer:
             record_usage(reported, self.context.model)
             if self.last is not None:
                 self.last.observe(reported)
+
+    def overflowed(self, error: BaseException | str, *, sent: int | SentRequest | None = None) -> int | None:
+        """Learn a lower window from a provider's overflow error; return the window from now on, if the error says one.
+
+        With `sent`, the refused request or the tokens it was counted as, the next one is smaller in any case.
+        """
+        if isinstance(sent, SentRequest):
+            return sent.context.overflowed(str(error), sent.tokens)
+        return self.context.overflowed(str(error), sent)
 
     def prepare(self, parts: RequestParts, format: str) -> None:
         """Have summaries that will soon be needed written in the background."""
@@ -571,10 +606,10 @@ class Composer:
         strategy = self.strategy
         return ManagerCalls(strategy, wait=self.settings.wait) if isinstance(strategy, Managed) else None
 
-    def complete_turn(self, format: str) -> None:
+    def complete_turn(self) -> None:
         """Tell the context manager, if there is one, that the model has answered."""
         if self._manager is not None:
-            self._manager.complete(history_of(self._messages(), providers.get(format))[0])
+            self._manager.complete(history_of(self._messages(), providers.get(self.format))[0])
 
     def close(self) -> None:
         """Stop what runs in the background."""

@@ -7,7 +7,7 @@ import itertools
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterable, Callable, Container, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from weakref import WeakSet
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from windowsill.errors import DamagedError, NotFoundError
 from windowsill.history.entries import Entry
 from windowsill.history.view import message_meta
-from windowsill.journal.reader import message_of
+from windowsill.journal.reader import JournalReader, message_of
 from windowsill.messages import OutputRef, ToolResult
 from windowsill.outputs.grep import SECONDS, Query, grep
 from windowsill.outputs.parts import (
@@ -146,13 +146,13 @@ class Outputs:
         """Read the whole of an output; `DamagedError` when it is not what was written."""
         self.open(ref).verify()
 
-    def collect(self, referenced: Container[str]) -> Collected:
-        """Remove stored outputs of which `referenced` has no ref, and leftovers of abandoned writings.
+    def collect(self) -> Collected:
+        """Remove stored outputs that no message refers to, on whatever branch, and leftovers of abandoned writings.
 
-        `referenced` has to know the refs of every message, on whatever branch, hidden or not. What is younger than an
-        hour stays.
+        Nothing of the last hour goes: its message may be on its way.
         """
         store, session = self._store, self._session
+        referenced = self._referenced()
         # Blobs first: an index that appears between the two calls then protects its parts.
         writings: dict[str, list[str]] = defaultdict(list)
         for blob in store.blob_ids(session, PARTS):
@@ -171,6 +171,13 @@ class Outputs:
             if token not in used and (token in finished or max(signs, default=oldest - 1) < oldest):
                 dropped += drop(store, session, blobs)
         return Collected(tuple(gone), dropped)
+
+    def _referenced(self) -> set[str]:
+        """Return the refs of every message, on whatever branch, hidden or not."""
+        info = self._store.info(self._session)
+        walk = JournalReader(self._store, self._session).walk
+        entries = walk([(1, info.version if info is not None else 0)], kinds=("message",))
+        return {ref.id for entry in entries for ref in message_meta(entry.meta).refs if ref is not None}
 
     def _from_message(self, ref: str) -> Output:
         seq, number = place_of(ref) or (0, None)

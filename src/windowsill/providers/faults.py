@@ -102,7 +102,7 @@ class ModelError(WindowsillError):
     ) -> None:
         self.kind = kind
         self.provider_message = provider_message
-        """The provider's own message without keys, for `session.overflowed`."""
+        """The provider's own message without keys, for `composer.overflowed`."""
         self.retry_after = retry_after
         """The seconds the provider asks to be left alone."""
         self.passing = kind in PASSING if passing is None else passing

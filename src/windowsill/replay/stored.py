@@ -52,7 +52,7 @@ def stored_recording(store: Store, id: str) -> Recording:
         calls = list(journal.branch("call"))
         system, tools = prompt_of(journal, call_meta(calls[-1].meta)) if calls else (None, ())
         request = Request(
-            format=session.format,
+            format=session.composer.format,
             messages=tuple(messages),
             system=system,
             tools=tools,

@@ -23,7 +23,7 @@ from windowsill.history.view import View, fold_meta, marking_meta, message_meta,
 from windowsill.journal.reader import JournalReader
 from windowsill.messages import Block, Message, ToolResult, ToolUse, Usage
 from windowsill.session import Session
-from windowsill.session.audit import read_part
+from windowsill.session.audit import read_part, tool_decisions
 from windowsill.session.checkpoints import label_meta
 from windowsill.session.export import REMEDY
 from windowsill.state.session_state import StateAt
@@ -93,10 +93,10 @@ class Acceptance:
         with Session.open(
             self._id, store=self._store, config=False, strategy=DEFAULT, writer="offline", window=self._window
         ) as session:
-            for _ in (session.folds, session.branches, session.audit, session.calls, session.tool_decisions):
+            for _ in (session.folds, session.branches, session.audit, session.calls, tool_decisions(session.journal)):
                 pass
             session.checkpoints(None)
-            for item in session.items():
+            for item in session.view.items:
                 session.view.read(item)
             if len(session.view) == session.view.leading():
                 # Nothing was said yet, so there is nothing to send.

@@ -10,25 +10,25 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
 from windowsill import telemetry
-from windowsill.errors import InputError, NotFoundError, SettingError, WindowsillError, log
+from windowsill.errors import InputError, NotFoundError, SettingError, StoreError, WindowsillError, log
 from windowsill.files import FileDiff, Record, Shadow
 from windowsill.files.restore import restore_files
 from windowsill.files.shadow import LeftOut
 from windowsill.history.entries import Entry, Range, on_path, reader, within
 from windowsill.history.head import Draft
 from windowsill.history.view import fold_meta
-from windowsill.journal.writer import JournalWriter
 from windowsill.session.branches import move
 from windowsill.store.checks import check_name
 from windowsill.telemetry import names
 
 if TYPE_CHECKING:
-    from windowsill.state.session_state import SessionState
+    from windowsill.session.session import Session
 
 
 Reason: TypeAlias = Literal["manual", "phase", "time", "messages", "tokens", "forced", "before a restore"]
@@ -38,7 +38,10 @@ What: TypeAlias = Literal["both", "conversation", "files"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 LISTED = 10
-"""Checkpoints that an error names: enough to recognise the one that was meant."""
+"""Checkpoints that are listed, and that an error names: enough to recognise the one that was meant."""
+
+KEPT = 5
+"""Checkpoints, and snapshot files, that stay when the older ones are cleaned up."""
 
 FIRST_STEP = 1_000
 """Entries looked through at first, from the end; each further step is larger, so that few steps reach the start."""
@@ -196,15 +199,15 @@ def _short(notes: list[str]) -> tuple[str, ...]:
 
 
 class Checkpoints:
-    """The checkpoints of one session.
+    """The checkpoints of one session: `make_if_due` after every turn makes them without being asked for.
 
     What the last one saw is kept up to date at a cost that does not grow with the history. All of it is read from the
     journal: a process that begins anew knows what the one before it knew.
     """
 
-    def __init__(self, journal: JournalWriter, state: SessionState, shadow: Shadow | None = None) -> None:
-        self._journal = journal
-        self._state = state
+    def __init__(self, session: Session, shadow: Shadow | None = None) -> None:
+        self._session = session
+        self._journal = session.journal
         self._shadow = shadow
         self._at = 0
         self._last: Seen | None = None
@@ -223,8 +226,30 @@ class Checkpoints:
         telemetry.count(names.CHECKPOINTS, reason=reason)
         return made
 
-    def make_if_due(self, rule: Automatic, *, force: bool = False) -> Checkpoint | None:
-        """Label the head when the rule says so, or by `force`; `None` when no checkpoint is due."""
+    def make_if_due(
+        self, rule: Automatic | None = None, *, force: bool = False, snapshots: bool | Path | str = False
+    ) -> Checkpoint | None:
+        """Label the head when the rule says so, or by `force`; `None` when no checkpoint is due.
+
+        With `snapshots` a snapshot file is written too, in the folder that is given or beside the database. One that
+        cannot be written is logged: the checkpoint is in the journal, and no turn should fail for it.
+        """
+        folder = None if isinstance(snapshots, bool) else snapshots
+        if snapshots:
+            from windowsill.session.snapshots import snapshot_folder  # noqa: PLC0415 - few sessions write any
+
+            # A session without a folder for them is refused before anything is written.
+            snapshot_folder(self._journal.store, self._session.id, folder)
+        with self._journal.lock:
+            made = self._label_if_due(rule or Automatic(), force=force)
+            if made is not None and snapshots:
+                try:
+                    self._session.write_snapshot(folder)
+                except StoreError as error:
+                    log.warning("session %s: %s", self._session.id, error)
+            return made
+
+    def _label_if_due(self, rule: Automatic, *, force: bool) -> Checkpoint | None:
         journal = self._journal
 
         def label_if_due(draft: Draft) -> Checkpoint | None:
@@ -232,20 +257,19 @@ class Checkpoints:
             reason = self._due(rule, force=force)
             return None if reason is None else self._label(draft, "", reason, record)
 
-        with journal.lock:
-            journal.refresh()
-            is_due = self._due(rule, force=force) is not None
-            record = self._try_to_record() if is_due or self._after_tools() else None
-            if not is_due:
-                if record is not None:
-                    self._note_files(record.tree)
-                return None
-            with telemetry.span("checkpoint", session=journal.session) as span:
-                made = journal.append(label_if_due)
-                if made is not None:
-                    span.set(reason=made.reason)
-                    telemetry.count(names.CHECKPOINTS, reason=made.reason)
-            return made
+        journal.refresh()
+        is_due = self._due(rule, force=force) is not None
+        record = self._try_to_record() if is_due or self._after_tools() else None
+        if not is_due:
+            if record is not None:
+                self._note_files(record.tree)
+            return None
+        with telemetry.span("checkpoint", session=journal.session) as span:
+            made = journal.append(label_if_due)
+            if made is not None:
+                span.set(reason=made.reason)
+                telemetry.count(names.CHECKPOINTS, reason=made.reason)
+        return made
 
     def recent(self, limit: int | None) -> list[Checkpoint]:
         """List the last checkpoints of every branch, the newest first."""
@@ -324,8 +348,8 @@ class Checkpoints:
         undo = f"{len(restored.written)} files written, {len(restored.removed)} removed; to undo: restore {safety.id}"
         return (undo, *_short([f"left alone: {each}" for each in restored.left_alone]))
 
-    def clean_up(self, keep: int) -> int:
-        """Forget all checkpoints but the last ones; return how many."""
+    def clean_up(self, keep: int = KEPT) -> int:
+        """Forget all checkpoints but the last ones; return how many. `switch` still knows their ids."""
         if keep < 0:
             raise SettingError("keep", keep, "0 or more")
 
@@ -428,7 +452,7 @@ class Checkpoints:
         # Hidden messages count too; those counted before are not counted again.
         count += sum(item.hides if item.fold else 1 for item in view.items[length:])
         self._counted = (view.edits, len(view.items), count)
-        phase = self._state.value.runtime.phase
+        phase = self._session.state.value.runtime.phase
         return Seen(at=journal.clock(), messages=count, tokens=view.tokens(), phase=phase)
 
     def _seen(self, tokens: int) -> Seen:

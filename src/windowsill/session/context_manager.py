@@ -29,8 +29,8 @@ class Manager:
 
     async def on_turn_complete(self, history: Sequence[Any]) -> None:
         """Take in what is new, and let summaries be prepared that will be needed soon."""
-        added = providers.read_added(list(history), default=self.session.format)
-        request = Request(format=self.session.format, messages=tuple(added.messages))
+        added = providers.read_added(list(history), default=self.session.composer.format)
+        request = Request(format=self.session.composer.format, messages=tuple(added.messages))
         await to_thread.run_sync(self.session.client_history.follow, request)
 
 
@@ -44,7 +44,7 @@ class AgentState:
     def conversation_history(self) -> list[dict[str, Any]]:
         """The messages that the model sees, as role and text; calls and results are told in words."""
         read = self.session.view.read
-        return [{"role": item.role, "content": message_text(read(item))} for item in self.session.items()]
+        return [{"role": item.role, "content": message_text(read(item))} for item in self.session.view.items]
 
     def add_message(self, role: str, content: str) -> str:
         """Add a message; return its id."""

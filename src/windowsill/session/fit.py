@@ -58,7 +58,7 @@ def fit(
         **settings,
     ) as session:
         session.extend(request.messages)
-        composer, format = session.composer, session.format
+        composer, format = session.composer, session.composer.format
         parts = composer.parts(
             system if system is not None else request.system, tuple(tools) or request.tools, request.rest, format
         )

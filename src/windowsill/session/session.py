@@ -20,10 +20,10 @@ from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.compose.summaries import Source
 from windowsill.config import Loaded, Settings, StatedSettings, apply_profile, load, read_settings, with_changes
-from windowsill.errors import InputError, NotFoundError, StoreError, log
+from windowsill.errors import InputError, NotFoundError, log
 from windowsill.history.folds import FoldKind
 from windowsill.history.head import call_meta
-from windowsill.history.view import Item, Marking, View, message_meta
+from windowsill.history.view import Marking, View
 from windowsill.journal.reader import with_refs
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import KEEP, ORIGIN, Mark, Message, Origin, OutputRef, Unknown
@@ -33,7 +33,7 @@ from windowsill.outputs.show import count_lines, result_text
 from windowsill.session import audit, branches, folds, provider_edits
 from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
-from windowsill.session.checkpoints import Automatic, Checkpoint, Checkpoints, Reason, What
+from windowsill.session.checkpoints import KEPT, LISTED, Checkpoint, Checkpoints, Reason, What
 from windowsill.store import Store, open_store
 from windowsill.store.checks import check_name
 from windowsill.strategies import Strategy
@@ -47,23 +47,15 @@ if TYPE_CHECKING:
     from windowsill.files import FileDiff
     from windowsill.history.entries import Entry
     from windowsill.history.head import Draft
-    from windowsill.outputs import Collected, Outputs
+    from windowsill.outputs import Outputs
     from windowsill.search import Archive
     from windowsill.session.client_history import ClientHistory
     from windowsill.session.toolbox import Toolbox
     from windowsill.state.changes import Change
     from windowsill.state.session_state import SessionState
-    from windowsill.state.tools import ToolDecision
 
 
 # ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
-
-LISTED_CHECKPOINTS = 10
-KEPT = 5
-"""Checkpoints, and snapshot files, that stay when the older ones are cleaned up."""
-
-FORMAT_SAMPLE = 20
-"""Items at the start of the view that are asked for the session's format."""
 
 T = TypeVar("T")
 
@@ -75,19 +67,18 @@ class Session:
 
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
 
-    - add and compose: `add`, `extend`, `compose`, `compose_sync`, `overflowed`
-    - reduce by hand: `compact`, `compact_sync`, `reduce`, `reduce_sync`
-    - look: `view`, `items`, `messages`, `message`, `tokens`, `count`, `counting`, `folds`, `calls`, `request`,
-      `explain`, `audit`, `tool_decisions`, `verify`
-    - undo: `fold`, `mask`, `unfold`, `pin`, `unpin`, `mark`, `rewind`
-    - branches: `branches`, `switch`
-    - checkpoints: `checkpoint`, `checkpoints`, `restore`, `file_changes`, `clean_up_checkpoints`, `checkpoint_if_due`
-    - export: `write_snapshot`, `from_snapshot`
-    - what belongs to it: `state`, `extracted`, `tools`, `outputs`, `collect_outputs`, `archive`
-    - settings and end: `id`, `settings`, `model`, `format`, `beside`, `close`, `delete`
+    - open and end: `open`, `close`, `delete`, `id`, `settings`, `model`
+    - add and compose: `add`, `extend`, `compose`
+    - reduce now: `compact`, `reduce`
+    - look: `view`, `tokens`, `messages`, `message`, `folds`, `calls`, `request`, `explain`, `audit`, `verify`
+    - hide and show: `fold`, `mask`, `unfold`, `pin`, `unpin`, `mark`
+    - go back: `rewind`, `branches`, `switch`, `checkpoint`, `checkpoints`, `restore`, `file_changes`
+    - take along: `write_snapshot`, `from_snapshot`
+    - what belongs to it: `state`, `tools`, `outputs`, `archive`, `extracted`
 
-    Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`, and what follows
-    the list of a client in `client_history`; `beside` opens another session with the same settings.
+    `compose`, `compact` and `reduce` have a form for code without an event loop: `compose_sync`, `compact_sync`,
+    `reduce_sync`. Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`,
+    what makes checkpoints by a rule in `checkpointer`, and what follows the list of a client in `client_history`.
     """
 
     def __init__(
@@ -105,9 +96,6 @@ class Session:
         self.id = id
         self.settings = settings
         self._owned = owned
-        self._format: tuple[object, str] | None = None
-        if settings.format is not None:
-            providers.get(settings.format)
         context = ModelContext(apply_profile(settings), store)
         self.journal = JournalWriter(store, id, context.scale, clock)
         self.composer = Composer(self.journal, context, settings, strategy=strategy, writer=writer)
@@ -171,13 +159,6 @@ class Session:
         elif after != before:
             store.set_settings(id, msgspec.json.encode(after))
         return session
-
-    def beside(self, id: str) -> Session:
-        """Open another session in the same store, or begin it, with the settings of this one."""
-        check_name("session's name", id)
-        store, clock, composer = self.journal.store, self.journal.clock, self.composer
-        store.create(id, at=clock(), settings=msgspec.json.encode(self.settings))
-        return self._open(id, store, clock, {}, composer.own_strategy, composer.own_writer, owned=False)
 
     def __repr__(self) -> str:
         view, model = self.journal.view, self.composer.context.model
@@ -292,7 +273,7 @@ class Session:
 
     def _read(self, value: Any, format: str | None) -> providers.Added:
         stated = format or self.settings.format
-        return providers.read_added(value, format=stated, default=stated or self.format)
+        return providers.read_added(value, format=stated, default=stated or self.composer.format)
 
     def _write(
         self,
@@ -317,7 +298,7 @@ class Session:
                 # What the provider counted after it cut the request itself says nothing about what was sent.
                 sent.observe(added.usage)
         if any(message.role == "assistant" for message in added.messages):
-            self.composer.complete_turn(self.format)
+            self.composer.complete_turn()
         return ids
 
     async def compose(
@@ -377,7 +358,7 @@ class Session:
         with self._current():
             if dynamic:
                 self._add_dynamic(dynamic, keep)
-            name = providers.get(format or self.format).name
+            name = providers.get(format or self.composer.format).name
             parts = self.composer.parts(system, tools, params or {}, name)
             return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
 
@@ -395,7 +376,7 @@ class Session:
         self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Do what `compact` does, for code without an event loop, or inside one."""
-        return self.composer.compact(format or self.format, wish, system=system, tools=tools)
+        return self.composer.compact(wish, format=format, system=system, tools=tools)
 
     async def reduce(
         self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
@@ -411,7 +392,7 @@ class Session:
         self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Do what `reduce` does, for code without an event loop, or inside one."""
-        return self.composer.reduce(format or self.format, system=system, tools=tools, to=to)
+        return self.composer.reduce(format=format, system=system, tools=tools, to=to)
 
     def _add_dynamic(self, text: str, keep: str) -> None:
         if keep not in ("turn", "history"):
@@ -427,15 +408,6 @@ class Session:
         if known is None or known.text != text or known.origin != Origin.DYNAMIC:
             self.add(text, metadata={ORIGIN: Origin.DYNAMIC, KEEP: keep})
 
-    def overflowed(self, error: BaseException | str, *, sent: int | SentRequest | None = None) -> int | None:
-        """Learn a lower window from a provider's overflow error; return the window from now on, if the error says one.
-
-        With `sent`, the refused request or the tokens it was counted as, the next one is smaller in any case.
-        """
-        if isinstance(sent, SentRequest):
-            return sent.context.overflowed(str(error), sent.tokens)
-        return self.composer.context.overflowed(str(error), sent)
-
     # Look
 
     @property
@@ -444,44 +416,14 @@ class Session:
         return self.composer.context.model
 
     @property
-    def format(self) -> str:
-        """The wire format of this session: the stated one, that of its messages, or that of its model."""
-        if self.settings.format:
-            return self.settings.format
-        view, model = self.journal.view, self.model
-        key = (view.edits, model.name)
-        if self._format is not None and self._format[0] == key:
-            return self._format[1]
-        with self.journal.lock:
-            for item in view.items[:FORMAT_SAMPLE]:
-                found = view.read(item).format
-                if found in providers.names():
-                    self._format = (key, providers.dialect(model) if found in providers.DIALECTS else found)
-                    return self._format[1]
-        return providers.for_model(model)
-
-    @property
     def view(self) -> View:
         """The items that the model sees now."""
         return self.journal.view
-
-    def items(self) -> list[Item]:
-        """List the items of the view, in order."""
-        return list(self.journal.view.items)
 
     @property
     def tokens(self) -> int:
         """The tokens of the view, without system prompt and tools."""
         return self.journal.view.tokens()
-
-    def count(self, text: str) -> int:
-        """Count the tokens of a text, as a message of its own."""
-        return self.composer.count(text)
-
-    @property
-    def counting(self) -> dict[str, Any]:
-        """The counter of tokens, and by how many percent it has been off."""
-        return self.composer.context.describe()
 
     def messages(self) -> Iterator[Message]:
         """Return every message of the current branch exactly as it was added, hidden or not, oldest first."""
@@ -523,12 +465,6 @@ class Session:
         """Everything that changed what the model sees: what, when, by which strategy, why."""
         with self.journal.lock:
             return audit.audit(self.journal)
-
-    @property
-    def tool_decisions(self) -> list[ToolDecision]:
-        """The tools that the model got on this branch, each time that changed, and the rules that hid others."""
-        with self.journal.lock:
-            return audit.tool_decisions(self.journal)
 
     def verify(self) -> list[str]:
         """List what is wrong with what is stored of it; nothing when everything is as it was written."""
@@ -610,7 +546,7 @@ class Session:
                 place = branches.place_of_time(journal, at or 0.0)
             if not files:
                 return branches.move(journal, place, reason)
-            self._checkpoints.bring_back(self._checkpoints.files_at(place), (place, reason))
+            self.checkpointer.bring_back(self.checkpointer.files_at(place), (place, reason))
             return journal.entry(journal.version).id
 
     # Branches
@@ -629,24 +565,25 @@ class Session:
     # Checkpoints
 
     @cached_property
-    def _checkpoints(self) -> Checkpoints:
+    def checkpointer(self) -> Checkpoints:
+        """Makes checkpoints when a rule says so, and forgets old ones."""
         shadow = None
         if self.settings.files is not None:
             from windowsill.session.snapshots import shadow_of
 
             shadow = shadow_of(self.journal.store, self.settings.files)
-        return Checkpoints(self.journal, self.state, shadow)
+        return Checkpoints(self, shadow)
 
     def checkpoint(self, name: str = "", *, reason: Reason = "manual") -> Checkpoint:
         """Give this moment a name, so that `restore` can return to it; without one it goes by its id.
 
         A name that another checkpoint has is taken over: that one is then reached by its id.
         """
-        return self._checkpoints.make(name, reason)
+        return self.checkpointer.make(name, reason)
 
-    def checkpoints(self, limit: int | None = LISTED_CHECKPOINTS) -> list[Checkpoint]:
+    def checkpoints(self, limit: int | None = LISTED) -> list[Checkpoint]:
         """List the last checkpoints of every branch, the newest first; with `None` all of them."""
-        return self._checkpoints.recent(limit)
+        return self.checkpointer.recent(limit)
 
     def restore(self, id_or_name: str, what: What | None = None, *, remove_new: bool = False) -> Checkpoint:
         """Go back to a checkpoint: the model sees exactly what it saw then, and the state is what it was.
@@ -656,7 +593,7 @@ class Session:
         alone. A file that is new since then and that nothing recorded is left, unless `remove_new`. The notes of what
         is returned say what was done and how to undo it.
         """
-        return self._checkpoints.restore(id_or_name, what, remove_new=remove_new)
+        return self.checkpointer.restore(id_or_name, what, remove_new=remove_new)
 
     def file_changes(self, since: str, until: str | None = None) -> FileDiff:
         """Compare the recorded files at two moments, ids of entries; without a second one, with the files as they are.
@@ -665,34 +602,7 @@ class Session:
         """
         with self._current() as journal:
             places = [journal.seq_of(each) for each in (since, until) if each is not None]
-            return self._checkpoints.compare_files(*places)
-
-    def clean_up_checkpoints(self, keep: int = KEPT) -> int:
-        """Forget all checkpoints but the last ones; return how many. `switch` still knows their ids."""
-        return self._checkpoints.clean_up(keep)
-
-    def checkpoint_if_due(
-        self, rule: Automatic | None = None, *, force: bool = False, snapshots: bool | Path | str = False
-    ) -> Checkpoint | None:
-        """Make a checkpoint when the rule says so, or by `force`; `None` when none is due. Made for every turn.
-
-        With `snapshots` a snapshot file is written too, in the folder that is given or beside the database. One that
-        cannot be written is logged: the checkpoint is in the journal, and no turn should fail for it.
-        """
-        folder = None if isinstance(snapshots, bool) else snapshots
-        if snapshots:
-            from windowsill.session.snapshots import snapshot_folder
-
-            # A session without a folder for them is refused before anything is written.
-            snapshot_folder(self.journal.store, self.id, folder)
-        with self.journal.lock:
-            made = self._checkpoints.make_if_due(rule or Automatic(), force=force)
-            if made is not None and snapshots:
-                try:
-                    self.write_snapshot(folder)
-                except StoreError as error:
-                    log.warning("session %s: %s", self.id, error)
-            return made
+            return self.checkpointer.compare_files(*places)
 
     # Export
 
@@ -705,7 +615,7 @@ class Session:
 
         place = snapshot_folder(self.journal.store, self.id, folder)
         with self._current() as journal:
-            snapshot = snapshot_of(journal, providers.get(self.format), self.settings, self.state.value)
+            snapshot = snapshot_of(journal, providers.get(self.composer.format), self.settings, self.state.value)
             return save_snapshot(place, snapshot, keep=keep)
 
     @classmethod
@@ -775,16 +685,6 @@ class Session:
         from windowsill.outputs import Outputs
 
         return Outputs(self.journal.store, self.id, clock=self.journal.clock)
-
-    def collect_outputs(self) -> Collected:
-        """Remove kept outputs that no message refers to, on whatever branch, and what broken writings left behind.
-
-        Nothing of the last hour goes: its message may be on its way.
-        """
-        with self._current() as journal:
-            entries = journal.walk([(1, journal.version)], kinds=("message",))
-            refs = {ref.id for entry in entries for ref in message_meta(entry.meta).refs if ref is not None}
-            return self.outputs.collect(refs)
 
     @property
     def archive(self) -> Archive:

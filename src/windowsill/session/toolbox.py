@@ -211,7 +211,7 @@ class Toolbox:
 
     def definitions(self, format: str | None = None) -> list[dict[str, Any]]:
         """Return the definitions in a provider's format; without one, in the session's."""
-        rendered = providers.get(format or self._session.format)
+        rendered = providers.get(format or self._session.composer.format)
         return [msgspec.json.decode(rendered.render_tool(tool)) for tool in self.tools]
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> Answer:

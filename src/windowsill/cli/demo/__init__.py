@@ -79,7 +79,7 @@ def run_demo(*, calls: int, window: int, store: str | None, picture: bool) -> tu
         opened.close()
         with windowsill.Session.open(name, store=place) as again:
             checks = check(run, again, window)
-            hidden = sum(item.hides for item in again.items())
+            hidden = sum(item.hides for item in again.view.items)
     return report(run, checks, kept, window, hidden, time.monotonic() - started), run
 
 
@@ -146,7 +146,7 @@ def check(run: Run, session: Session, window: int) -> list[dict[str, Any]]:
 
 def _explained(added: Sequence[bytes | None], session: Session) -> tuple[bool, str]:
     """Check one message that the window does not show: it can be read, and the session says why it is hidden."""
-    visible = {item.id for item in session.items()}
+    visible = {item.id for item in session.view.items}
     ids = [message.id for message in session.messages()]
     hidden = [(id, raw) for id, raw in zip(ids, added, strict=False) if id not in visible]
     if not hidden:
