@@ -7,9 +7,11 @@ Metrics come first, then spans, as a span records its duration as a metric. Neit
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from opentelemetry import context, metrics, trace
@@ -37,7 +39,7 @@ def harmless() -> Iterator[None]:
 
 # Metrics.
 
-Figure: TypeAlias = tuple[Literal["counter", "histogram"], str, float, dict[str, Any]]
+Figure: TypeAlias = tuple[Literal["counter", "sum", "histogram"], str, float, dict[str, Any]]
 """The kind of instrument, the metric, the value, and its attributes under their full names."""
 
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -62,6 +64,9 @@ _INSTRUMENTS: Final[dict[str, tuple[str, str, tuple[float, ...] | None]]] = {
 }
 
 
+_TOKEN_TYPE, _PRICED_TYPE = names.full_names({"token_type": "", "type": ""})
+
+
 class Meters:
     """The meter providers that measure: the application's, or one in its place, and those of `serve_metrics`."""
 
@@ -84,8 +89,7 @@ class Meters:
     def providers(self) -> tuple[metrics.MeterProvider, ...]:
         """Return those that record something; the API's own providers do not."""
         provider = self._given or metrics.get_meter_provider()
-        silent = type(provider).__module__.startswith("opentelemetry.metrics")
-        return self._more if silent else (provider, *self._more)
+        return self._more if _is_silent(provider) else (provider, *self._more)
 
     def record(self, *figures: Figure) -> None:
         """Record figures with each provider."""
@@ -93,10 +97,28 @@ class Meters:
             for kind, metric, value, attributes in figures:
                 with harmless():
                     instrument = _instrument(provider, kind, metric)
-                    (instrument.add if kind == "counter" else instrument.record)(value, attributes)
+                    (instrument.record if kind == "histogram" else instrument.add)(value, attributes)
 
 
 meters: Final = Meters()
+
+
+class Sum:
+    """A counter that adds up by itself what the provider reads when it collects: a turn pays for an addition only."""
+
+    def __init__(self, meter: metrics.Meter, metric: str, unit: str, description: str) -> None:
+        self._lock = Lock()
+        self._sums: dict[tuple[tuple[str, Any], ...], float] = defaultdict(float)
+        meter.create_observable_counter(metric, [self._observe], unit, description)
+
+    def add(self, value: float, attributes: dict[str, Any]) -> None:
+        """Add to the sum under these attributes."""
+        with self._lock:
+            self._sums[tuple(attributes.items())] += value
+
+    def _observe(self, _: metrics.CallbackOptions) -> list[metrics.Observation]:
+        with self._lock:
+            return [metrics.Observation(value, dict(attributes)) for attributes, value in self._sums.items()]
 
 
 @lru_cache(1_000)
@@ -105,7 +127,14 @@ def _instrument(provider: metrics.MeterProvider, kind: str, metric: str) -> Any:
     unit, description, bounds = _INSTRUMENTS.get(metric, ("", "", None))
     if kind == "counter":
         return meter.create_counter(metric, unit, description)
+    if kind == "sum":
+        return Sum(meter, metric, unit, description)
     return meter.create_histogram(metric, unit, description, explicit_bucket_boundaries_advisory=bounds)
+
+
+def _is_silent(provider: object) -> bool:
+    """Tell whether a provider is the API's own, which records nothing."""
+    return type(provider).__module__.startswith(("opentelemetry.metrics", "opentelemetry.trace"))
 
 
 def is_measured() -> bool:
@@ -131,19 +160,19 @@ def record_usage(used: Usage, *, model: str | None, provider: str, cost: float |
         return
     about = names.full_names({"operation": names.CHAT, "model": model, "provider": names.provider_name(provider)})
     figures: list[Figure] = [
-        ("histogram", names.TOKEN_USAGE, used.prompt, about | names.full_names({"token_type": "input"})),
-        ("histogram", names.TOKEN_USAGE, used.output, about | names.full_names({"token_type": "output"})),
+        ("histogram", names.TOKEN_USAGE, used.prompt, {**about, _TOKEN_TYPE: "input"}),
+        ("histogram", names.TOKEN_USAGE, used.output, {**about, _TOKEN_TYPE: "output"}),
     ]
     # The conventions' two types overlap with the cache's; these four add up to what is paid for.
     figures += [
-        ("counter", names.TOKENS, getattr(used, type), about | names.full_names({"type": type}))
+        ("sum", names.TOKENS, tokens, {**about, _PRICED_TYPE: type})
         for type in ("input", "cache_read", "cache_write", "output")
-        if getattr(used, type)
+        if (tokens := getattr(used, type))
     ]
     if used.prompt:
         figures.append(("histogram", names.CACHE_HIT_RATIO, used.cache_read / used.prompt, about))
     if cost is not None:
-        figures.append(("counter", names.COST, cost, about))
+        figures.append(("sum", names.COST, cost, about))
     meters.record(*figures)
 
 
@@ -171,7 +200,7 @@ class Tracers:
     def provider(self) -> trace.TracerProvider | None:
         """Return the current provider, or `None` where there is only the API's own, which records nothing."""
         provider = self.given or self.of_files or trace.get_tracer_provider()
-        return None if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)) else provider
+        return None if _is_silent(provider) else provider
 
 
 tracers: Final = Tracers()
