@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +15,9 @@ import msgspec
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
 from windowsill.secrets.detectors import kind_under
 from windowsill.secrets.redactor import Redactor, default_redactor, sign
+
+SHORT = 500
+"""Characters of a text that is remembered as redacted: a fact, not an output."""
 
 T = TypeVar("T")
 Same = TypeVar("Same", bound=Message | Block)
@@ -76,7 +80,7 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
     redactor = redactor or default_redactor()
     clean: Any = value
     if isinstance(value, str):
-        clean = _redact(value, redactor, name)
+        clean = (_redact_again if len(value) <= SHORT else _redact)(value, redactor, name)
     elif isinstance(value, dict):
         named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
         label = next((named[name] for name in _NAMING if name in named), "")
@@ -103,6 +107,10 @@ def _redact(text: str, redactor: Redactor, name: str) -> str:
     found = redactor.find(text)
     known = len(found) == 1 and (found[0].start, found[0].end) == (0, len(text))
     return sign(found[0].kind if known else kind)
+
+
+_redact_again = lru_cache(maxsize=8_192)(_redact)
+"""For short texts: each fold of a session has most facts of the fold before."""
 
 
 def _encoded(text: str) -> bytes:
