@@ -202,7 +202,7 @@ def test_a_session_in_any_format_comes_back(format, tmp_path):
     session = opened(budget=100_000, format=format, model="gpt-5")
     talk_openai(session)
     copy = begun(session.write_snapshot(tmp_path))
-    assert copy.format == format
+    assert copy.composer.format == format
     assert copy.compose_sync().messages == session.compose_sync().messages
 
 
