@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import pytest
 
 import windowsill
 from support.cli_calls import anthropic_turns, call, openai_turns, saved
+from windowsill.replay.summary import LEGEND
 from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration
 
+BOTH = "condense:keep=20,room=0.15,economy"
 COUNTED = ("--tokenizer", "o200k_base")
 
 
@@ -143,11 +146,92 @@ def test_report_has_each_session_and_the_total(tmp_path):
     assert told["total"]["median_ms"] > 0
 
 
-def test_text_report_ends_with_the_total(tmp_path):
-    """In a pipe the report is plain aligned text."""
-    lines = call("replay", recorded(tmp_path / "x.jsonl", session()), "--window", 2_000).out.splitlines()
-    assert lines[0].split()[:3] == ["session", "calls", "peak"]
-    assert [line.split()[:2] for line in lines[1:]] == [["s", "41"], ["total", "41"]]
+def test_text_report_is_words_then_a_table_then_what_it_means(tmp_path):
+    """In a pipe too, as plain aligned text; every column is explained."""
+    done = call("replay", recorded(tmp_path / "x.jsonl", session()), "--window", 2_000)
+    words, table, legend = (part.splitlines() for part in done.out.split("\n\n"))
+    assert words[0].startswith("With ")
+    assert table[0].split()[:3] == ["session", "calls", "peak"]
+    assert [line.split()[:2] for line in table[1:]] == [["s", "41"], ["total", "41"]]
+    assert [line.partition(":")[0] for line in legend] == table[0].split()[1:]
+
+
+def test_losses_are_listed_with_their_places(tmp_path):
+    """One line each where it was asked for, and in the report; without it no text of the conversation is told."""
+    early = "secret-of-the-first-cave"
+    turns = anthropic_turns(40)
+    turns[2]["content"][0]["content"] += early
+    turns[-3]["content"][0]["input"]["path"] = early
+    file = recorded(tmp_path / "x.jsonl", session(turns=turns))
+    arguments = ("replay", file, "--window", 2_000, "--strategy", "mask:keep=2", *COUNTED)
+    assert "--losses lists what was not in view." in call(*arguments).out
+    assert early not in call(*arguments, "--json").out
+    (line,) = [line for line in call(*arguments, "--losses").out.splitlines() if early in line]
+    assert line.startswith(f"s: value '{early}': stood in message 2, output of read; needed by read in message 79; ")
+    (loss,) = [
+        loss for loss in call(*arguments, "--losses", "--json").json["sessions"][0]["losses"] if loss["text"] == early
+    ]
+    assert (loss["stood_in"], loss["stood_as"], loss["needed_in"], loss["kind"]) == (2, "output of read", 79, "value")
+
+
+def test_strategies_and_windows_are_compared_side_by_side(tmp_path):
+    """A row for each, words for the best, an object by name as JSON, and a page."""
+    file, page = recorded(tmp_path / "x.jsonl", session()), tmp_path / "p.html"
+    arguments = ("replay", file, "--compare", BOTH, "--window", "2k,3000", *COUNTED)
+    done = call(*arguments, "--html", page)
+    words, table, _ = done.out.split("\n\n")
+    names = [
+        f"{name} at {window}" for name in ("condense:keep=20,room=0.15", "economy") for window in ("2,000", "3,000")
+    ]
+    assert " costs least" in words
+    assert [line.partition("  ")[0] for line in table.splitlines()[1:]] == names
+    found = call(*arguments, "--json").json
+    assert list(found) == names
+    assert [each["options"]["window"] for each in found.values()] == [2_000, 3_000, 2_000, 3_000]
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_comparison_fits_a_narrow_terminal(tmp_path, monkeypatch):
+    """A row is one line of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    turns = anthropic_turns(20)
+    usage = [{"input_tokens": 70_000, "output_tokens": 4} if each["role"] == "assistant" else None for each in turns]
+    file = recorded(tmp_path / "x.jsonl", session(turns=turns, usage=usage))
+    out = re.sub(r"\x1b\[\d+m", "", call("replay", file, "--compare", BOTH, "--window", "2k", terminal=True).out)
+    assert max(map(len, out.splitlines())) <= 80
+    rows = [line for line in out.splitlines() if line.strip().startswith(("economy", "condense"))]
+    assert len([line for line in rows if "$" in line and line.split()[-1].startswith("$")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--compare", "nope"), "'nope'"),
+        (("--compare", "mask:nope=1"), "nope"),
+        (("--window", "60,000"), "60k"),
+        (("--window", "50%"), "60k"),
+        (("--window", "2k,3k", "--dump", "d.jsonl"), "--dump"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_wrong_call(tmp_path, arguments, part):
+    """In one line, before any work."""
+    done = call("replay", recorded(tmp_path / "x.jsonl", session()), *arguments)
+    assert (done.code, done.out, done.err.count("\n"), part in done.err) == (2, "", 1, True)
+
+
+def test_several_processes_dump_what_one_does(tmp_path):
+    """The same requests in the same order."""
+    file = recorded(tmp_path / "x.jsonl", session("a"), session("b"), session("c"))
+    for workers in (1, 2):
+        dump = tmp_path / f"{workers}.jsonl"
+        assert call("replay", file, "--window", 2_000, "--workers", workers, "--dump", dump).code == 0
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+
+
+def test_help_explains_every_column():
+    """Whoever asks before the first replay finds them too."""
+    text = call("replay", "--help").out
+    assert all(f"\n  {title} " in text for title in LEGEND)
 
 
 def test_terminal_gets_a_table_and_a_bar(tmp_path):

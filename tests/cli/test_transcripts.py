@@ -67,7 +67,7 @@ def test_report_says_what_a_session_would_have_cost(tmp_path):
     file.write_bytes(jsonl(*claude_lines()))
     total = call("replay", file, "--json").json["total"]
     assert 0 < total["dollars"] == total["dollars_everything"] < 1
-    assert f"cost at list prices: ${total['dollars']:.2f}" in call("replay", file, terminal=True).out
+    assert f"would cost the same as sending everything each time, ${total['dollars']:.4f}." in call("replay", file).out
     unknown = call("replay", file, "--model", "home-made", "--window", 9_000, "--json").json["total"]
     assert (unknown["dollars"], unknown["cost_ratio"]) == (None, 1.0)
 

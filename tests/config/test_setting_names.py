@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.config.settings import Stage, read_stages, with_tables, write_stages
+from windowsill.config.settings import Stage, read_stages, read_strategies, with_tables, write_stages
 
 pytestmark = pytest.mark.unit
 
@@ -52,3 +52,21 @@ def test_tables_fill_in_what_the_line_does_not_state():
 def test_a_line_without_a_table_stays_as_it_was_typed():
     """Down to its spaces."""
     assert with_tables("a : keep = 2", {"b": {"x": 1}}) == "a : keep = 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("economy", ["economy"]),
+        (" economy , mask ,", ["economy", "mask"]),
+        ("condense:keep=20,room=0.15,mask", ["condense:keep=20,room=0.15", "mask"]),
+        (
+            'mask:exempt=["a","b"],keep=2+condense:keep=4,x.y:Z',
+            ['mask:exempt=["a","b"],keep=2+condense:keep=4', "x.y:Z"],
+        ),
+    ],
+)
+def test_a_list_of_strategies_keeps_their_settings(text, found):
+    """A comma separates strategies, and the settings of one: `key=value` belongs to the strategy before it."""
+    assert read_strategies(text) == found

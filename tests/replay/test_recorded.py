@@ -108,11 +108,12 @@ def test_folder_of_all_agents_reads_like_a_bill(tmp_path):
     (folder / "b.jsonl.gz").write_bytes(gzip.compress(jsonl(*CODEX)))
     saved(folder / "c.json", GEMINI)
     done = call("replay", tmp_path, "--window", 60_000)
-    lines = done.out.splitlines()
-    assert [line.split()[0] for line in lines[:5]] == ["session", SESSION, "c0dec", "gem", "total"]
-    assert [line.split()[-2] for line in lines[1:5]] == ["$0.02", "$0.00", "$0.00", "$0.02"]
-    assert lines[5].startswith("your sessions: 6 calls, 11,789 tokens (input 1,104, cache write 2,000, ")
-    assert lines[6].startswith("with Windowsill at 60,000, the same 6 calls: ")
+    words, table, rest = (part.splitlines() for part in done.out.split("\n\n"))
+    assert words[0].startswith("With ")
+    assert words[0].endswith(" at 60,000 tokens, your 6 calls would have cost the same, $0.0198.")
+    assert [line.split()[0] for line in table] == ["session", SESSION, "c0dec", "gem", "total"]
+    assert [line.split()[-2] for line in table[1:]] == ["$0.0175", "$0.0012", "$0.0010", "$0.0198"]
+    assert "You paid for 6 calls: 11,789 tokens (input 1,104, cache write 2,000, " in "\n".join(rest)
     assert done.code == 0
 
 
@@ -143,7 +144,7 @@ def test_session_that_cannot_be_replayed_was_still_paid(tmp_path):
     done = call("replay", tmp_path)
     assert (done.code, "other: no window is known for the model 'home-made'" in done.out) == (0, True)
     assert "without 3 calls of home-made, for which no price is known" in done.out
-    assert ", of these, 2 calls: " in done.out
+    assert "Of these, 2 calls could be replayed" in done.out
 
 
 def test_recorded_sessions_with_usage_are_a_bill_too(tmp_path):

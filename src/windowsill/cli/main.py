@@ -74,7 +74,7 @@ class LazyGroup(click.Group):
 COMMANDS = {
     "demo": LazyCommand("windowsill.cli.demo:demo", "Watch an agent work through a small window."),
     "fit": LazyCommand("windowsill.cli.fit:fit", "Make a request or a message list fit, and print it."),
-    "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions and report what was sent."),
+    "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions: what is saved, and what is lost."),
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
     "store": LazyCommand("windowsill.cli.store:store", "Look after the place where sessions are kept."),

@@ -76,7 +76,7 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
         click.echo(f"windowsill: {printable_line(note)}", err=True)
     settings = apply_profile(loaded.settings)
     if loaded.origin("strategy") == CODE:
-        _search_current_folder(settings.strategy)
+        search_current_folder(settings.strategy)
     registry.check_found(loaded)
     try:
         strategies.get(settings.strategy)
@@ -103,7 +103,7 @@ def stated_marks(loaded: Loaded) -> Marks:
     return found
 
 
-def _search_current_folder(strategy: str) -> None:
+def search_current_folder(strategy: str) -> None:
     """Make the current folder importable for a typed dotted path.
 
     Not for a strategy that a settings file names: it may come from somebody else, together with the folder.

@@ -7,13 +7,14 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import msgspec
 
-from windowsill import tokens
+from windowsill import strategies, tokens
 from windowsill.budget import tokens_of
 from windowsill.cli.main import as_options
 from windowsill.cli.options import (
@@ -22,6 +23,7 @@ from windowsill.cli.options import (
     low_option,
     parse_mark,
     report_option,
+    search_current_folder,
     stated_marks,
     strategy_option,
     tokenizer_option,
@@ -35,16 +37,39 @@ from windowsill.cli.session_ids import (
     store_option,
 )
 from windowsill.config import Loaded, Settings
+from windowsill.config.settings import read_strategies, with_tables
+from windowsill.errors import SettingError
 from windowsill.replay.costs import CostComparison, RecordedCost
+from windowsill.replay.page import comparison_page
 from windowsill.replay.recordings import BrokenLine, Recording, read_recordings, total_size
 from windowsill.replay.report import Figures, ReplayReport
-from windowsill.replay.runs import Replay
+from windowsill.replay.runs import cross, run_variants
 from windowsill.replay.stored import stored_recording
+from windowsill.replay.summary import LEGEND, compare_headlines, counted, describe_loss, headline, money
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
+from windowsill.text import printable_line, shorten
 
 
-@click.command()
+class _WithColumns(click.Command):
+    """A command whose help explains the columns that it prints."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write what the columns mean below the options."""
+        with formatter.section("Columns"):
+            formatter.write_dl(list(LEGEND.items()))
+
+
+def _read_windows(_ctx: click.Context, _option: click.Parameter, text: str | None) -> list[int]:
+    """Read `30k,60000` as the windows that it lists."""
+    try:
+        # A share of a window that nobody states is no size.
+        return [tokens_of(part.replace("%", "share"), 1, "window") for part in text.split(",")] if text else []
+    except SettingError:
+        raise click.BadParameter(f"{text!r} is not tokens such as 60000, 60k or 30k,60k") from None
+
+
+@click.command(cls=_WithColumns)
 @click.argument("files", nargs=-1, metavar="FILE...")
 @click.option(
     "--session",
@@ -63,7 +88,13 @@ from windowsill.strategies.registry import DEFAULT
     help="The model to assume; the one each recording names if left out.",
 )
 @tokenizer_option
-@click.option("--window", type=click.IntRange(min=1), metavar="N", help="The most input tokens a request may have.")
+@click.option(
+    "--window",
+    "windows",
+    metavar="N,...",
+    callback=_read_windows,
+    help="The most input tokens a request may have: 60000 or 60k. Several, such as 30k,60k, are compared.",
+)
 @click.option(
     "--overhead",
     type=click.IntRange(min=0),
@@ -71,6 +102,12 @@ from windowsill.strategies.registry import DEFAULT
     help="Tokens to count for a system prompt and tools that were not recorded.",
 )
 @strategy_option
+@click.option(
+    "--compare",
+    "compared",
+    metavar="S,...",
+    help="Compare strategies, each at each window: economy,sliding-window,condense:keep=20,room=0.15.",
+)
 @click.option("--high", metavar="N", help="Reduce above this size, such as 80%.")
 @low_option
 @click.option(
@@ -82,26 +119,36 @@ from windowsill.strategies.registry import DEFAULT
 @click.option("--recall", metavar="N", help="Bring back up to N tokens (or a share) of what a step needs.")
 @click.option("--tools", is_flag=True, help="Offer the tools that read hidden messages.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Replay only the first N sessions.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replay in so many processes; if left out, one for each processor where there is much to replay.",
+)
+@click.option(
+    "--losses",
+    is_flag=True,
+    help="List the values and lines that a call needed and that were not in its request: where they stood, and where "
+    "they were needed.",
+)
+@click.option("--html", "page_file", metavar="P.html", help="Write a page with plots to this file.")
 @click.option("--dump", "dump_file", metavar="D.jsonl", help="Write each request to this file (.gz compresses it).")
 @report_option
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON; of several, an object by name.")
 def replay(
     files: tuple[str, ...],
     ids: tuple[str, ...],
-    place: str | None,
-    format: str | None,
-    model: str | None,
-    window: int | None,
+    windows: list[int],
     limit: int | None,
-    dump_file: str | None,
-    report_file: str | None,
+    workers: int | None,
+    overhead: int | None,
     *,
+    losses: bool,
     as_json: bool,
     tools: bool,
-    overhead: int | None,
     **typed: str | None,
 ) -> None:
-    """Replay recorded sessions turn by turn, as an agent would, and report what was sent.
+    """Replay recorded sessions turn by turn, as an agent would, and tell what it would have saved and what was lost.
 
     A recorded session is a request body, a message list, or an object with `messages` and, where known, `id`, `format`,
     `model`, `times` and `usage`. A .jsonl file (or .jsonl.gz) holds one session per line, any other file one session.
@@ -113,7 +160,7 @@ def replay(
     variables and from windowsill.toml.
     """
     settings, loaded = load_settings(
-        model=model,
+        model=typed["model"],
         tokenizer=typed["tokenizer"],
         overhead=overhead,
         strategy=typed["strategy"],
@@ -123,8 +170,8 @@ def replay(
         recall=parse_mark(typed["recall"], "recall"),
     )
     options = ReplayOptions(
-        model=model,
-        window=window or _stated_window(settings, loaded),
+        model=typed["model"],
+        window=_stated_window(settings, loaded),
         overhead=settings.overhead,
         strategy=settings.strategy if typed["strategy"] or settings.strategy != DEFAULT else None,
         tokenizer=settings.tokenizer,
@@ -139,20 +186,40 @@ def replay(
         raise click.UsageError(
             "give recorded sessions as FILE..., or stored ones with --session", click.get_current_context()
         )
+    variants = cross(_compared_strategies(typed["compared"], loaded), windows or [None], options)
+    if typed["dump_file"] is not None and len(variants) > 1:
+        raise click.UsageError("--dump writes the requests of one strategy at one window", click.get_current_context())
     size = total_size(files)
-    with _dump(dump_file) as write, _stored(place, ids) as stored, _progress(size) as advance:
-        found = itertools.chain(stored, read_recordings(files, format=format, advance=advance))
-        run = Replay(found, options, limit=limit)
-        for call in run.calls():
-            if write is not None:
-                write(call.dump_line())
-        report = run.report()
-    if report_file is not None:
-        Path(report_file).write_bytes(pretty_json(report) + b"\n")
+    with _dump(typed["dump_file"]) as write, _stored(typed["place"], ids) as stored, _progress(size) as advance:
+        found = itertools.chain(stored, read_recordings(files, format=typed["format"], advance=advance))
+        workers = workers or (os.cpu_count() or 1 if size >= WORTH_PROCESSES else 1)
+        reports = run_variants(found, variants, limit=limit, workers=workers, write=write)
+    if typed["page_file"] is not None:
+        Path(typed["page_file"]).write_text(comparison_page(reports), encoding="utf-8")
+    # Texts of a conversation are in a report only where they were asked for.
+    shown = reports if losses else {name: _without_losses(report) for name, report in reports.items()}
+    written: object = shown if len(shown) > 1 else next(iter(shown.values()))
+    if typed["report_file"] is not None:
+        Path(typed["report_file"]).write_bytes(pretty_json(written) + b"\n")
     if as_json:
-        print_json(report)
+        print_json(written)
     else:
-        print_report(report)
+        print_reports(reports, losses=losses)
+
+
+def _compared_strategies(text: str | None, loaded: Loaded) -> list[str | None]:
+    """Return the strategies of a list, with the settings that files have for them; refuse one that does not exist."""
+    found: list[str | None] = []
+    for each in read_strategies(text or ""):
+        search_current_folder(each)
+        strategies.get(with_tables(each, loaded.tables))
+        found.append(with_tables(each, loaded.tables))
+    return found or [None]
+
+
+def _without_losses(report: ReplayReport) -> ReplayReport:
+    sessions = tuple(msgspec.structs.replace(each, losses=()) for each in report.sessions)
+    return msgspec.structs.replace(report, sessions=sessions)
 
 
 def _stated_window(settings: Settings, loaded: Loaded) -> int | None:
@@ -205,11 +272,20 @@ def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
         click.echo("\033[1A\033[2K", file=sys.stderr, nl=False)
 
 
-WIDE = 125
+WORTH_PROCESSES = 500_000
+"""Bytes of recordings that take longer to replay than further processes take to start."""
+
+WIDE, WIDE_COMPARED = 120, 115
 """Characters that all columns need. A narrower terminal shows those that say whether it works."""
 
 ID_WIDE, ID_NARROW, ID_PIPE = 24, 12, 500
 """Characters of a session's id; a pipe gets all of them."""
+
+NAME_NARROW = 34
+"""Characters of a strategy and its window on a narrow terminal."""
+
+LONGEST_TEXT = 160
+"""Characters of a value or line in a list of losses; a report has all of them."""
 
 MOST_TROUBLES = 20
 """Troubles printed one by one; the report has all of them."""
@@ -217,13 +293,7 @@ MOST_TROUBLES = 20
 MOST_FOREIGN = 3
 """Files without a recording printed by name: a folder of an agent has many."""
 
-LEGEND = (
-    "peak: the largest request in tokens; cached: share of the tokens that a prompt cache serves; cost: against "
-    "sending everything; kept: share of the values that later calls needed and that were still in the request"
-)
-"""For a terminal: a pipe gets nothing but the figures and what is wrong."""
-
-ONLY_WIDE = frozenset({"sent", "of outputs", "of lines", "repairs"})
+ONLY_WIDE = frozenset({"sent", "outputs", "lines", "repairs"})
 """Columns that a narrow terminal leaves out,"""
 
 PAID_WIDE = 20
@@ -232,58 +302,102 @@ PAID_WIDE = 20
 BEFORE_PAID = frozenset({"folds", "over"})
 """and the columns that a narrow terminal leaves out for them."""
 
+COMPARED_WIDE = frozenset({"calls", "peak", "sent", "cached", "repairs", "invalid", "over", "lost", "paid"})
+"""Columns of a comparison that a narrow terminal leaves out; the headline has what is the same for all."""
 
-def print_report(report: ReplayReport) -> None:
-    """Print a row for each session, the total, what was paid and would have been, and what went wrong."""
+
+def print_reports(reports: Mapping[str, ReplayReport], *, losses: bool = False) -> None:
+    """Print what was found in words, then a table, what its columns mean, and what went wrong."""
+    first, *others = reports.values()
+    _print_headline(reports, losses=losses)
+    rows = _variant_rows(reports) if others else _session_rows(first)
+    _print_space()
+    print_table(rows, footer=not others)
+    _print_space()
+    for title in rows[0]:
+        if title in LEGEND:
+            print_text(LEGEND[title], begin=f"{title + ':':<10} ")
+    for sentence in sentences(first.total.recorded, first.total.compared):
+        print_text(sentence)
+    for name, report in reports.items() if losses else ():
+        _print_losses(name if others else "", report)
+    _print_troubles(reports if others else {"": first})
+
+
+def _print_headline(reports: Mapping[str, ReplayReport], *, losses: bool) -> None:
+    first, *others = reports.values()
+    for sentence in compare_headlines(reports) if others else headline(first):
+        print_text(sentence)
+    if not losses and any(each.losses for report in reports.values() for each in report.sessions):
+        print_text("--losses lists what was not in view.")
+    if all(report.options.window is None and not report.total.folds for report in reports.values()):
+        print_text("Every request fits its model's window as it is: --window 60k shows what a smaller one would do.")
+
+
+def _print_space() -> None:
+    """Print an empty line where the table is not drawn with one."""
+    if not on_terminal():
+        click.echo()
+
+
+def _session_rows(report: ReplayReport) -> list[dict[str, object]]:
+    """Make a row for each session, and the total."""
     total = report.total
     paid = total.recorded is not None
     narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE + (PAID_WIDE if paid else 0)
     length = ID_PIPE if not on_terminal() else ID_NARROW if narrow else ID_WIDE
     names = short_ids([each.session for each in report.sessions], length)
     rows = [
-        _row(name, each.figures, each.recorded, each.compared)
+        {"session": name} | _cells(each.figures, each.recorded, each.compared)
         for name, each in zip(names, report.sessions, strict=True)
     ]
-    rows.append(_row("total", total, total.recorded, total.compared))
-    hidden = (ONLY_WIDE if narrow else set()) | (BEFORE_PAID if narrow and paid else set())
-    hidden |= set() if paid else {"paid", "would pay"}
-    print_table([{title: cell for title, cell in row.items() if title not in hidden} for row in rows], footer=True)
-    if on_terminal():
-        print_text(LEGEND)
-        if total.dollars is not None and total.dollars_everything is not None:
-            everything = f"sending everything: ${total.dollars_everything:,.2f}"
-            click.echo(f"cost at list prices: ${total.dollars:,.2f}; {everything}")
-    for sentence in sentences(total.recorded, total.compared, report.options.window):
-        print_text(sentence)
-    _print_troubles(report)
+    rows.append({"session": "total"} | _cells(total, total.recorded, total.compared))
+    return _shown(rows, (ONLY_WIDE | (BEFORE_PAID if paid else frozenset())) if narrow else frozenset(), paid=paid)
 
 
-def _row(
-    name: str, figures: Figures, recorded: RecordedCost | None, compared: CostComparison | None
-) -> dict[str, object]:
+def _variant_rows(reports: Mapping[str, ReplayReport]) -> list[dict[str, object]]:
+    """Make a row for each strategy and window."""
+    paid = any(report.total.recorded is not None for report in reports.values())
+    narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE_COMPARED + (PAID_WIDE if paid else 0)
+    failed = any(report.total.failed for report in reports.values())
+    names = short_ids(list(reports), NAME_NARROW) if narrow else list(reports)
+    rows = [
+        {"strategy": name}
+        | _cells(report.total, report.total.recorded, report.total.compared)
+        | ({"failed": report.total.failed} if failed else {})
+        for name, report in zip(names, reports.values(), strict=True)
+    ]
+    return _shown(rows, COMPARED_WIDE if narrow else frozenset(), paid=paid)
+
+
+def _shown(rows: list[dict[str, object]], hidden: frozenset[str], *, paid: bool) -> list[dict[str, object]]:
+    hidden |= frozenset() if paid else {"paid", "would pay"}
+    return [{title: cell for title, cell in row.items() if title not in hidden} for row in rows]
+
+
+def _cells(figures: Figures, recorded: RecordedCost | None, compared: CostComparison | None) -> dict[str, object]:
     return {
-        "session": name,
         "calls": figures.calls,
         "peak": figures.peak_tokens,
         "sent": figures.tokens_sent,
         "cached": figures.cache_hit_share,
         "cost": figures.cost_ratio,
         "kept": figures.kept,
-        "of outputs": figures.kept_from_outputs,
-        "of lines": figures.kept_lines,
+        "outputs": figures.kept_from_outputs,
+        "lines": figures.kept_lines,
         "folds": figures.folds,
         "repairs": sum(figures.repairs.values()),
         "invalid": figures.invalid,
         "over": figures.over,
         "lost": figures.lost,
         # A branch repeats calls that another session has paid for.
-        "paid": None if recorded is None or recorded.dollars is None else f"${recorded.dollars:,.2f}",
-        "would pay": None if compared is None or compared.dollars is None else f"${compared.dollars:,.2f}",
+        "paid": None if recorded is None or recorded.dollars is None else money(recorded.dollars),
+        "would pay": None if compared is None or compared.dollars is None else money(compared.dollars),
     }
 
 
-def sentences(recorded: RecordedCost | None, compared: CostComparison | None, window: int | None) -> Iterator[str]:
-    """Describe the recorded calls and their price, the same calls with Windowsill, and where the numbers come from."""
+def sentences(recorded: RecordedCost | None, compared: CostComparison | None) -> Iterator[str]:
+    """Describe the recorded calls and their price, and what the comparison with them leaves out."""
     if recorded is None:
         return
     parts = {
@@ -293,55 +407,44 @@ def sentences(recorded: RecordedCost | None, compared: CostComparison | None, wi
         "output": recorded.output,
     }
     kinds = ", ".join(f"{kind} {tokens:,}" for kind, tokens in parts.items() if tokens)
-    price = "no price is known" if recorded.dollars is None else f"${recorded.dollars:,.2f}"
-    yield f"your sessions: {_calls(recorded.calls)}, {recorded.tokens:,} tokens ({kinds}), {price}{_missing(recorded)}"
+    price = "no price is known" if recorded.dollars is None else money(recorded.dollars)
+    calls = counted(recorded.calls, "call")
+    yield f"You paid for {calls}: {recorded.tokens:,} tokens ({kinds}), {price}{_missing(recorded)}."
     if compared is None:
-        yield "with Windowsill: nothing to compare, as no recorded call was replayed"
+        yield "No recorded call was replayed: there is nothing to compare."
         return
-    place = f"at {window:,}" if window is not None else "at each model's own window"
-    same = "the same" if compared.calls == recorded.calls else "of these,"
-    yield (
-        f"with Windowsill {place}, {same} {_calls(compared.calls)}: {compared.tokens:,} input tokens instead of "
-        f"{compared.recorded_tokens:,}{_dollars(compared)}"
-    )
-    unrecorded = (
-        f", with up to {compared.unrecorded:,} tokens a request for the system prompt and tools that the recording "
-        "lacks (--overhead N makes them part of the window)"
-    )
-    yield (
-        "recorded: usage as the provider reported it, at today's list prices of the recorded model; with Windowsill: "
-        f"counted here{unrecorded if compared.unrecorded else ''}"
-    )
-
-
-def _calls(count: int) -> str:
-    return f"{count:,} call" if count == 1 else f"{count:,} calls"
+    if compared.priced < recorded.calls:
+        yield f"Of these, {counted(compared.priced, 'call')} could be replayed and priced, and are compared."
+    if compared.unrecorded:
+        yield (
+            f"The recordings lack system prompts and tools, up to {compared.unrecorded:,} tokens a request. They are "
+            "in what you would pay, but not in the window: --overhead N makes them part of it."
+        )
 
 
 def _missing(recorded: RecordedCost) -> str:
     if recorded.dollars is None or not recorded.unpriced:
         models = ", ".join(recorded.unpriced)
         return f" for {models}" if models else ""
-    unpriced = ", ".join(f"{_calls(count)} of {model}" for model, count in recorded.unpriced.items())
+    unpriced = ", ".join(f"{counted(count, 'call')} of {model}" for model, count in recorded.unpriced.items())
     return f" without {unpriced}, for which no price is known"
 
 
-def _dollars(compared: CostComparison) -> str:
-    if compared.dollars is None or compared.recorded_dollars is None:
-        return ""
-    some = "" if compared.priced == compared.calls else f" for the {_calls(compared.priced)} with a known price"
-    return f", ${compared.dollars:,.2f} instead of ${compared.recorded_dollars:,.2f}{some}"
+def _print_losses(variant: str, report: ReplayReport) -> None:
+    for each in report.sessions:
+        begin = printable_line(f"{variant}: {each.session}" if variant else each.session) + ": "
+        for loss in each.losses:
+            short = msgspec.structs.replace(loss, text=shorten(loss.text, LONGEST_TEXT))
+            print_text(describe_loss(short), begin=begin)
 
 
-def _print_troubles(report: ReplayReport) -> None:
-    troubles = [f"{each.session}: {each.error}" for each in report.sessions if each.error]
-    troubles += _by_file(report.broken)
-    troubles += [f"{each.where}: {each.why}" for each in report.foreign[:MOST_FOREIGN]]
-    troubles += [
-        f"{each.session} turn {defect.turn}: {'; '.join(defect.problems)}"
-        for each in report.sessions
-        for defect in each.defects
-    ]
+def _print_troubles(reports: Mapping[str, ReplayReport]) -> None:
+    report = next(iter(reports.values()))
+    troubles = [*_by_file(report.broken), *(f"{each.where}: {each.why}" for each in report.foreign[:MOST_FOREIGN])]
+    for name, each in ((name, each) for name, report in reports.items() for each in report.sessions):
+        begin = f"{name}: {each.session}" if name else each.session
+        troubles += [f"{begin}: {each.error}"] if each.error else []
+        troubles += [f"{begin} turn {defect.turn}: {'; '.join(defect.problems)}" for defect in each.defects]
     for trouble in troubles[:MOST_TROUBLES]:
         print_text(as_options(trouble))
     if len(troubles) > MOST_TROUBLES:

@@ -338,6 +338,18 @@ def read_stages(text: str) -> tuple[Stage, ...]:
     return tuple(_stage(part) for part in _split(text, "+"))
 
 
+def read_strategies(text: str) -> list[str]:
+    """Return the strategies in a list such as `mask:keep=5,exempt=["read"],condense`, whether or not they exist."""
+    found: list[str] = []
+    for part in map(str.strip, _split(text, ",")):
+        key, equals, _ = part.partition("=")
+        if found and equals and ":" not in key:
+            found[-1] += f",{part}"  # A further setting of the strategy before.
+        elif part:
+            found.append(part)
+    return found
+
+
 def write_stages(stages: Iterable[Stage]) -> str:
     """Return the line that `read_stages` makes these stages of."""
     pairs = [

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from windowsill.replay.page import comparison_page as comparison_page
     from windowsill.replay.report import ReplayReport as ReplayReport
     from windowsill.replay.runs import Replay as Replay
     from windowsill.replay.runs import compare as compare
@@ -20,12 +21,13 @@ _HOMES = {
     "ReplayOptions": "walk",
     "ReplayReport": "report",
     "compare": "runs",
+    "comparison_page": "page",
     "cross": "runs",
     "headline": "summary",
     "replay": "runs",
 }
 
-__all__ = ["Replay", "ReplayOptions", "ReplayReport", "compare", "cross", "headline", "replay"]
+__all__ = ["Replay", "ReplayOptions", "ReplayReport", "compare", "comparison_page", "cross", "headline", "replay"]
 
 
 def __getattr__(name: str) -> Any:

@@ -44,8 +44,10 @@ def headline(report: ReplayReport) -> list[str]:
 def compare_headlines(reports: Mapping[str, ReplayReport]) -> list[str]:
     """Say which of several variants costs least, and which keeps most."""
     found = {name: report.total for name, report in reports.items()}
-    cheapest = min(found, key=lambda name: _order(_cost(found[name])))
-    fullest = max(found, key=lambda name: (_order(found[name].kept), -_order(_cost(found[name]))))
+    cheapest = min(found, key=lambda name: (_cost(found[name]), -_share_kept(found[name])))
+    fullest = max(found, key=lambda name: (_share_kept(found[name]), -_cost(found[name])))
+    if len({(_cost(total), _share_kept(total)) for total in found.values()}) == 1:
+        return [f"All of them cost and keep the same: {_verdict(found[cheapest])}."]
     if cheapest == fullest:
         return [f"{cheapest} costs least and keeps most: {_verdict(found[cheapest])}."]
     return [
@@ -86,7 +88,7 @@ def _saved(total: Totals, options: ReplayOptions) -> str:
         return f"{start}, {calls} would have cost {_against(compared.dollars, compared.recorded_dollars)}."
     calls = counted(total.calls, "call")
     if total.dollars is not None and total.dollars_everything is not None:
-        end = _against(total.dollars, total.dollars_everything, " for sending everything each time")
+        end = _against(total.dollars, total.dollars_everything, " sending everything each time")
         return f"{start}, {calls} would cost {end}."
     if total.cost_ratio is None:
         return f"{start}, there was no call to replay."
@@ -99,8 +101,8 @@ def _saved(total: Totals, options: ReplayOptions) -> str:
 def _against(dollars: float, before: float, what: str = "") -> str:
     share = _difference(dollars / before) if before else ""
     if not share:
-        return f"the same{' as' + what.removeprefix(' for') if what else ''}: {money(before)}"
-    return f"{money(dollars)} instead of {money(before)}{what}: {share}"
+        return f"the same{f' as{what}' if what else ''}, {money(before)}"
+    return f"{money(dollars)} instead of {money(before)}{f' for{what}' if what else ''} ({share})"
 
 
 def _difference(ratio: float) -> str:
@@ -112,18 +114,18 @@ def _difference(ratio: float) -> str:
 
 
 def _kept(total: Totals) -> Iterator[str]:
-    values, lines = counted(total.values_needed, "value"), counted(total.lines_needed, "line")
     parts: list[str] = []
     if total.kept is not None:
         outputs = total.kept_from_outputs
-        apart = "" if outputs is None or outputs == 1 else f" ({percent(outputs)} of those that only tool outputs told)"
-        parts.append(f"{percent(total.kept)} of the {values}{apart}")
+        apart = f"{percent(outputs or 0)} of the {total.values_needed_from_outputs:,} that only tool outputs had shown"
+        values = counted(total.values_needed, "value")
+        parts.append(f"{percent(total.kept)} of {values}{'' if outputs in {None, 1} else f' ({apart})'}")
     if total.kept_lines is not None:
-        parts.append(f"{percent(total.kept_lines)} of the {lines} that edits quoted")
+        parts.append(f"{percent(total.kept_lines)} of {counted(total.lines_needed, 'quoted line')}")
     if parts:
-        yield f"Kept: {' and '.join(parts)} that later calls needed were still in the request."
+        yield f"Of what later calls needed, the requests still had {' and '.join(parts)}."
     else:
-        yield "Kept: no later call needed anything from before."
+        yield "No later call needed a value or a line from before."
 
 
 def _missed(report: ReplayReport) -> Iterator[str]:
@@ -137,25 +139,31 @@ def _missed(report: ReplayReport) -> Iterator[str]:
 
 
 def _safety(total: Totals) -> str:
-    troubles = {"invalid": total.invalid, "above the window": total.over}
-    bad = [f"{count:,} {what}" for what, count in troubles.items() if count]
-    requests = f"{' and '.join(bad)} of {counted(total.calls, 'request')}" if bad else "0 requests invalid or above"
-    failed = f"; {total.failed:,} of {counted(total.sessions, 'session')} failed" if total.failed else ""
-    return f"{counted(total.folds, 'fold')}; {requests}; {counted(total.lost, 'message')} lost{failed}."
+    sessions = f", {total.failed:,} of {counted(total.sessions, 'session')} not replayed to the end"
+    requests = f"{counted(total.invalid, 'request')} invalid, {total.over:,} above the window"
+    lost = f"{counted(total.lost, 'message')} lost{sessions if total.failed else ''}"
+    return f"{counted(total.folds, 'fold')}; {requests}, {lost}."
 
 
-def _cost(total: Totals) -> float | None:
-    return total.compared.dollars if total.compared is not None and total.compared.dollars else total.cost_ratio
+def _cost(total: Totals) -> float:
+    paid = total.compared.dollars if total.compared is not None else None
+    ratio = 1.0 if total.cost_ratio is None else total.cost_ratio
+    return ratio if paid is None else paid
 
 
-def _order(figure: float | None) -> float:
-    return float("inf") if figure is None else figure
+def _share_kept(total: Totals) -> float:
+    """Return the share of the needed values and lines together that was kept."""
+    needed = total.values_needed + total.lines_needed
+    kept = (total.kept or 0) * total.values_needed + (total.kept_lines or 0) * total.lines_needed
+    return kept / needed if needed else 1.0
 
 
 def _verdict(total: Totals) -> str:
-    kept = "nothing was needed" if total.kept is None else f"{percent(total.kept)} kept"
+    shares = {"values": total.kept, "lines": total.kept_lines}
+    kept = [f"{percent(share)} of {what}" for what, share in shares.items() if share is not None]
     compared = total.compared
-    if compared is not None and compared.dollars is not None and compared.recorded_dollars:
-        return f"{_against(compared.dollars, compared.recorded_dollars)}, {kept}"
-    ratio = total.cost_ratio
-    return f"{'the same' if ratio is None else _difference(ratio) or 'the same'}, {kept}"
+    if compared is not None and compared.dollars is not None and compared.recorded_dollars is not None:
+        cost = _against(compared.dollars, compared.recorded_dollars)
+    else:
+        cost = _difference(_cost(total)) or "the same as sending everything"
+    return f"{cost}; it keeps {' and '.join(kept)}" if kept else cost

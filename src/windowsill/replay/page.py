@@ -1,0 +1,274 @@
+"""A page about one or several replays: headline, plots, a table, what was lost. One file, no scripts, no network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+
+from windowsill.replay.report import ReplayReport, SessionReport, Totals
+from windowsill.replay.summary import LEGEND, compare_headlines, describe_loss, headline, money
+
+MOST_SESSIONS = 2
+"""Sessions whose requests are drawn: those with the most folds."""
+
+MOST_LOSSES = 100
+"""Losses listed for each variant; a report has all of them."""
+
+WIDTH, HEIGHT = 760, 340
+LEFT, RIGHT, TOP, BOTTOM = 80, 24, 16, 44
+"""The size of a plot and the room around its axes, in pixels."""
+
+STEPS = 6
+FACTORS = (1, 2, 2.5, 5, 10)
+"""Steps of an axis at the most, and the round numbers that a step may be, times a power of ten."""
+
+APART = 13
+"""Pixels between the numbers at the ends of lines."""
+
+DASHES = ("", "7 3", "2 3", "9 3 2 3")
+"""A line is told from the others by its dashes and its number too, not by its colour alone."""
+
+COLOURS = 6
+
+_STYLE = """
+:root { --back: #fff; --text: #1b1f24; --soft: #59636e; --grid: #d9dee4; --card: #f6f8fa;
+  --c0: #0a62b5; --c1: #b5480a; --c2: #1a7340; --c3: #7b3fb0; --c4: #a11650; --c5: #5b5f00; }
+@media (prefers-color-scheme: dark) { :root { --back: #14181d; --text: #e7ebef; --soft: #a3adb8; --grid: #343c45;
+  --card: #1d232a; --c0: #6cb6ff; --c1: #ffab70; --c2: #6fdd8b; --c3: #d2a8ff; --c4: #ff92b8; --c5: #dbd34b; } }
+body { background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; max-width: 68rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; overflow-wrap: anywhere; }
+.lead { font-size: 1.1rem; } figure { margin: 0; } figcaption, .soft { color: var(--soft); font-size: .9rem; }
+svg { width: 100%; height: auto; display: block; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
+svg .soft { fill: var(--soft); font-size: 12px; } .grid { stroke: var(--grid); }
+.whole { stroke: var(--soft); stroke-dasharray: 1 4; }
+.line { fill: none; stroke-width: 2; } svg .number { fill: var(--back); font-weight: 700; text-anchor: middle; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+figcaption b { padding: 0 .4rem; border-radius: .6rem; color: var(--back); }
+caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
+th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--grid); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 15rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .9rem; }
+dt { font-weight: 600; } dd { margin: 0; } details { margin: .6rem 0; }
+li { overflow-wrap: anywhere; } summary { cursor: pointer; }
+""" + "".join(
+    f".s{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); background: var(--c{n}); }} " for n in range(COLOURS)
+)
+
+
+def comparison_page(reports: Mapping[str, ReplayReport]) -> str:
+    """Return a page of HTML about replays of the same sessions, each by its name."""
+    first = next(iter(reports.values()))
+    words = compare_headlines(reports) if len(reports) > 1 else headline(first)
+    parts = [
+        "<h1>What would it have saved, and what was lost?</h1>",
+        *(f'<p class="lead">{escape(sentence)}</p>' for sentence in words),
+        f'<p class="soft">{first.total.sessions:,} recorded sessions, {first.total.calls:,} model calls.</p>',
+        _figures_table(reports),
+        "<h2>Cost against what was kept</h2>",
+        _scatter(reports),
+        *_session_plots(reports),
+        "<h2>What was not in view when a call needed it</h2>",
+        *(_losses(name, report) for name, report in reports.items()),
+        "<h2>What the columns mean</h2>",
+        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in LEGEND.items()) + "</dl>",
+    ]
+    head = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>Windowsill replay</title><style>{_STYLE}</style></head><body><main>\n"
+    )
+    return head + "\n".join(parts) + "\n</main></body></html>\n"
+
+
+def _figures_table(reports: Mapping[str, ReplayReport]) -> str:
+    rows = [_cells(report.total) for report in reports.values()]
+    # A column in which nothing is known for any variant says nothing.
+    titles = [title for title in rows[0] if any(row[title] != ("0" if title == "failed" else "-") for row in rows)]
+    header = "".join(f'<th scope="col">{title}</th>' for title in ("strategy", *titles))
+    body = "".join(
+        f'<tr><th scope="row">{number}. {escape(name)}</th>{"".join(f"<td>{row[title]}</td>" for title in titles)}</tr>'
+        for number, (name, row) in enumerate(zip(reports, rows, strict=True), 1)
+    )
+    caption = "The numbers are those in the plots. What the columns mean is said below."
+    return (
+        f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{header}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cells(total: Totals) -> dict[str, str]:
+    compared = None if total.compared is None else total.compared.dollars
+    shares = {
+        "cost": total.cost_ratio,
+        "kept": total.kept,
+        "outputs": total.kept_from_outputs,
+        "lines": total.kept_lines,
+        "cached": total.cache_hit_share,
+    }
+    counts = {
+        "peak": total.peak_tokens,
+        "folds": total.folds,
+        "invalid": total.invalid,
+        "over": total.over,
+        "lost": total.lost,
+        "failed": total.failed,
+    }
+    return {
+        "would pay": "-" if compared is None else money(compared),
+        **{title: "-" if share is None else f"{share:.3f}" for title, share in shares.items()},
+        **{title: f"{count:,}" for title, count in counts.items()},
+    }
+
+
+class _Axis:
+    """The range of one axis, with round ticks, and its place on the page."""
+
+    def __init__(self, values: Iterable[float], start: float, end: float) -> None:
+        found = list(values)
+        low, high = min(found), max(found)
+        room = max(high - low, abs(high) * 0.02, 1e-3) / STEPS
+        power = 10.0 ** math.floor(math.log10(room))
+        step = next(factor * power for factor in FACTORS if factor * power >= room)
+        self.low = math.floor(low / step) * step
+        self.high = max(high, self.low + step)
+        self.ticks = [self.low + step * n for n in range(math.floor((self.high - self.low) / step + 1e-6) + 1)]
+        self._start, self._length = start, end - start
+
+    def at(self, value: float) -> float:
+        """Return the place of a value, in pixels."""
+        return round(self._start + (value - self.low) / (self.high - self.low) * self._length, 1)
+
+
+def _frame(x: _Axis, y: _Axis, x_name: str, y_name: str, *, percent: bool) -> list[str]:
+    """Draw the grid, its numbers and the names of the axes."""
+    found: list[str] = []
+    for tick in y.ticks:
+        place = y.at(tick)
+        label = _share(tick) if percent else f"{tick:,.0f}"
+        found.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place}" y2="{place}"/>')
+        found.append(f'<text class="soft" x="{LEFT - 8}" y="{place + 4}" text-anchor="end">{label}</text>')
+    for tick in x.ticks:
+        label = _share(tick) if percent else f"{tick:,.0f}"
+        found.append(
+            f'<text class="soft" x="{x.at(tick)}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{label}</text>'
+        )
+    found.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_name}</text>')
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    found.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{y_name}</text>')
+    return found
+
+
+def _share(value: float) -> str:
+    return f"{value * 100:.3g}%"
+
+
+def _svg(title: str, description: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}. {description}")}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _scatter(reports: Mapping[str, ReplayReport]) -> str:
+    """Draw each variant at its cost and the share of values that it kept."""
+    points = [
+        (number, report.total.cost_ratio, 1.0 if report.total.kept is None else report.total.kept)
+        for number, report in enumerate(reports.values(), 1)
+        if report.total.cost_ratio is not None
+    ]
+    if not points:
+        return "<p>No call was replayed.</p>"
+    x = _Axis([cost for _, cost, _ in points], LEFT + 20, WIDTH - RIGHT - 20)
+    y = _Axis([kept for *_, kept in points], HEIGHT - BOTTOM - 12, TOP + 12)
+    parts = _frame(x, y, "cost against sending everything (less is better)", "kept (more is better)", percent=True)
+    names = list(reports)
+    texts = {number: f"{names[number - 1]}: cost {_share(cost)}, kept {_share(kept)}" for number, cost, kept in points}
+    places: dict[tuple[float, float], list[int]] = {}
+    for number, cost, kept in points:
+        places.setdefault((x.at(cost), y.at(kept)), []).append(number)
+    for (across, down), numbers in places.items():
+        label = ", ".join(map(str, numbers))
+        width = 15 + 7 * len(label)
+        parts.append(
+            f"<g><title>{escape('; '.join(texts[number] for number in numbers))}</title>"
+            f'<rect class="f{_colour(numbers[0])}" x="{across - width / 2}" y="{down - 11}" width="{width}" '
+            f'height="22" rx="11"/><text class="number" x="{across}" y="{down + 4}">{label}</text></g>'
+        )
+    caption = "Each number is a row of the table. The best place is the upper left: cheap, and nothing missing."
+    plot = _svg("Cost against kept values", "; ".join(texts.values()), parts)
+    return f"<figure>{plot}<figcaption>{caption}</figcaption></figure>"
+
+
+def _colour(number: int) -> int:
+    return (number - 1) % COLOURS
+
+
+def _session_plots(reports: Mapping[str, ReplayReport]) -> Iterator[str]:
+    """Draw the tokens of each request of the sessions with the most folds, a plot for each window."""
+    first = next(iter(reports.values()))
+    folds = [
+        sum(len(report.sessions[place].folded) for report in reports.values()) for place in range(len(first.sessions))
+    ]
+    for place in sorted(range(len(folds)), key=lambda place: -folds[place])[:MOST_SESSIONS]:
+        yield f"<h2>Tokens of each request: {escape(first.sessions[place].session)}</h2>"
+        for window in dict.fromkeys(report.options.window for report in reports.values()):
+            yield _tokens_plot(
+                {
+                    number: (name, report.sessions[place])
+                    for number, (name, report) in enumerate(reports.items(), 1)
+                    if report.options.window == window
+                }
+            )
+
+
+def _tokens_plot(sessions: Mapping[int, tuple[str, SessionReport]]) -> str:
+    whole = max((session.everything for _, session in sessions.values()), key=len)
+    if not whole:
+        return "<p>No call was replayed.</p>"
+    x = _Axis([0, len(whole)], LEFT, WIDTH - RIGHT - 16)
+    highest = max(max(session.tokens, default=0) for _, session in sessions.values())
+    y = _Axis([0, *whole, highest], HEIGHT - BOTTOM, TOP)
+    parts = _frame(x, y, "model call", "tokens", percent=False)
+    parts.append(f'<polyline class="line whole" points="{_points(whole, x, y)}"/>')
+    ends: list[tuple[float, float, int]] = []
+    for number, (_, session) in sessions.items():
+        colour, dash = _colour(number), DASHES[(number - 1) // COLOURS % len(DASHES)]
+        points = _points(session.tokens, x, y)
+        parts.append(f'<polyline class="line s{colour}" stroke-dasharray="{dash}" points="{points}"/>')
+        parts += [
+            f'<circle class="f{colour}" cx="{x.at(call + 1)}" cy="{y.at(session.tokens[call])}" r="4">'
+            f"<title>{number}: fold at call {call + 1:,}, {session.tokens[call]:,} tokens</title></circle>"
+            for call in session.folded
+        ]
+        if session.tokens:
+            ends.append((y.at(session.tokens[-1]), x.at(len(session.tokens)), number))
+    lowest = math.inf
+    for down, across, number in sorted(ends, reverse=True):
+        lowest = min(down, lowest - APART)
+        parts.append(f'<text x="{across + 6}" y="{lowest + 4}">{number}</text>')
+    described = "; ".join(
+        f"{name}: at most {max(session.tokens, default=0):,} tokens, {session.figures.folds:,} folds"
+        for name, session in sessions.values()
+    )
+    names = " ".join(
+        f'<b class="f{_colour(number)}">{number}</b> {escape(name)}' for number, (name, _) in sessions.items()
+    )
+    plot = _svg("Tokens of each request", described, parts)
+    caption = f"{names}. Dotted: everything sent each time. A dot is a fold."
+    return f"<figure>{plot}<figcaption>{caption}</figcaption></figure>"
+
+
+def _points(tokens: Sequence[int], x: _Axis, y: _Axis) -> str:
+    return " ".join(f"{x.at(call)},{y.at(each)}" for call, each in enumerate(tokens, 1))
+
+
+def _losses(name: str, report: ReplayReport) -> str:
+    found = [(each.session, loss) for each in report.sessions for loss in each.losses]
+    if not found:
+        return f"<p>{escape(name)}: nothing.</p>"
+    items = "".join(f"<li>{escape(f'{session}: {describe_loss(loss)}')}</li>" for session, loss in found[:MOST_LOSSES])
+    more = f"<p>and {len(found) - MOST_LOSSES:,} more</p>" if len(found) > MOST_LOSSES else ""
+    return f"<details><summary>{escape(name)}: {len(found):,}</summary><ul>{items}</ul>{more}</details>"
