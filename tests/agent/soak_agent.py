@@ -33,8 +33,6 @@ TASKS = 16
 MOST = 48
 """Tokens of an answer: how well it reads is not what is measured here."""
 
-AGENT = Path(__file__).resolve().parents[2] / "examples" / "folder-agent" / "agent.py"
-
 TEMPLATE = """\
 {%- if tools %}<|im_start|>system
 You may call these tools: {{ tools | tojson }}<|im_end|>
@@ -145,13 +143,13 @@ def table(rows: list[Row], shares: list[float]) -> str:
     return "\n".join(["", " call  folds  prompt  cached  share  counted", *lines])
 
 
-def test_the_example_agent_works_with_a_real_model(server, tmp_path, capsys):
+def test_the_command_works_with_a_real_model(server, tmp_path, capsys):
     """Whatever a model of this size makes of the task: it is run to its end, and the report says what it took."""
     (tmp_path / "notes.txt").write_text("The ship came in.\n")
     address = f"openai:smollm2@{server.listening_address}/v1"
     options = ["--model", address, "--window", str(ROOM), "--store", str(tmp_path / "store")]
     ran = subprocess.run(
-        [sys.executable, AGENT, tmp_path, "Say what is in notes.txt.", *options],
+        [sys.executable, "-m", "windowsill", "agent", "Say what is in notes.txt.", "--folder", tmp_path, *options],
         capture_output=True,
         text=True,
         check=False,

@@ -73,6 +73,7 @@ class LazyGroup(click.Group):
 
 COMMANDS = {
     "demo": LazyCommand("windowsill.cli.demo:demo", "Watch an agent work through a small window."),
+    "agent": LazyCommand("windowsill.cli.agent:agent", "Let a model work on a task with tools; resume it by name."),
     "fit": LazyCommand("windowsill.cli.fit:fit", "Make a request or a message list fit, and print it."),
     "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions: what is saved, and what is lost."),
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),

@@ -42,8 +42,10 @@ def _build_server(toolbox: Toolbox) -> Server[Any]:
     with extra("mcp", "MCP"):
         import mcp_types as types
         from mcp.server.lowlevel import Server
+    reads = types.ToolAnnotations(read_only_hint=True)
     tools = [
-        types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in toolbox.tools
+        types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema, annotations=reads)
+        for tool in toolbox.tools
     ]
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:

@@ -1,5 +1,6 @@
-"""The example agent as its reader runs it: in a process, on a folder, with a server that speaks as providers do."""
+"""`windowsill agent` as a user runs it: in a process, on a folder, with a server that speaks as providers do."""
 
+import json
 import os
 import pty
 import signal
@@ -11,13 +12,15 @@ from threading import Event
 
 import pytest
 
+from support import mcp_server
 from support.agents import results
 from windowsill import Session
 from windowsill.testing import Answer, Call, Server
 
 pytestmark = pytest.mark.end_to_end
 
-AGENT = Path(__file__).resolve().parents[2] / "examples" / "folder-agent" / "agent.py"
+AGENT = [sys.executable, "-m", "windowsill", "agent"]
+MCP = f"{sys.executable} {Path(mcp_server.__file__)}"
 TASK = "Make it say good morning."
 PLANNED = [
     Answer(calls=(Call("update_plan", {"steps": [{"description": "greet", "status": "completed"}]}),)),
@@ -46,7 +49,7 @@ class Agent:
         models = {"anthropic": "claude-sonnet-5@{}", "openai": "gpt-5@{}/v1"}
         spec = f"{self.format}:{models[self.format].format(self.server.url)}"
         places = ["--session", "s", "--store", str(self.store)]
-        return [sys.executable, str(AGENT), str(self.folder), TASK, "--model", spec, *places, *options]
+        return [*AGENT, TASK, "--folder", str(self.folder), "--model", spec, *places, *options]
 
     def begins(self, *answers):
         self.script = iter([*PLANNED, *answers])
@@ -57,7 +60,13 @@ class Agent:
         )
 
     def start(self, *options, **settings):
-        return subprocess.Popen(self.command(*options), stdout=subprocess.PIPE, text=True, **settings)
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.Popen(self.command(*options), text=True, **streams, **settings)
+
+    def resume(self, *options):
+        """Go on by the name of the session alone."""
+        command = [*AGENT, "--session", "s", "--store", str(self.store), "--folder", str(self.folder), *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     def session(self):
         return Session.open("s", store=self.store)
@@ -70,7 +79,7 @@ def agent(tmp_path):
         yield made
 
 
-def call(name, **arguments):
+def call(name, /, **arguments):
     return Call(name, arguments)
 
 
@@ -123,7 +132,6 @@ def test_it_reads_edits_runs_and_reports(tmp_path, format):
         ]
         assert session.state.value.runtime.phase == "completed"
         assert session.verify() == []
-    assert list((agent.store / "snapshots").rglob("*.json"))
 
 
 def test_an_interrupted_task_goes_on_and_repeats_nothing(agent):
@@ -140,7 +148,7 @@ def test_an_interrupted_task_goes_on_and_repeats_nothing(agent):
     process.send_signal(signal.SIGINT)
     shown, _ = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "the same command goes on where this was" in shown
+    assert "goes on where this was" in shown
     assert "-- 3 turns" in shown
     assert waited_for(lambda: is_gone(child))
     ran = agent.run("--yes")
@@ -219,7 +227,7 @@ def test_commands_and_deletions_are_asked_about(agent, answers, happens):
     asked = (call("run_shell", command="echo hi > said"), call("delete_file", path="app.py"))
     agent.begins(Answer(calls=asked), Answer(text="Done."), Answer(text="Really."))
     ran = agent.run(input=answers)
-    assert (ran.returncode, ran.stdout.count("may it? [y/N]")) == (0, 2)
+    assert (ran.returncode, ran.stdout.count("may it? (")) == (0, 2)
     assert ((agent.folder / "said").exists(), (agent.folder / "app.py").exists()) == (happens, not happens)
 
 
@@ -284,6 +292,84 @@ def test_a_mistake_in_the_call_is_one_line(agent):
     """A model that nobody knows needs its window."""
     agent.format = "openai"
     ran = agent.run("--model", f"openai:unheard-of@{agent.server.url}/v1")
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("Error: no window is known for the model 'unheard-of'")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("windowsill: no window is known for the model 'unheard-of'")
     assert ran.stderr.count("\n") == 1
+
+
+def test_a_killed_agent_goes_on_by_the_name_of_its_session(agent):
+    """`kill -9` in the middle of a command: it is not run again, the model is told, and no task need be typed."""
+    agent.begins(
+        Answer(calls=(call("run_shell", command="echo once >> log; sleep 300"),)),
+        Answer(text="I looked."),
+        Answer(text="It was begun once."),
+    )
+    process = agent.start("--yes")
+    waited_for((agent.folder / "log").exists)
+    process.kill()
+    process.communicate()
+    ran = agent.resume("--yes")
+    assert (ran.returncode, ran.stderr, agent.server.refused) == (0, "", [])
+    assert (agent.folder / "log").read_text() == "once\n"
+    with agent.session() as session:
+        assert "the program was interrupted while this ran" in results(session)[1][1]
+        assert sum(message.text == TASK for message in session.messages()) == 1
+        assert session.verify() == []
+
+
+def test_events_and_the_result_are_lines_of_json(agent):
+    """For programs; what is asked about goes to standard error."""
+    agent.begins(Answer(calls=(call("read_file", path="app.py"),)), Answer(text="It says hello."))
+    ran = agent.run("--json")
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    kinds = [line["kind"] for line in lines]
+    assert {"phase", "request", "text", "answer", "tool_started", "tool_finished", "ended"} <= set(kinds)
+    assert kinds[-1] == "result"
+    assert (lines[-1]["status"], lines[-1]["text"], lines[-1]["session"]) == ("completed", "It says hello.", "s")
+
+
+def test_a_criterion_is_proven_by_a_tool_or_the_exit_code_says_no(agent):
+    """What was checked by what stands at the end."""
+    claim = {"criterion": "1", "met": True, "evidence": "print('hello')"}
+    agent.begins(
+        Answer(calls=(call("read_file", path="app.py"),)),
+        Answer(calls=(call("finish", done=True, result="It greets.", criteria=[claim]),)),
+    )
+    ran = agent.run("--criterion", "it says hello")
+    assert (ran.returncode, "-- met: it says hello (read_file: print('hello'))" in ran.stdout) == (0, True)
+    agent.begins(*[Answer(text="It does.")] * 3)
+    ran = agent.run("--criterion", "it says hello")
+    assert (ran.returncode, "unverified" in ran.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("answer", "ran"), [("y\ny\n", True), ("n\nn\n", False)])
+def test_tools_of_an_mcp_server_are_used_by_their_annotations(agent, answer, ran):
+    """A real server over stdio: what reads is there while planning; what destroys or says nothing is asked about."""
+    agent.script = iter(
+        [
+            Answer(calls=(call("peek", name="x"),)),
+            Answer(text="I see."),
+            Answer(calls=(call("wipe", name="y"), call("anything", name="z"), call("put", name="p"))),
+            *[Answer(text="Done.")] * 3,
+        ]
+    )
+    (agent.folder / "log").write_text("")
+    done = agent.run("--tools", "", "--mcp", f"{MCP} {agent.folder / 'log'}", input=answer)
+    assert (done.returncode, done.stdout.count("may it? (")) == (0, 2)
+    expected = ["peek x", "wipe y", "anything z", "put p"] if ran else ["peek x", "put p"]
+    assert (agent.folder / "log").read_text().splitlines() == expected
+    with agent.session() as session:
+        assert results(session)[0] == ("peek", "saw x", False)
+
+
+def test_a_server_or_a_kit_that_is_not_there_is_one_line(agent):
+    """Nothing is begun."""
+    for options, words in (
+        (("--mcp", "no-such-program-here"), "the MCP server 'no-such-program-here' does not answer"),
+        (("--tools", "files,knives"), "there are no tools 'knives'; use files, shell, fetch"),
+    ):
+        ran = agent.run(*options)
+        assert ran.returncode in (1, 2)
+        assert words in ran.stderr
+        assert ran.stderr.count("\n") == 1
+    assert agent.server.seen == []

@@ -1,23 +1,50 @@
-"""Tools for the files of one folder. None of them leaves it but the shell, which is therefore asked about first."""
+"""Tools that come with the engine: for the files of one folder, for a shell there, and to fetch pages.
+
+No tool for files leaves the folder. A shell can, and is therefore asked about first.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shutil
 import signal
+import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
-import re2  # type: ignore[import-untyped]  # has no types
+from anyio import to_thread
 
-import windowsill
-from windowsill.agent import EngineTool, ToolError
+from windowsill.agent.tools import EngineTool, ToolError, tool
+from windowsill.errors import InputError
+from windowsill.extras import extra
+from windowsill.regex import PatternError, compile_lines
 
 LONGEST = 600.0
 """Seconds that a command may take, whatever the model asks for."""
+
+LARGEST_PAGE = 2 * 1024 * 1024
+"""Bytes of a page; the rest is left out."""
+
+PAGE_SECONDS = 60.0
+
+TOOLKITS = ("files", "shell", "fetch")
+
+
+def toolkit(names: Iterable[str], root: Path) -> list[EngineTool]:
+    """Return the tools of these kits for a folder; raise `InputError` for a kit that does not exist."""
+    folder = Folder(root)
+    kits = {"files": folder.tools, "shell": lambda: [folder.shell()], "fetch": lambda: [FETCH]}
+    made: list[EngineTool] = []
+    for name in dict.fromkeys(names):
+        if name not in kits:
+            raise InputError(f"there are no tools {name!r}", remedy=f"use {', '.join(TOOLKITS)}")
+        made += kits[name]()
+    return made
 
 
 class Folder:
@@ -27,18 +54,21 @@ class Folder:
         self.root = root.resolve()
 
     def tools(self) -> list[EngineTool]:
-        """All of them. What only looks may run at the same time, and once more after a crash."""
-        look = windowsill.tool(category="read", permissions=("read",), repeatable=True, parallel=True)
-        change = windowsill.tool(category="write", permissions=("write",))
-        delete = windowsill.tool(category="delete", permissions=("delete",))
-        # The command has its own time limit, so that what it said until then is not lost.
-        execute = windowsill.tool(category="execute", permissions=("execute",), seconds=LONGEST + 10)
+        """Return the tools for files. What only looks may run at the same time, and once more after a crash."""
+        look = tool(category="read", permissions=("read",), paths=("path",), repeatable=True, parallel=True)
+        change = tool(category="write", permissions=("write",), paths=("path",))
+        delete = tool(category="delete", permissions=("delete",), paths=("path",))
         return [
             *(look(each) for each in (self.list_files, self.read_file, self.search)),
             *(change(each) for each in (self.write_file, self.edit_file)),
             delete(self.delete_file),
-            execute(self.run_shell),
         ]
+
+    def shell(self) -> EngineTool:
+        """Return the tool that runs commands."""
+        # The command has its own time limit, so that what it said until then is not lost.
+        execute = tool(category="execute", permissions=("execute",), commands=("command",), seconds=LONGEST + 10)
+        return execute(self.run_shell)
 
     def list_files(self, path: str = ".") -> str:
         """List all files below a folder with their sizes, but hidden ones."""
@@ -55,18 +85,16 @@ class Folder:
 
     def search(self, pattern: str, path: str = ".", *, regex: bool = False) -> str:
         """Find the lines of files that hold a text or, with `regex`, that match a regular expression (RE2)."""
-        options = re2.Options()
-        options.log_errors = False
         try:
-            wanted = re2.compile(pattern if regex else re2.escape(pattern), options)
-        except re2.error as error:
+            wanted = compile_lines(pattern) if regex else None
+        except PatternError as error:
             raise ToolError(f"{pattern!r} is no regular expression: {error}") from None
         place = self._inside(path)
         found = [
             f"{self._name(file)}:{number}: {line}"
             for file in ([place] if place.is_file() else self._files(place))
             for number, line in enumerate(_lines(file), start=1)
-            if wanted.search(line)
+            if (pattern in line if wanted is None else any(wanted.finditer(line.encode())))
         ]
         return "\n".join(found) or "(nothing found)"
 
@@ -146,3 +174,41 @@ class Folder:
 def _lines(file: Path) -> list[str]:
     """Read the lines of a file, whatever it holds."""
     return [line.decode(errors="backslashreplace") for line in file.read_bytes().splitlines()]
+
+
+@tool(category="read", urls=("url",), repeatable=True, parallel=True, seconds=PAGE_SECONDS)
+async def fetch(url: str) -> str:
+    """Fetch a page of the web and get its text. A redirect is told, not followed."""
+    with extra("http", "fetching a page"):
+        import httpx2  # noqa: PLC0415 - heavy, and most agents fetch nothing
+    where = urlsplit(url)
+    if where.scheme not in ("http", "https") or not where.hostname:
+        raise ToolError(f"{url} is no address of the web: give one such as https://example.com/page")
+    if not await to_thread.run_sync(_is_public, where.hostname):
+        raise ToolError(f"{where.hostname} is not in the public network, and is not fetched from")
+    said = bytearray()
+    try:
+        async with (
+            httpx2.AsyncClient(follow_redirects=False, timeout=PAGE_SECONDS / 2) as client,
+            client.stream("GET", url) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                said += piece
+                if len(said) >= LARGEST_PAGE:
+                    break
+    except httpx2.HTTPError as error:
+        raise ToolError(f"{url} cannot be fetched: {type(error).__name__}") from None
+    moved = f" to {response.headers['location']}" if "location" in response.headers else ""
+    return f"[status {response.status_code}{moved}]\n{bytes(said[:LARGEST_PAGE]).decode(errors='replace')}"
+
+
+FETCH = fetch
+
+
+def _is_public(host: str) -> bool:
+    """Tell whether a host is one of the public network: no page may lead an agent to services of this machine."""
+    try:
+        found = socket.getaddrinfo(host, None)
+    except OSError:
+        return True  # the request will say so
+    return all(ipaddress.ip_address(each[4][0]).is_global for each in found)

@@ -1,0 +1,245 @@
+"""`windowsill agent`: run an agent, show what it does, ask before it changes what cannot be brought back."""
+
+# ruff: noqa: PLC0415 - help does not need an engine
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from windowsill.cli.session_ids import complete_sessions, open_store_at, store_option
+from windowsill.errors import InputError
+
+if TYPE_CHECKING:
+    from windowsill.agent import Event, Result
+    from windowsill.session import Session
+    from windowsill.state.policies import Approval
+
+SYSTEM = """You work on the files of one folder. Read before you change anything, change as little as the task needs, \
+check what you did by running it where that is possible, and say briefly what you did."""
+
+LONGEST = 100
+"""Characters of one line of progress."""
+
+EXIT_CODES = {"completed": 0, "cancelled": 130}
+"""By the status of a run; 1 for every other."""
+
+MODEL = "agent model of "
+"""Before the name of a session: the model it was last run with, so that the name alone resumes it."""
+
+ASKED = ("delete", "execute", "deploy")
+"""Categories that are asked about, besides tools that state none."""
+
+
+@click.command()
+@click.argument("task", required=False)
+@click.option(
+    "--model",
+    "spec",
+    metavar="P:M",
+    help="The model, such as anthropic:claude-sonnet-5, openai:gpt-5 or openai:NAME@URL.",
+)
+@click.option("--tools", "kits", default="files,shell", show_default=True, help="Any of files, shell, fetch.")
+@click.option("--mcp", "servers", metavar="S", multiple=True, help="An MCP server: its command or its address.")
+@click.option("--folder", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Work here.")
+@click.option(
+    "--session", "name", metavar="NAME", shell_complete=complete_sessions, help="Begin or resume this session."
+)
+@click.option("--criterion", "criteria", metavar="C", multiple=True, help="What has to hold at the end; repeatable.")
+@click.option("--window", type=int, metavar="N", help="The window of a model that is not known.")
+@click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Pause after so many model calls.")
+@click.option("--max-seconds", type=float, metavar="S", help="Pause after so many seconds.")
+@click.option("--max-cost", type=float, metavar="USD", help="Pause after so many dollars.")
+@click.option("--yes", is_flag=True, help="Ask nothing: every call that policies allow is run.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event and the result as a line of JSON.")
+@store_option
+def agent(
+    task: str | None,
+    spec: str | None,
+    kits: str,
+    servers: tuple[str, ...],
+    folder: Path,
+    name: str | None,
+    criteria: tuple[str, ...],
+    window: int | None,
+    place: str | None,
+    *,
+    yes: bool,
+    as_json: bool,
+    **limits: Any,
+) -> None:
+    """Let a model work on TASK with tools, and show what it does.
+
+    Commands, deletions and tools that do not say what they do are asked about first. After Ctrl-C or a crash the same
+    command, or `windowsill agent --session NAME`, goes on where it was: nothing is run twice.
+    """
+    import anyio
+
+    from windowsill.agent import model as model_of
+    from windowsill.session import Session
+
+    root = folder.resolve()
+    id = name or f"agent {root}"
+    spec = spec or _known_model(place, id)
+    asked = model_of(spec)
+    with Session.open(id, model=asked.name, window=window, store=place) as session:
+        _prepare(session, spec)
+        shown = Lines() if as_json else Screen()
+        given = {key: value for key, value in limits.items() if value is not None}
+        approve = (lambda _: True) if yes else partial(_ask, err=as_json)
+        settings = {"model": spec, "listen": shown.show, "approve": approve, "base": root, "system": SYSTEM, **given}
+        run = partial(_run, session, task, criteria, kits.split(","), servers, settings)
+        result: Result = anyio.run(run)
+        shown.end(session, result)
+    code = EXIT_CODES.get(result.status, 1)
+    if code:
+        click.echo(f"windowsill: {result.status}: {result.error}", err=True)
+        if not result.ok and result.status != "failed":
+            click.echo(f"windowsill: `windowsill agent --session {id!r}` goes on where this was", err=True)
+        sys.exit(code)
+
+
+async def _run(
+    session: Session,
+    task: str | None,
+    criteria: tuple[str, ...],
+    kits: list[str],
+    servers: tuple[str, ...],
+    settings: dict[str, Any],
+) -> Result:
+    from windowsill.agent import Engine
+    from windowsill.agent.toolkits import toolkit
+    from windowsill.mcp.client import mcp_tools
+
+    own = toolkit([kit.strip() for kit in kits if kit.strip()], settings["base"])
+    async with mcp_tools(servers) as others:
+        # The same definitions in every phase keep the provider's cache warm, and all of them are needed.
+        engine = Engine(session, tools=[*own, *others], tool_mode="mask", tool_budget=None, **settings)
+        with _interrupts(engine.cancel):
+            return await engine.run(task, criteria=criteria)
+
+
+@contextmanager
+def _interrupts(cancel: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C end the run in order: what is at work is stopped, and told to the model when it goes on."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # where there are no signals, the interrupt is raised as ever
+        loop.add_signal_handler(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+def _known_model(place: str | None, id: str) -> str:
+    """Return the model that a session was last run with; raise where there is none."""
+    with open_store_at(place) as store:
+        known = store.recall(MODEL + id) if store.info(id) is not None else None
+    if known is not None:
+        return known.decode()
+    raise InputError("nobody says which model is to work", remedy="give --model, such as anthropic:claude-sonnet-5")
+
+
+def _prepare(session: Session, spec: str) -> None:
+    """Let the agent delete and run commands, each after somebody agreed."""
+    state = session.state.value
+    if state.system.audit.require_approval != ASKED:
+        session.state.set("system.audit.require_approval", ASKED)
+    if not {"delete", "execute"} <= set(state.runtime.permissions):
+        session.state.grant("delete", "execute")
+    session.journal.store.remember(MODEL + session.id, spec.encode())
+
+
+async def _ask(wanted: Approval, *, err: bool) -> bool:
+    """Ask on the terminal. No thread waits for the answer, so that Ctrl-C ends this like everything else."""
+    import anyio
+
+    lines = f"  {wanted.tool} {_line_of(wanted.arguments)}\n  may it? ({wanted.why}) [y/N] "
+    click.secho(lines, fg="yellow", nl=False, err=err)
+    with suppress(PermissionError):  # from a file, which need not be waited for
+        await anyio.wait_readable(sys.stdin)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+class Lines:
+    """Prints events as lines of JSON."""
+
+    def show(self, event: Event) -> None:
+        """Print one event."""
+        self._print(event)
+
+    def end(self, session: Session, result: Result) -> None:
+        """Print the result."""
+        self._print({"kind": "result", "session": session.id, **msgspec.to_builtins(result)})
+
+    def _print(self, value: Any) -> None:
+        click.echo(msgspec.json.encode(value, enc_hook=str).decode())
+
+
+class Screen:
+    """Shows what happens while it happens."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+        match event.kind:
+            case "text":
+                click.echo(event.text, nl=False)
+            case "answer" if event.text:
+                click.echo()
+                self._said = event.text
+            case "ended" if event.data["status"] == "completed" and event.text != self._said:
+                click.echo(event.text)
+            case "phase":
+                click.secho(f"== {event.text}", bold=True)
+            case "folded":
+                saved = event.data["before"] - event.data["after"]
+                click.secho(f"* folded {saved:,} tokens away: {event.text}", fg="magenta")
+            case "tool_started":
+                click.secho(f"> {event.text} {_line_of(event.data['arguments'])}", fg="cyan")
+            case "tool_finished":
+                line = f"  {event.data['tool']}: {_shorten(event.text)} ({event.data['seconds']:.1f} s)"
+                click.secho(line, fg="red" if event.data["is_error"] else "green")
+            case "tool_refused" | "retry" | "reduced" | "restored" | "warning":
+                click.secho(f"! {event.kind}: {_shorten(event.text)}", fg="yellow")
+            case "checkpoint":
+                click.secho(f"* checkpoint {event.text} ({event.data['reason']})", dim=True)
+
+    def end(self, session: Session, result: Result) -> None:
+        """Report the criteria, and what the task has used since it began, interruptions included."""
+        for each in result.criteria:
+            proof = f" ({each.checked_by}: {_shorten(each.evidence)})" if each.checked_by else ""
+            click.echo(f"-- {each.status}: {each.description}{proof}")
+        used = result.used
+        read = used.input + used.cached
+        share = used.cached / read if read else 0.0
+        cost = f"${used.cost:.4f}" if used.cost else "cost unknown"
+        click.echo(
+            f"-- {used.model_calls} turns, {used.tool_calls} tool calls, {used.seconds:.0f} s; {read:,} tokens read "
+            f"({share:.0%} cached), {used.output:,} written, {cost}; {len(session.folds)} folds in session "
+            f"{session.id!r}"
+        )
+
+
+def _line_of(arguments: dict[str, Any]) -> str:
+    """Show the arguments of a call in one line."""
+    return _shorten(", ".join(f"{name}={value!r}" for name, value in arguments.items()))
+
+
+def _shorten(text: str) -> str:
+    """Show the beginning of a text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
