@@ -38,12 +38,12 @@ TOOLKITS = ("files", "shell", "fetch")
 def toolkit(names: Iterable[str], root: Path) -> list[EngineTool]:
     """Return the tools of these kits for a folder; raise `InputError` for a kit that does not exist."""
     folder = Folder(root)
-    kits = {"files": folder.tools, "shell": lambda: [folder.shell()], "fetch": lambda: [FETCH]}
+    kits = {"files": folder.tools(), "shell": [folder.shell()], "fetch": [fetch]}
     made: list[EngineTool] = []
     for name in dict.fromkeys(names):
         if name not in kits:
             raise InputError(f"there are no tools {name!r}", remedy=f"use {', '.join(TOOLKITS)}")
-        made += kits[name]()
+        made += kits[name]
     return made
 
 
@@ -200,9 +200,6 @@ async def fetch(url: str) -> str:
         raise ToolError(f"{url} cannot be fetched: {type(error).__name__}") from None
     moved = f" to {response.headers['location']}" if "location" in response.headers else ""
     return f"[status {response.status_code}{moved}]\n{bytes(said[:LARGEST_PAGE]).decode(errors='replace')}"
-
-
-FETCH = fetch
 
 
 def _is_public(host: str) -> bool:
