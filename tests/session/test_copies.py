@@ -63,14 +63,16 @@ def say(store: Store, *texts: str) -> None:
 
 
 def test_a_copy_goes_on_where_it_stopped(tmp_path: Path):
-    """What is there already is not written again; the rest follows."""
+    """What is there already is not written again; the rest follows, and the settings as they are now."""
     source, target = STORES["memory"](tmp_path), STORES["sqlite"](tmp_path)
     say(source, "one", "two", "three")
     assert copy_session(source, target, "s") == 3
     say(source, "four", "five")
+    source.set_settings("s", b'{"model":"gpt-5"}')
     assert copy_session(source, target, "s") == 2
     assert copy_session(source, target, "s") == 0
     assert target.read("s", 1, 9) == source.read("s", 1, 9)
+    assert target.info("s") == source.info("s")
     target.close()
 
 

@@ -39,7 +39,8 @@ def copy_session(source: Store, target: Store, id: str) -> int:
             remedy="`windowsill sessions verify` lists what is wrong, `windowsill store repair` saves the rest",
         )
     first = _begin(source, target, info)
-    ids = iter(source.blob_ids(id, ""))
+    known = set(target.blob_ids(id, ""))
+    ids = (blob for blob in source.blob_ids(id, "") if blob not in known)
     for blobs in _batches(((blob, source.blob(id, blob) or b"") for blob in ids), lambda each: len(each[1])):
         target.put_blobs(id, blobs)
     for entries in _batches(_entries(source, id, first, info.version), lambda entry: len(entry.body or b"")):
@@ -70,6 +71,8 @@ def _begin(source: Store, target: Store, info: SessionInfo) -> int:
         raise InputError(
             f"there is another session {info.id!r} already", remedy="delete it, or copy the others by their ids"
         )
+    if there and there.settings != info.settings:
+        target.set_settings(info.id, info.settings)
     return version + 1
 
 
