@@ -23,7 +23,7 @@ from windowsill.messages import Block, Message, OutputRef, Text, ToolResult, Too
 from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import RUNS, begun_calls, open_calls, run_key
 from windowsill.session.session import Session
-from windowsill.state.changes import LATEST, Change, Put, Set
+from windowsill.state.changes import LATEST, Change, Drop, Put, Set
 from windowsill.state.layers import Resources, System, ToolRun
 from windowsill.state.policies import Guard
 from windowsill.state.session_state import count_failure
@@ -204,6 +204,8 @@ class CallRunner:
             Set("runtime.resources", _with_calls(used, sum(outcome.ran for _, outcome in ended))),
             *more,
         ]
+        state = self._session.state.value
+        logged, begun = state.system.audit.log_tool_calls, {each.id for each in state.runtime.execution.tool_calls}
         for key, outcome in ended:
             call = outcome.call
             content, ref = self._content(outcome)
@@ -218,11 +220,13 @@ class CallRunner:
                 duration=outcome.seconds,
                 success=not outcome.is_error,
             )
-            changes.append(Put(RUNS, run))
+            if logged:
+                changes.append(Put(RUNS, run))
+            elif key in begun:
+                changes.append(Drop(RUNS, key))
             tool = self._settings.toolset.get(call.name)
             if tool is not None and not is_own(tool):
                 changes += observe_call(tool, key, outcome, self._at)
-        state = self._session.state.value
         errors = [(each.call.name, each.text[:MAX_NOTE_CHARACTERS]) for _, each in ended if each.is_error]
         changes += [
             Put("runtime.failures", count_failure(state, *each, times)) for each, times in Counter(errors).items()

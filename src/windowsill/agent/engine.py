@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random as randomness
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,8 +38,10 @@ from windowsill.session.snapshots import snapshot_folder
 from windowsill.state.layers import Criterion, Phase, Policy, Role
 from windowsill.state.policies import Approve
 from windowsill.state.policies.guard import WAIT, Check
+from windowsill.state.prompt import read_state_settings
 from windowsill.state.tools import Narrow
 from windowsill.state.tools.projection import Mode
+from windowsill.store import default_place
 from windowsill.store.lock import holder_name
 from windowsill.telemetry import names
 
@@ -67,6 +70,10 @@ class Engine:
     `max_seconds` and `max_cost` (dollars) limit one run: reaching one pauses the task, and the next run goes on. Limits
     of a whole task are those of the state, `system.constraints` and `task.limits`. `retry` says how often and with
     which pauses a model that gives no answer is asked again.
+
+    `layers` and `state` say how much of the state a request shows, and how. `knowledge` is a folder with
+    `preferences.toml`, `skills/` and `templates/`; without it, the user's own. `snapshots` are on where the store has a
+    folder.
     """
 
     def __init__(  # noqa: PLR0913 - settings are read by name, and most are left alone
@@ -96,8 +103,10 @@ class Engine:
         retry: RetryPolicy = RUN_RETRY,
         max_output: int = 0,
         layers: Size = LAYERS,
+        state: Mapping[str, Any] | None = None,
+        knowledge: Path | str | None = None,
         checkpoints: Automatic | None = Automatic(),  # noqa: B008 - a frozen value
-        snapshots: bool | Path | str = False,
+        snapshots: bool | Path | str | None = None,
         history_tools: bool = True,
         own_tools: bool = True,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
@@ -113,7 +122,10 @@ class Engine:
         self._busy = threading.Lock()
         self._loop: Loop | None = None
         self._layers = layers
-        if snapshots:
+        self._look = None if state is None else read_state_settings(state)
+        if snapshots is None:
+            snapshots = isinstance(getattr(session.journal.store, "path", None), Path)
+        elif snapshots:
             # Raised now, not at the first checkpoint: a session in memory has no folder for them.
             snapshot_folder(session.journal.store, session.id, None if snapshots is True else snapshots)
         toolset = Toolset(
@@ -129,6 +141,7 @@ class Engine:
         self._settings = EngineSettings(
             model=self.model,
             toolset=toolset,
+            knowledge=default_place(os.environ, Path.home()) if knowledge is None else Path(knowledge),
             role=Role(name=role) if isinstance(role, str) else role,
             policies=None if policies is None else _policies(policies),
             limits=RunLimits(
@@ -164,7 +177,7 @@ class Engine:
             events = EventLog(self._listen)
             loop = self._loop = Loop(self.session, self._settings, events)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
-            state_shown = self.session.composer.show_state(self._layers, apart=("system",))
+            state_shown = self.session.composer.show_state(self._layers, apart=("system",), settings=self._look)
             async with hold_session(self.session, loop), self.model.opened():
                 with span, state_shown:
                     result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))

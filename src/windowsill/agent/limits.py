@@ -189,6 +189,8 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     validators: dict[str, Validator]
     limits: RunLimits
     retry: RetryPolicy
+    knowledge: Path
+    """The folder with preferences, skills and templates."""
     role: Role | None
     policies: tuple[Policy, ...] | None
     warnings: tuple[str, ...]

@@ -17,6 +17,7 @@ import msgspec
 
 from windowsill import providers, telemetry
 from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
+from windowsill.agent.knowledge import find_criteria, load_knowledge
 from windowsill.agent.limits import (
     MALFORMED,
     STUCK_AFTER,
@@ -29,7 +30,7 @@ from windowsill.agent.limits import (
 )
 from windowsill.agent.models import Answer, Delta, ModelError, ModelRequest
 from windowsill.agent.models.base import request_fields
-from windowsill.agent.observations import observe_draft, observe_folds, observe_turn
+from windowsill.agent.observations import expired, observe_draft, observe_folds, observe_turn
 from windowsill.agent.phases import (
     NextPhase,
     PhaseCounts,
@@ -177,6 +178,7 @@ class Loop:
         self._session.journal.refresh()
         self._calls.find_earlier_runs()
         self._set_role()
+        self._prepare_state()
         state = self._session.state.value
         self._system = state.system
         self._calls.enforce(state.system)
@@ -212,13 +214,25 @@ class Loop:
         if changes:
             self._session.state.patch(*changes, reason="the engine's role")
 
+    def _prepare_state(self) -> None:
+        """Bring the user's preferences, skills and templates in, and let go of what is kept no longer."""
+        state = self._session.state.value
+        changes = [
+            *load_knowledge(self._settings.knowledge, state),
+            *expired(state, self._session.journal.clock()),
+        ]
+        if changes:
+            self._session.state.patch(*changes, reason="a run begins")
+
     def _take_task(self, task: str, criteria: Sequence[str | Criterion], state: State) -> None:
         start = self._first_phase()
         stated = self._session.state.changed_since_phase()
         # What somebody set since the last task ended is for this one; the rest was for that one.
         left = {path for path in TASK_PATHS if path not in stated} if state.runtime.phase in ENDED else set()
         replaced = () if not criteria and "task.success_criteria" not in left else state.task.success_criteria
+        kept = () if replaced else state.task.success_criteria
         wanted = [each if isinstance(each, Criterion) else Criterion(description=each) for each in criteria]
+        wanted = wanted or ([] if kept else find_criteria(task))
         changes: list[Change] = [
             Set("task.goal", goal_of(task)),
             *(Drop("task.success_criteria", each.key) for each in replaced),
@@ -231,7 +245,7 @@ class Loop:
             Set("runtime.resources", Resources()),
         ]
         self._session.state.check(changes)
-        check_validators(wanted or (() if replaced else state.task.success_criteria), self._settings.validators)
+        check_validators(wanted or kept, self._settings.validators)
         self._session.add(task, state=lambda entry: [*changes, *observe_turn("user", task, entry)])
         if start.text:
             self._tell_model(start.text)
@@ -569,7 +583,8 @@ class Loop:
         selected = current.selected
         before, self._selected = self._selected, selected
         if before is None or before.decision != selected.decision:
-            record_tools(self._session.journal, selected.decision)
+            if state.system.audit.log_decisions:
+                record_tools(self._session.journal, selected.decision)
             # The definitions that are always there come first, and stay in the cache.
             cached = max(0, self._session.composer.fill[0] - current.always.tokens) if before is not None else 0
             change = selected.change(before, cached_tokens=cached, prices=prices(self._session.model))

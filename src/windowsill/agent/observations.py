@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +17,7 @@ from windowsill.agent.tools import EngineTool, Outcome, encodable
 from windowsill.compose.payload import FoldMade
 from windowsill.history.view import Item, View
 from windowsill.messages import GREP_TOOL, OWN_TOOLS, SEARCH_TOOL
-from windowsill.state.changes import Change, Put
+from windowsill.state.changes import Change, Drop, Put
 from windowsill.state.layers import (
     Citation,
     Draft,
@@ -187,3 +188,24 @@ def observe_folds(folds: Iterable[FoldMade], view: View) -> list[Change]:
 
 def _fold_of(item: Item) -> str:
     return item.id.partition(":")[0]
+
+
+DAY = 86_400.0
+
+LOGS = (
+    "runtime.execution.tool_calls",
+    "runtime.execution.decisions",
+    "runtime.execution.errors",
+    "runtime.execution.warnings",
+    "runtime.failures",
+)
+"""Lists of what happened, which are kept as long as the audit settings say."""
+
+
+def expired(state: State, now: float) -> list[Change]:
+    """Return the changes that take out of the state what was to be kept for fewer days than have passed."""
+    days = state.system.audit.retention_days
+    if days is None:
+        return []
+    oldest = now - days * DAY
+    return [Drop(path, each.key) for path in LOGS for each in attrgetter(path)(state) if each.at < oldest]

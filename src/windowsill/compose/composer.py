@@ -251,17 +251,21 @@ class Composer:
         return fixed + self.journal.view.tokens(), self.budget(fixed).limit
 
     @contextmanager
-    def show_state(self, size: Size, *, apart: Iterable[str] = ()) -> Iterator[None]:
+    def show_state(
+        self, size: Size, *, apart: Iterable[str] = (), settings: StateSettings | None = None
+    ) -> Iterator[None]:
         """Let requests show the layered state within `size`, unless the settings or the strategy say how much.
 
-        `apart` are layers that the caller puts into the system prompt.
+        `apart` are layers that the caller puts into the system prompt; `settings` say how it is shown.
         """
-        before = (self._state_size, self._state_apart)
+        before = (self._state_size, self._state_apart, self.state_messages)
         self._state_size, self._state_apart = size, frozenset(apart)
+        if settings is not None:
+            self.state_messages = before[-1].shown_with(settings)
         try:
             yield
         finally:
-            self._state_size, self._state_apart = before
+            self._state_size, self._state_apart, self.state_messages = before
 
     def use_model(self, model: str | None) -> None:
         """Compose for another model from now on; an unknown one is counted like the configured model."""

@@ -53,6 +53,10 @@ class StateMessages:
         self._builders: dict[SizeClass, Builder] = {}
         self._known: object = None
 
+    def shown_with(self, settings: StateSettings) -> StateMessages:
+        """Return the same with other settings."""
+        return StateMessages(self._journal, self._state, self._count, settings=settings, embedder=self._embedder)
+
     def builder(self, size: SizeClass) -> Builder:
         """Return the builder of the prompt for models of this size."""
         if size not in self._builders:

@@ -85,10 +85,16 @@ class Constraints(Part, frozen=True, kw_only=True):
 
 
 class Audit(Part, frozen=True, kw_only=True):
-    """The calls that somebody has to allow first."""
+    """What the state records of a run, for how long, and the calls that somebody has to allow first."""
 
     require_approval: tuple[str, ...] = ("delete", "deploy")
     """Categories or names of tools that are run only after somebody said yes."""
+    log_tool_calls: bool = True
+    """False keeps no list of calls that have ended in the state; their messages are in the history all the same."""
+    log_decisions: bool = True
+    """False records no decision on which tools are shown."""
+    retention_days: Count | None = 90
+    """Days after which calls, decisions, errors and failures leave the state, when a run begins; `None` is never."""
 
 
 class System(Part, frozen=True, kw_only=True):
