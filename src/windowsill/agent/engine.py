@@ -206,10 +206,11 @@ class Engine:
 
 def _model(given: str | Callable[..., Any] | Model, session: Session) -> Model:
     """Return the model; a function gets requests in the format of the session."""
+    if isinstance(given, Model):
+        return given
     if isinstance(given, str):
         return model_of(given, policy=NO_RETRIES)
-    is_function = callable(given) and not isinstance(given, Model)
-    return model_of(given, format=session.composer.format) if is_function else model_of(given)
+    return model_of(given, format=session.composer.format) if callable(given) else model_of(given)
 
 
 def _policies(given: Iterable[str | Policy]) -> tuple[Policy, ...]:
