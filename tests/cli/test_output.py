@@ -82,3 +82,12 @@ def test_short_ids_stay_apart():
     short = short_ids(ids, 12)
     assert len(set(short)) == len(ids)
     assert max(map(len, short[:3])) <= 12
+
+
+def test_ids_that_begin_alike_are_all_shortened_alike():
+    """The last of them too: a table in which one differs is hard to read."""
+    assert short_ids(["tb-airline-14-0", "tb-airline-22-0", "tb-airline-36-0"], 12) == [
+        "tb-ai…e-14-0",
+        "tb-ai…e-22-0",
+        "tb-ai…e-36-0",
+    ]

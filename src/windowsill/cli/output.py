@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
@@ -77,10 +78,11 @@ def print_text(text: str, *, begin: str = "") -> None:
 def short_ids(ids: Sequence[str], length: int) -> list[str]:
     """Shorten ids for a table, each to a text that no other one has."""
     found = [shorten(id, length) for id in ids]
+    tail = length // 2
+    alike = {short for short, count in Counter(found).items() if count > 1}
     for number, id in enumerate(ids):
-        if found.count(found[number]) > 1 and len(id) > length:
+        if found[number] in alike and len(id) > length:
             # Ids of one agent often differ only at the end.
-            tail = length // 2
             found[number] = printable_line(f"{id[: length - tail - 1]}…{id[-tail:]}")
     return [printable_line(id) if found.count(short) > 1 else short for id, short in zip(ids, found, strict=True)]
 

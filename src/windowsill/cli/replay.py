@@ -281,8 +281,8 @@ WIDE, WIDE_COMPARED = 120, 115
 ID_WIDE, ID_NARROW, ID_PIPE = 24, 12, 500
 """Characters of a session's id; a pipe gets all of them."""
 
-NAME_NARROW = 34
-"""Characters of a strategy and its window on a narrow terminal."""
+NAME_NARROW = 26
+"""Characters of a strategy on a narrow terminal."""
 
 LONGEST_TEXT = 160
 """Characters of a value or line in a list of losses; a report has all of them."""
@@ -299,7 +299,7 @@ ONLY_WIDE = frozenset({"sent", "outputs", "lines", "repairs"})
 PAID_WIDE = 20
 """the characters that the columns of recorded costs need beside the others,"""
 
-BEFORE_PAID = frozenset({"folds", "over"})
+BEFORE_PAID = frozenset({"cost", "over"})
 """and the columns that a narrow terminal leaves out for them."""
 
 COMPARED_WIDE = frozenset({"calls", "peak", "sent", "cached", "repairs", "invalid", "over", "lost", "paid"})
@@ -360,9 +360,9 @@ def _variant_rows(reports: Mapping[str, ReplayReport]) -> list[dict[str, object]
     paid = any(report.total.recorded is not None for report in reports.values())
     narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE_COMPARED + (PAID_WIDE if paid else 0)
     failed = any(report.total.failed for report in reports.values())
-    names = short_ids(list(reports), NAME_NARROW) if narrow else list(reports)
+    names = [report.options.strategy or DEFAULT for report in reports.values()]
     rows = [
-        {"strategy": name}
+        {"strategy": shorten(name, NAME_NARROW) if narrow else name, "window": report.options.window}
         | _cells(report.total, report.total.recorded, report.total.compared)
         | ({"failed": report.total.failed} if failed else {})
         for name, report in zip(names, reports.values(), strict=True)
@@ -418,7 +418,7 @@ def sentences(recorded: RecordedCost | None, compared: CostComparison | None) ->
     if compared.unrecorded:
         yield (
             f"The recordings lack system prompts and tools, up to {compared.unrecorded:,} tokens a request. They are "
-            "in what you would pay, but not in the window: --overhead N makes them part of it."
+            "in what you would pay, but not in the window and the column cost: --overhead N puts them there."
         )
 
 
@@ -432,10 +432,12 @@ def _missing(recorded: RecordedCost) -> str:
 
 def _print_losses(variant: str, report: ReplayReport) -> None:
     for each in report.sessions:
-        begin = printable_line(f"{variant}: {each.session}" if variant else each.session) + ": "
+        name = printable_line(f"{variant}: {each.session}" if variant else each.session)
+        if each.losses and on_terminal():
+            print_text(f"{name}:")
         for loss in each.losses:
             short = msgspec.structs.replace(loss, text=shorten(loss.text, LONGEST_TEXT))
-            print_text(describe_loss(short), begin=begin)
+            print_text(describe_loss(short), begin="  " if on_terminal() else f"{name}: ")
 
 
 def _print_troubles(reports: Mapping[str, ReplayReport]) -> None:

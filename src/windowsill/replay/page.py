@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from windowsill.replay.report import ReplayReport, SessionReport, Totals
@@ -31,6 +32,8 @@ DASHES = ("", "7 3", "2 3", "9 3 2 3")
 
 COLOURS = 6
 
+_WORD_END = re.compile(",(?=[a-z])")
+
 _STYLE = """
 :root { --back: #fff; --text: #1b1f24; --soft: #59636e; --grid: #d9dee4; --card: #f6f8fa;
   --c0: #0a62b5; --c1: #b5480a; --c2: #1a7340; --c3: #7b3fb0; --c4: #a11650; --c5: #5b5f00; }
@@ -48,7 +51,7 @@ svg .soft { fill: var(--soft); font-size: 12px; } .grid { stroke: var(--grid); }
 figcaption b { padding: 0 .4rem; border-radius: .6rem; color: var(--back); }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
 th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--grid); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 15rem; }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: break-word; min-width: 15rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .9rem; }
 dt { font-weight: 600; } dd { margin: 0; } details { margin: .6rem 0; }
 li { overflow-wrap: anywhere; } summary { cursor: pointer; }
@@ -88,10 +91,10 @@ def _figures_table(reports: Mapping[str, ReplayReport]) -> str:
     # A column in which nothing is known for any variant says nothing.
     titles = [title for title in rows[0] if any(row[title] != ("0" if title == "failed" else "-") for row in rows)]
     header = "".join(f'<th scope="col">{title}</th>' for title in ("strategy", *titles))
-    body = "".join(
-        f'<tr><th scope="row">{number}. {escape(name)}</th>{"".join(f"<td>{row[title]}</td>" for title in titles)}</tr>'
-        for number, (name, row) in enumerate(zip(reports, rows, strict=True), 1)
-    )
+    body = ""
+    for number, (name, row) in enumerate(zip(reports, rows, strict=True), 1):
+        named = f'<th scope="row">{number}.&nbsp;{_WORD_END.sub(",<wbr>", escape(name))}</th>'
+        body += f"<tr>{named}{''.join(f'<td>{row[title]}</td>' for title in titles)}</tr>"
     caption = "The numbers are those in the plots. What the columns mean is said below."
     return (
         f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{header}</tr></thead>'
@@ -123,11 +126,22 @@ def _cells(total: Totals) -> dict[str, str]:
     }
 
 
+def _share(value: float) -> str:
+    return f"{value * 100:.4g}%"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}"
+
+
 class _Axis:
     """The range of one axis, with round ticks, and its place on the page."""
 
-    def __init__(self, values: Iterable[float], start: float, end: float) -> None:
+    def __init__(
+        self, values: Iterable[float], start: float, end: float, show: Callable[[float], str] = _number
+    ) -> None:
         found = list(values)
+        self.show = show
         low, high = min(found), max(found)
         room = max(high - low, abs(high) * 0.02, 1e-3) / STEPS
         power = 10.0 ** math.floor(math.log10(room))
@@ -142,27 +156,19 @@ class _Axis:
         return round(self._start + (value - self.low) / (self.high - self.low) * self._length, 1)
 
 
-def _frame(x: _Axis, y: _Axis, x_name: str, y_name: str, *, percent: bool) -> list[str]:
+def _frame(x: _Axis, y: _Axis, x_name: str, y_name: str) -> list[str]:
     """Draw the grid, its numbers and the names of the axes."""
     found: list[str] = []
     for tick in y.ticks:
         place = y.at(tick)
-        label = _share(tick) if percent else f"{tick:,.0f}"
         found.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place}" y2="{place}"/>')
-        found.append(f'<text class="soft" x="{LEFT - 8}" y="{place + 4}" text-anchor="end">{label}</text>')
-    for tick in x.ticks:
-        label = _share(tick) if percent else f"{tick:,.0f}"
-        found.append(
-            f'<text class="soft" x="{x.at(tick)}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{label}</text>'
-        )
+        found.append(f'<text class="soft" x="{LEFT - 8}" y="{place + 4}" text-anchor="end">{y.show(tick)}</text>')
+    below = f'y="{HEIGHT - BOTTOM + 16}" text-anchor="middle"'
+    found += [f'<text class="soft" x="{x.at(tick)}" {below}>{x.show(tick)}</text>' for tick in x.ticks]
     found.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_name}</text>')
     middle = (TOP + HEIGHT - BOTTOM) / 2
     found.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{y_name}</text>')
     return found
-
-
-def _share(value: float) -> str:
-    return f"{value * 100:.3g}%"
 
 
 def _svg(title: str, description: str, parts: Sequence[str]) -> str:
@@ -174,18 +180,23 @@ def _svg(title: str, description: str, parts: Sequence[str]) -> str:
 
 def _scatter(reports: Mapping[str, ReplayReport]) -> str:
     """Draw each variant at its cost and the share of values that it kept."""
+    totals = {number: report.total for number, report in enumerate(reports.values(), 1)}
+    paid = {number: total.compared.dollars for number, total in totals.items() if total.compared is not None}
+    known = len(paid) == len(totals) and None not in paid.values()
+    costs = paid if known else {number: total.cost_ratio for number, total in totals.items()}
     points = [
-        (number, report.total.cost_ratio, 1.0 if report.total.kept is None else report.total.kept)
-        for number, report in enumerate(reports.values(), 1)
-        if report.total.cost_ratio is not None
+        (number, cost, 1.0 if totals[number].kept is None else totals[number].kept or 0.0)
+        for number, cost in costs.items()
+        if cost is not None
     ]
     if not points:
         return "<p>No call was replayed.</p>"
-    x = _Axis([cost for _, cost, _ in points], LEFT + 20, WIDTH - RIGHT - 20)
-    y = _Axis([kept for *_, kept in points], HEIGHT - BOTTOM - 12, TOP + 12)
-    parts = _frame(x, y, "cost against sending everything (less is better)", "kept (more is better)", percent=True)
+    x = _Axis([cost for _, cost, _ in points], LEFT + 20, WIDTH - RIGHT - 20, money if known else _share)
+    y = _Axis([kept for *_, kept in points], HEIGHT - BOTTOM - 12, TOP + 12, _share)
+    what = "what you would pay" if known else "cost against sending everything"
+    parts = _frame(x, y, f"{what} (less is better)", "kept (more is better)")
     names = list(reports)
-    texts = {number: f"{names[number - 1]}: cost {_share(cost)}, kept {_share(kept)}" for number, cost, kept in points}
+    texts = {number: f"{names[number - 1]}: cost {x.show(cost)}, kept {_share(kept)}" for number, cost, kept in points}
     places: dict[tuple[float, float], list[int]] = {}
     for number, cost, kept in points:
         places.setdefault((x.at(cost), y.at(kept)), []).append(number)
@@ -231,7 +242,7 @@ def _tokens_plot(sessions: Mapping[int, tuple[str, SessionReport]]) -> str:
     x = _Axis([0, len(whole)], LEFT, WIDTH - RIGHT - 16)
     highest = max(max(session.tokens, default=0) for _, session in sessions.values())
     y = _Axis([0, *whole, highest], HEIGHT - BOTTOM, TOP)
-    parts = _frame(x, y, "model call", "tokens", percent=False)
+    parts = _frame(x, y, "model call", "tokens")
     parts.append(f'<polyline class="line whole" points="{_points(whole, x, y)}"/>')
     ends: list[tuple[float, float, int]] = []
     for number, (_, session) in sessions.items():

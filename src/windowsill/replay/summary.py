@@ -11,12 +11,13 @@ from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
 
 LEGEND = {
+    "window": "the most tokens a request may have; without one, as many as its model takes",
     "calls": "model calls that were replayed",
     "peak": "tokens of the largest request",
     "sent": "tokens of all requests together",
-    "cached": "share of these tokens with which the request before began, so that a prompt cache serves them",
+    "cached": "share of the tokens sent with which the request before began, so that a prompt cache serves them",
     "cost": "cost against sending everything each time (1 is the same), at the prices of the model, with a cache that "
-    "is cold after a recorded pause longer than it lives",
+    "is cold after a longer recorded pause than it lives",
     "kept": "share of the values in tool calls, seen before, that were still in the request",
     "outputs": "the same for values that only tool outputs had shown",
     "lines": "the same for lines that edits quote from files",
@@ -27,7 +28,7 @@ LEGEND = {
     "lost": "messages that can no longer be read as they were recorded",
     "failed": "sessions whose replay stopped early",
     "paid": "dollars by the usage that the provider reported, at today's list prices",
-    "would pay": "dollars for the same calls: what is counted here says which share of each recorded request is left",
+    "would pay": "dollars for the same calls, each with the share of the recorded request that is left",
 }
 """The columns of the tables, and what they mean."""
 
