@@ -6,6 +6,7 @@ import pytest
 from support.sessions import kept, opened, talk
 from windowsill import Plan, Strategy
 from windowsill.messages import text_message
+from windowsill.secrets import Redactor
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.sliding_window import SlidingWindow
 
@@ -58,3 +59,26 @@ def test_a_fold_that_could_not_be_read_again_is_not_written(changes):
     assert again.verify() == []
     assert kept(again) == before
     assert again.compose_sync().tokens <= 1_500
+
+
+def test_what_an_earlier_fold_keeps_is_not_searched_for_secrets_again(monkeypatch):
+    """The work of a fold is that of what it hides anew, however much the folds before it collected."""
+    searched = []
+    search = Redactor.redact_bytes
+    monkeypatch.setattr(Redactor, "redact_bytes", lambda self, data: searched.append(data) or search(self, data))
+
+    def strings_searched(before):
+        session = opened(budget=100_000)
+        session.add({"role": "user", "content": "Find out."})
+        for number in range(before + 2):
+            session.add({"role": "user", "content": f"You must never touch table_{number}. Look at part {number}."})
+            session.add({"role": "assistant", "content": f"Part {number} is in order."})
+        ids = [item.id for item in session.items()]
+        session.fold(ids[1], ids[2 * before])
+        searched.clear()
+        session.fold(session.items()[1].id, ids[2 * before + 2])
+        assert len(session.items()[1].facts["ledger"]["rules"]) == before + 1
+        return len(searched)
+
+    few, many = strings_searched(10), strings_searched(80)
+    assert many < 1.5 * few

@@ -31,15 +31,18 @@ from windowsill.tokens import Weight
 
 
 def check_fold(view: View, proposal: Proposal) -> Proposal:
+    """Return the fold as it may be written: checked as a plan is, and without secrets."""
+    _check_form(proposal)
+    return _check_places(view, _without_secrets(proposal))
+
+
+def check_plan(view: View, proposal: Proposal) -> Proposal:
     """Return the proposal with its true weights; `FoldError` when it would break something or save nothing."""
-    if not isinstance(proposal, Proposal) or proposal.kind not in get_args(FoldKind):
-        raise FoldError("not a fold", remedy="propose a Proposal of kind " + ", ".join(get_args(FoldKind)))
-    if not proposal.spans or len(proposal.spans) != len(proposal.stand_ins):
-        raise FoldError("a fold needs spans, and one stand-in for each", remedy="give None where nothing stands in")
-    if proposal.briefs and len(proposal.briefs) != len(proposal.spans):
-        raise FoldError("a fold needs one brief for each span, or none", remedy="give None where nothing is written")
-    _check_words(proposal)
-    proposal = _without_secrets(proposal)
+    _check_form(proposal)
+    return _check_places(view, proposal)
+
+
+def _check_places(view: View, proposal: Proposal) -> Proposal:
     spans = tuple(_span(view, span, stand) for span, stand in zip(proposal.spans, proposal.stand_ins, strict=True))
     _check_apart(spans)
     runs = [span for span in spans if isinstance(span, MessageSpan)]
@@ -49,6 +52,16 @@ def check_fold(view: View, proposal: Proposal) -> Proposal:
     if view.tokens_of(after) >= view.tokens() and after.bytes >= view.weight.bytes:
         raise FoldError(f"{proposal.kind} does not make the view smaller", remedy="fold more, or write less")
     return msgspec.structs.replace(proposal, spans=spans)
+
+
+def _check_form(proposal: Proposal) -> None:
+    if not isinstance(proposal, Proposal) or proposal.kind not in get_args(FoldKind):
+        raise FoldError("not a fold", remedy="propose a Proposal of kind " + ", ".join(get_args(FoldKind)))
+    if not proposal.spans or len(proposal.spans) != len(proposal.stand_ins):
+        raise FoldError("a fold needs spans, and one stand-in for each", remedy="give None where nothing stands in")
+    if proposal.briefs and len(proposal.briefs) != len(proposal.spans):
+        raise FoldError("a fold needs one brief for each span, or none", remedy="give None where nothing is written")
+    _check_words(proposal)
 
 
 def _check_words(proposal: Proposal) -> None:

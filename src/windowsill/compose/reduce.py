@@ -14,7 +14,7 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.check import check_fold
+from windowsill.compose.check import check_fold, check_plan
 from windowsill.compose.payload import FitResult, RequestSpec
 from windowsill.compose.squeeze import (
     collapse,
@@ -157,7 +157,7 @@ def follow(
     result.middle = plan.middle or result.middle
     result.note(*plan.notes)
     for proposal in plan.proposals:
-        drafted = summaries.write(view, check_fold(view, proposal), spec, urgent=urgent)
+        drafted = summaries.write(view, check_plan(view, proposal), spec, urgent=urgent)
         if drafted is None:
             waiting = True
             continue

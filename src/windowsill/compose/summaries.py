@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from threading import Event, RLock, Thread
 from typing import Any, NamedTuple, TypeAlias
@@ -16,16 +16,17 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.check import check_fold
+from windowsill.compose.check import check_plan
 from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
-from windowsill.history.folds import MessageSpan, Proposal, StandIn
+from windowsill.history.folds import MessageSpan, Proposal, Span, StandIn
 from windowsill.history.marker import Facts, describe, hide
-from windowsill.history.view import View
+from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
 from windowsill.strategies.base import MARKED
 from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
-from windowsill.summaries.digest import DIGEST
+from windowsill.summaries.digest import DIGEST, Digest
+from windowsill.summaries.frame import TAG
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
 
@@ -220,7 +221,7 @@ class SummaryQueue:
         if self.writer is None or not self.prepares or not any(brief is not None for brief in proposal.briefs):
             return
         try:
-            sound = give_room(view, check_fold(view, proposal), spec.budget)
+            sound = give_room(view, check_plan(view, proposal), spec.budget)
         except FoldError as error:
             # It is only wanted early: when it is needed, whoever folds it says so, and knows what to do instead.
             self.notes.append(f"nothing was prepared for {proposal.strategy!r}: {error}")
@@ -295,48 +296,68 @@ class SummaryQueue:
 
 
 def give_room(view: View, proposal: Proposal, budget: Budget) -> Proposal:
-    """Let each text that is to be written take what is free below the low mark for its record."""
-    if not any(brief is not None for brief in proposal.briefs):
+    """Let the text for the largest span take what is free below the low mark for the record of all of them."""
+    asked = [place for place, brief in enumerate(proposal.briefs) if brief is not None]
+    if not asked:
         return proposal
-    briefs = tuple(
-        brief and msgspec.structs.replace(brief, record=max(0, room - brief.room) if brief.room else 0)
-        for brief, room in zip(proposal.briefs, _rooms(view, proposal, budget), strict=True)
-    )
-    return msgspec.structs.replace(proposal, briefs=briefs)
+    place = _largest(view, proposal, asked)
+    briefs = [brief and msgspec.structs.replace(brief, record=0) for brief in proposal.briefs]
+    rooms = [brief.room for brief in briefs if brief is not None]
+    if (brief := briefs[place]) is not None and brief.room:
+        record = max(0, _room(view, proposal, budget) - sum(rooms))
+        briefs[place] = msgspec.structs.replace(brief, record=record)
+    return msgspec.structs.replace(proposal, briefs=tuple(briefs))
 
 
-def _rooms(view: View, proposal: Proposal, budget: Budget | None) -> list[int]:
-    """Return the tokens that may stand in the place of each span, by what each hides; 0 for parts of messages."""
-    hidden = [
-        view.items[view.slice_of(span.first, span.last)] if isinstance(span, MessageSpan) else []
-        for span in proposal.spans
-    ]
-    sizes = [sum(view.each(items)) for items in hidden]
-    news = [sum(view.each([item for item in items if not item.fold])) for items in hidden]
+def _hidden(view: View, span: Span) -> list[Item]:
+    """Return the items that a span hides; none for a part of a message."""
+    return view.items[view.slice_of(span.first, span.last)] if isinstance(span, MessageSpan) else []
+
+
+def _largest(view: View, proposal: Proposal, places: Iterable[int]) -> int:
+    """Return which of these spans hides most: what stands there tells the record of all.
+
+    Told for each span apart, the rules between two messages that stay would have no room, and much go to frames.
+    """
+    return max(places, key=lambda place: (view.tokens(*_hidden(view, proposal.spans[place])), -place))
+
+
+def _room(view: View, proposal: Proposal, budget: Budget | None) -> int:
+    """Return the tokens that may stand in the place of all spans."""
+    hidden = [item for span in proposal.spans for item in _hidden(view, span)]
+    size, new = sum(view.each(hidden)), sum(view.each([item for item in hidden if not item.fold]))
     if budget is None:
-        wanted = [size - new + new // RECORD_SHARE for size, new in zip(sizes, news, strict=True)]
+        wanted = size - new + new // RECORD_SHARE
+    elif budget.step:
+        # Whoever sends the whole list again has to get the same text, whatever was said since.
+        wanted = (budget.limit - budget.high) // 2
     else:
-        rest = budget.fixed + view.tokens() - sum(sizes)
-        spare = max(budget.low - rest, min(budget.limit // RECORD_SHARE, (budget.low + budget.high) // 2 - rest), 0)
-        if budget.step:
-            # Whoever sends the whole list again has to get the same text, whatever was said since.
-            spare = (budget.limit - budget.high) // 2
-        shares = [spare * size // max(1, sum(sizes)) for size in sizes]
+        rest, middle = budget.fixed + view.tokens() - size, (budget.low + budget.high) // 2
         # What earlier texts took is theirs still, as long as the request stays below the middle of the marks: where
         # little is folded at a time, each would have to forget else.
-        most = max(0, (budget.low + budget.high) // 2 - rest)
-        wanted = [
-            max(share, min(size - new + new // 2, most * size // max(1, sum(sizes))))
-            for share, size, new in zip(shares, sizes, news, strict=True)
-        ]
-        if budget.step:
-            wanted = shares
-        if budget.room_bytes is not None:
-            left = view.weight.bytes - sum(item.weight.bytes for items in hidden for item in items)
-            most = max(0, budget.room_bytes - left) // BYTES_PER_TOKEN
-            wanted = [min(room, most * size // max(1, sum(sizes))) for room, size in zip(wanted, sizes, strict=True)]
-    saved = [max(1, new // LEAST_SAVED) for new in news]
-    return [min(room, size - least) for room, size, least in zip(wanted, sizes, saved, strict=True)]
+        wanted = max(budget.low - rest, min(max(budget.limit // RECORD_SHARE, size - new + new // 2), middle - rest), 0)
+    if budget is not None and budget.room_bytes is not None:
+        left = view.weight.bytes - sum(item.weight.bytes for item in hidden)
+        wanted = min(wanted, max(0, budget.room_bytes - left) // BYTES_PER_TOKEN)
+    return min(wanted, size - max(1, new // LEAST_SAVED))
+
+
+def _untold(view: View, proposal: Proposal) -> Digest:
+    """Return the digests of earlier folds that stay and for which a marker or a notice stands, without their record."""
+    from windowsill.summaries.collect import stored_digests
+    from windowsill.summaries.digest import load, merge_stored
+
+    hidden = {item.first for span in proposal.spans for item in _hidden(view, span)}
+    bare = [
+        item
+        for item in view.items
+        if item.fold
+        and DIGEST in item.facts
+        and item.first not in hidden
+        and (shown := view.read(item)).origin in _BARE
+        and TAG not in shown.text
+    ]
+    return msgspec.structs.replace(load(merge_stored(stored_digests(bare))), messages=0)
 
 
 def write_records(view: View, proposal: Proposal, budget: Budget | None = None, *, texts: bool = True) -> Proposal:
@@ -345,34 +366,48 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None, 
     So no strategy, fallback or plug-in loses what the user bound, asked for, decided or marked. Without a budget, as
     for a fold by hand, a text has a share of what it hides. Without `texts` the stand-ins stay as they are.
     """
-    if not any(isinstance(span, MessageSpan) for span in proposal.spans):
+    runs = [place for place, span in enumerate(proposal.spans) if isinstance(span, MessageSpan)]
+    if not runs:
         return proposal
     from windowsill.summaries.collect import collect_hidden
-    from windowsill.summaries.digest import dump
+    from windowsill.summaries.digest import dump, load, merge
 
     spans, stand_ins = list(proposal.spans), list(proposal.stand_ins)
-    for place, room in enumerate(_rooms(view, proposal, budget)):
-        span, stand_in = spans[place], stand_ins[place]
-        if not isinstance(span, MessageSpan):
-            continue
-        items = view.items[view.slice_of(span.first, span.last)]
-        if (stored := span.facts.get(DIGEST)) is None:
-            stored = dump(collect_hidden(view, items))
-        span = msgspec.structs.replace(span, facts={**span.facts, DIGEST: stored})
-        if texts and isinstance(stand_in, Message) and (stand_in.origin in _BARE or stand_in.metadata.get(MARKED)):
-            details = 0 if stand_in.origin == Origin.NOTICE else (budget.limit if budget else room) // DETAILS_SHARE
-            span, stand_ins[place] = _recorded(view, span, stand_in, max(room, view.tokens_of(span.weight)), details)
-        spans[place] = span
+    for place in runs:
+        span = spans[place]
+        if isinstance(span, MessageSpan) and DIGEST not in span.facts:
+            spans[place] = _with_digest(span, dump(collect_hidden(view, _hidden(view, span))))
+    bare = [place for place in runs if texts and _is_bare(stand_ins[place])]
+    if bare:
+        place = _largest(view, proposal, bare)
+        digest = _untold(view, proposal)
+        for one in bare:
+            digest = merge(digest, load(spans[one].facts[DIGEST]))
+        others = sum(view.tokens_of(spans[one].weight) for one in runs if one != place)
+        room = max(_room(view, proposal, budget) - others, view.tokens_of(spans[place].weight))
+        notice = stand_ins[place].origin == Origin.NOTICE
+        details = 0 if notice else (budget.limit if budget else room) // DETAILS_SHARE
+        spans[place] = _with_digest(spans[place], dump(digest))
+        spans[place], stand_ins[place] = _recorded(view, spans[place], stand_ins[place], digest, room, details)
     return msgspec.structs.replace(proposal, spans=tuple(spans), stand_ins=tuple(stand_ins))
 
 
-def _recorded(view: View, span: MessageSpan, stand_in: Message, room: int, details: int) -> tuple[MessageSpan, Message]:
-    """Return the span with its record as a text of at most `room` tokens; as it was where there is none to tell."""
-    from windowsill.summaries.digest import load
+def _is_bare(stand_in: StandIn) -> bool:
+    """Tell whether a stand-in says that messages were there and not what they said."""
+    return isinstance(stand_in, Message) and (stand_in.origin in _BARE or bool(stand_in.metadata.get(MARKED)))
+
+
+def _with_digest(span: MessageSpan, digest: dict[str, Any]) -> MessageSpan:
+    return msgspec.structs.replace(span, facts={**span.facts, DIGEST: digest})
+
+
+def _recorded(
+    view: View, span: MessageSpan, stand_in: Message, digest: Digest, room: int, details: int
+) -> tuple[MessageSpan, Message]:
+    """Return the span with a record as a text of at most `room` tokens; as it was where there is none to tell."""
     from windowsill.summaries.frame import frame
     from windowsill.summaries.offline import lay_out
 
-    items = view.items[view.slice_of(span.first, span.last)]
     facts = msgspec.convert(span.facts, Facts)
     lead = describe(facts)
     earlier = stand_in.blocks[:-1] if stand_in.metadata.get(MARKED) else ()
@@ -384,32 +419,37 @@ def _recorded(view: View, span: MessageSpan, stand_in: Message, room: int, detai
         return view.tokens_of(view.weigh(text_message("user", text)))
 
     left = room - view.tokens_of(view.weigh(framed("")))
-    text = lay_out("summary", load(span.facts[DIGEST]), left, count, details=details) if left > 0 else ""
-    told = hide(view, items, facts, framed(text))
-    if not text or view.tokens_of(told.saves) <= 0:
+    text = lay_out("summary", digest, left, count, details=details) if left > 0 else ""
+    if not text:
         return span, stand_in
+    told = hide(view, _hidden(view, span), facts, framed(text))
     return msgspec.structs.replace(told, facts=span.facts), framed(text)
 
 
 def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
     """Collect for each span what its text is written from; `None` where nothing is to be written."""
-    from windowsill.summaries.collect import readable, stored_digests
-    from windowsill.summaries.digest import merge_stored
+    from windowsill.summaries.collect import collect_hidden, readable, stored_digests
+    from windowsill.summaries.digest import dump, merge_stored
 
-    found: list[Material | None] = []
-    for span, brief in zip(proposal.spans, proposal.briefs, strict=True):
-        if brief is None or not isinstance(span, MessageSpan):
-            found.append(None)
-            continue
-        items = view.items[view.slice_of(span.first, span.last)]
-        found.append(
-            Material(
-                messages=tuple(readable(view, item) for item in items),
-                tokens=view.tokens(*items),
-                count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
-                digest=merge_stored(stored_digests(items)),
-                shared=shared,
-            )
+    asked = [
+        place
+        for place, (span, brief) in enumerate(zip(proposal.spans, proposal.briefs, strict=True))
+        if brief is not None and isinstance(span, MessageSpan)
+    ]
+    carrier = _largest(view, proposal, asked) if asked else -1
+    found: list[Material | None] = [None] * len(proposal.spans)
+    for place in asked:
+        items = _hidden(view, proposal.spans[place])
+        digests = stored_digests(items)
+        if place == carrier:
+            others = [collect_hidden(view, _hidden(view, proposal.spans[one])) for one in asked if one != carrier]
+            digests = [*map(dump, (_untold(view, proposal), *others)), *digests]
+        found[place] = Material(
+            messages=tuple(readable(view, item) for item in items),
+            tokens=view.tokens(*items),
+            count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
+            digest=merge_stored(digests),
+            shared=shared,
         )
     return found
 
