@@ -73,11 +73,11 @@ def test_what_an_earlier_fold_keeps_is_not_searched_for_secrets_again(monkeypatc
         for number in range(before + 2):
             session.add({"role": "user", "content": f"You must never touch table_{number}. Look at part {number}."})
             session.add({"role": "assistant", "content": f"Part {number} is in order."})
-        ids = [item.id for item in session.items()]
+        ids = [item.id for item in session.view.items]
         session.fold(ids[1], ids[2 * before])
         searched.clear()
-        session.fold(session.items()[1].id, ids[2 * before + 2])
-        assert len(session.items()[1].facts["ledger"]["rules"]) == before + 1
+        session.fold(session.view.items[1].id, ids[2 * before + 2])
+        assert len(session.view.items[1].facts["ledger"]["rules"]) == before + 1
         return len(searched)
 
     few, many = strings_searched(10), strings_searched(80)

@@ -26,14 +26,13 @@ from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
 from windowsill.strategies.base import MARKED
 from windowsill.summaries import Material, ModelWriter, Shared, Writer, Written
 from windowsill.summaries.digest import DIGEST, Digest
-from windowsill.summaries.frame import TAG
 
 # ruff: noqa: PLC0415 - the writers and their word lists are loaded when something is to be written
 
 OFFLINE = "offline"
 
 RECORD_SHARE = 4
-"""One part in so many of the limit may always be record, even above the low mark, up to the middle of the marks."""
+"""One part in so many of the limit may be record, even above the low mark, while as much is free below the high one."""
 
 BYTES_PER_TOKEN = 8
 """Of a text, cautiously: half of the bytes that are left is as much as a stand-in shall take."""
@@ -332,10 +331,11 @@ def _room(view: View, proposal: Proposal, budget: Budget | None) -> int:
         # Whoever sends the whole list again has to get the same text, whatever was said since.
         wanted = (budget.limit - budget.high) // 2
     else:
-        rest, middle = budget.fixed + view.tokens() - size, (budget.low + budget.high) // 2
-        # What earlier texts took is theirs still, as long as the request stays below the middle of the marks: where
-        # little is folded at a time, each would have to forget else.
-        wanted = max(budget.low - rest, min(max(budget.limit // RECORD_SHARE, size - new + new // 2), middle - rest), 0)
+        rest = budget.fixed + view.tokens() - size
+        # What earlier texts took is theirs still: where little is folded at a time, each would have to forget else.
+        # Half of what is free stays so in any case: with less, the next turns would have to fold again.
+        wanted = max(budget.limit // RECORD_SHARE, size - new + new // 2)
+        wanted = max(budget.low - rest, min(wanted, (budget.high - rest) // 2), 0)
     if budget is not None and budget.room_bytes is not None:
         left = view.weight.bytes - sum(item.weight.bytes for item in hidden)
         wanted = min(wanted, max(0, budget.room_bytes - left) // BYTES_PER_TOKEN)
@@ -343,21 +343,16 @@ def _room(view: View, proposal: Proposal, budget: Budget | None) -> int:
 
 
 def _untold(view: View, proposal: Proposal) -> Digest:
-    """Return the digests of earlier folds that stay and for which a marker or a notice stands, without their record."""
+    """Return the record of the folds that stay as far as nothing that stands in the view tells it."""
     from windowsill.summaries.collect import stored_digests
-    from windowsill.summaries.digest import load, merge_stored
+    from windowsill.summaries.digest import load, merge_stored, only_record, without_told
 
     hidden = {item.first for span in proposal.spans for item in _hidden(view, span)}
-    bare = [
-        item
-        for item in view.items
-        if item.fold
-        and DIGEST in item.facts
-        and item.first not in hidden
-        and (shown := view.read(item)).origin in _BARE
-        and TAG not in shown.text
-    ]
-    return msgspec.structs.replace(load(merge_stored(stored_digests(bare))), messages=0)
+    stay = [item for item in view.items if item.fold and DIGEST in item.facts and item.first not in hidden]
+    if not stay:
+        return Digest()
+    shown = "\n".join(view.read(item).text for item in stay)
+    return without_told(only_record(load(merge_stored(stored_digests(stay)))), shown)
 
 
 def write_records(view: View, proposal: Proposal, budget: Budget | None = None, *, texts: bool = True) -> Proposal:
@@ -370,7 +365,7 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None, 
     if not runs:
         return proposal
     from windowsill.summaries.collect import collect_hidden
-    from windowsill.summaries.digest import dump, load, merge
+    from windowsill.summaries.digest import dump, load, merge, only_record, without_told
 
     spans, stand_ins = list(proposal.spans), list(proposal.stand_ins)
     for place in runs:
@@ -381,8 +376,11 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None, 
     if bare:
         place = _largest(view, proposal, bare)
         digest = _untold(view, proposal)
-        for one in bare:
-            digest = merge(digest, load(spans[one].facts[DIGEST]))
+        for one in runs:
+            own = load(spans[one].facts[DIGEST])
+            digest = merge(digest, own if one in bare else only_record(own))
+        written = [stand_in.text for one in runs if one not in bare and isinstance(stand_in := stand_ins[one], Message)]
+        digest = without_told(digest, "\n".join(written))
         others = sum(view.tokens_of(spans[one].weight) for one in runs if one != place)
         room = max(_room(view, proposal, budget) - others, view.tokens_of(spans[place].weight))
         notice = stand_ins[place].origin == Origin.NOTICE
@@ -429,7 +427,7 @@ def _recorded(
 def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> list[Material | None]:
     """Collect for each span what its text is written from; `None` where nothing is to be written."""
     from windowsill.summaries.collect import collect_hidden, readable, stored_digests
-    from windowsill.summaries.digest import dump, merge_stored
+    from windowsill.summaries.digest import dump, merge_stored, only_record
 
     asked = [
         place
@@ -442,7 +440,11 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
         items = _hidden(view, proposal.spans[place])
         digests = stored_digests(items)
         if place == carrier:
-            others = [collect_hidden(view, _hidden(view, proposal.spans[one])) for one in asked if one != carrier]
+            others = [
+                only_record(collect_hidden(view, _hidden(view, span)))
+                for one, span in enumerate(proposal.spans)
+                if one != carrier and isinstance(span, MessageSpan)
+            ]
             digests = [*map(dump, (_untold(view, proposal), *others)), *digests]
         found[place] = Material(
             messages=tuple(readable(view, item) for item in items),

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from windowsill.text import one_line
+
 DIGEST = "ledger"
 """The key under which a span keeps the digest of the messages it hides; part of the stored format."""
 
@@ -37,6 +39,9 @@ CAPS = {
 
 CHARACTERS = {"requests": 40_000, "rules": 20_000, "decisions": 10_000, "marked": 10_000, "excerpts": 20_000}
 """The most characters of lists whose entries may be long: about as much as the largest summary could show."""
+
+RECORD = ("requests", "rules", "decisions", "marked", "errors", "tasks")
+"""The lists that are carried over from fold to fold."""
 
 MOST_RANGES = 8
 """Line ranges kept for one file."""
@@ -187,6 +192,22 @@ def merge_stored(stored: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for one in stored:
         whole = merge(whole, load(one))
     return dump(whole)
+
+
+def only_record(digest: Digest) -> Digest:
+    """Return what has to be carried over of a digest, without the details of the work."""
+    return Digest(**{name: getattr(digest, name) for name in RECORD})
+
+
+def without_told(digest: Digest, shown: str) -> Digest:
+    """Return the digest without what a text tells of its record already."""
+    shown = one_line(shown)
+    left = {
+        # Of words that were told line by line the first line is enough to know them.
+        name: [one for one in getattr(digest, name) if one_line(one.text.strip().partition("\n")[0]) not in shown]
+        for name in RECORD
+    }
+    return msgspec.structs.replace(digest, **left)
 
 
 def load(stored: dict[str, Any]) -> Digest:
