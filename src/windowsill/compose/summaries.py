@@ -343,16 +343,10 @@ def _room(view: View, proposal: Proposal, budget: Budget | None) -> int:
 
 
 def _untold(view: View, proposal: Proposal) -> Digest:
-    """Return the record of the folds that stay as far as nothing that stands in the view tells it."""
-    from windowsill.summaries.collect import stored_digests
-    from windowsill.summaries.digest import load, merge_stored, only_record, without_told
+    from windowsill.summaries.collect import collect_untold
 
     hidden = {item.first for span in proposal.spans for item in _hidden(view, span)}
-    stay = [item for item in view.items if item.fold and DIGEST in item.facts and item.first not in hidden]
-    if not stay:
-        return Digest()
-    shown = "\n".join(view.read(item).text for item in stay)
-    return without_told(only_record(load(merge_stored(stored_digests(stay)))), shown)
+    return collect_untold(view, [item for item in view.items if item.first not in hidden])
 
 
 def write_records(view: View, proposal: Proposal, budget: Budget | None = None, *, texts: bool = True) -> Proposal:

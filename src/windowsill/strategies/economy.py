@@ -20,6 +20,7 @@ from windowsill.history.units import Unit
 from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.strategies.base import (
+    OFFLINE,
     Plan,
     Strategy,
     check_count,
@@ -31,8 +32,8 @@ from windowsill.strategies.base import (
     units_after_task,
 )
 from windowsill.strategies.working_set import FACTS, Rooms, Sight, calls_before, collect, write
-from windowsill.summaries.collect import collect_hidden
-from windowsill.summaries.digest import DIGEST, dump
+from windowsill.summaries.collect import collect_hidden, collect_untold
+from windowsill.summaries.digest import DIGEST, Digest, dump, merge, only_record
 from windowsill.summaries.frame import frame
 from windowsill.summaries.offline import lay_out
 
@@ -183,14 +184,23 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         sight = Sight.of(view, [item for item in view.items if item.first not in hidden])
         spans: list[MessageSpan] = []
         stand_ins: list[Message] = []
-        for stretch, size in zip(stretches, sizes, strict=True):
+        digests = [collect_hidden(view, stretch) for stretch in stretches]
+        # Messages that stay may part what is hidden: the largest stand-in tells the record of all.
+        largest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+        record = collect_untold(view, [item for item in view.items if item.first not in hidden])
+        for digest in digests:
+            record = merge(record, only_record(digest))
+        for place, (stretch, size) in enumerate(zip(stretches, sizes, strict=True)):
             share = size / max(1, sum(sizes))
-            lines, names, record = (int(_size(part, room) * share) for part in parts)
+            lines, names = (int(_size(part, room) * share) for part in parts[:2])
             before = [item for item in view.items if item.first <= stretch[-1].first]
             calls = 0 if cold else _calls_in_a_row(view, before, budget.cache.lifetime)
-            rooms = Rooms(lines=int(lines * self.lines), names=int(names * self.names), record=record)
-            span, stand_in = self._stand_in(view, stretch, sight, rooms, calls)
-            if view.tokens_of(span.saves) > (size // LEAST_SAVED if cold else 0):
+            told = _size(parts[2], room) if place == largest else 0
+            rooms = Rooms(lines=int(lines * self.lines), names=int(names * self.names), record=told)
+            digest = merge(digests[place], record) if place == largest else digests[place]
+            span, stand_in = self._stand_in(view, stretch, digest, sight, rooms, calls)
+            again = cold or all(item.fold for item in stretch)
+            if view.tokens_of(span.saves) > (size // LEAST_SAVED if again else 0):
                 spans.append(span)
                 stand_ins.append(stand_in)
         if not spans:
@@ -204,24 +214,25 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         )
 
     def _stand_in(
-        self, view: View, items: Sequence[Item], sight: Sight, rooms: Rooms, calls: int
+        self, view: View, items: Sequence[Item], digest: Digest, sight: Sight, rooms: Rooms, calls: int
     ) -> tuple[MessageSpan, Message]:
         """Write what stands for these neighbours: the record, and the lines and names that nothing else shows."""
         count = view.scale.counter.count
-        facts, digest = gather(view, items), collect_hidden(view, items)
-        record = lay_out("summary", digest, rooms.record, count, details=0)
+        facts = gather(view, items)
+        record = lay_out("summary", digest, rooms.record, count, details=0) if rooms.record else ""
         written = write(collect(view, items), view.items[-1].seq, sight, rooms, count, calls=calls)
         body = "\n\n".join(part for part in (describe(facts), record, written.text) if part)
-        stand_in = text_message("user", frame(body, source=self.name), metadata={ORIGIN: Origin.SUMMARY})
+        made_by = {ORIGIN: Origin.SUMMARY, "writer": OFFLINE}
+        stand_in = text_message("user", frame(body, source=self.name), metadata=made_by)
         span = hide(view, items, facts, stand_in)
         kept = {**span.facts, FACTS: written.facts, DIGEST: dump(digest)}
         return msgspec.structs.replace(span, facts=kept), stand_in
 
 
 def _stretches(view: View, chosen: Sequence[Unit], *, join: bool) -> list[list[Item]]:
-    """Return neighbours that get one stand-in: not stand-ins alone, unless several are joined."""
+    """Return neighbours that get one stand-in: not stand-ins alone, unless they are joined or made smaller."""
     found = [view.items[stretch.start : stretch.stop] for stretch in join_neighbours(chosen)]
-    return [items for items in found if (join and len(items) > 1) or not all(item.fold for item in items)]
+    return [items for items in found if join or not all(item.fold for item in items)]
 
 
 def _excess_of_stand_ins(view: View, budget: Budget) -> float:
@@ -243,8 +254,10 @@ def _size(size: tuple[float, int], room: float) -> int:
 
 
 def _room(view: View, budget: Budget) -> int:
-    """Count the tokens that messages behind the task may have."""
-    return max(0, budget.limit - budget.fixed - _first_tokens(view))
+    """Count the tokens that messages may have beside those that always stay."""
+    task = view.task()
+    held = [view.items[place] for place in held_places(view) if task is None or place > task]
+    return max(0, budget.limit - budget.fixed - _first_tokens(view) - view.tokens(*held))
 
 
 def _first_tokens(view: View) -> int:

@@ -34,7 +34,9 @@ from windowsill.summaries.digest import (
     join,
     load,
     merge_stored,
+    only_record,
     task_key,
+    without_told,
 )
 from windowsill.summaries.excerpts import REMINDER, Edited
 from windowsill.summaries.frame import unframe
@@ -89,6 +91,9 @@ LONGEST_LINE = 240
 
 LAST_LINES = 12
 """Lines at the end of an output among which the most telling one is looked for."""
+
+OFFLINE = "offline"
+"""The writer of what code wrote: nothing in it is new."""
 
 PASSED = "passed later"
 
@@ -160,6 +165,15 @@ def collect_hidden(view: View, items: Sequence[Item]) -> Digest:
     `offline.lay_out` writes it: with `details=0` the record alone, in as many tokens as it is given.
     """
     return collect([readable(view, item) for item in items], load(merge_stored(stored_digests(items))))
+
+
+def collect_untold(view: View, items: Sequence[Item]) -> Digest:
+    """Return the record of the folds among these items as far as none of their texts tells it."""
+    folds = [item for item in items if item.fold and DIGEST in item.facts]
+    if not folds:
+        return Digest()
+    shown = "\n".join(view.read(item).text for item in folds)
+    return without_told(only_record(load(merge_stored(stored_digests(folds)))), shown)
 
 
 def collect(messages: Sequence[Message], before: Digest) -> Digest:
@@ -247,7 +261,8 @@ class _Collector:
         """Take in an earlier stand-in: its digest was merged already, what only its text has is kept as quotes."""
         text = message.text
         inside = unframe(text)
-        if inside and inside.source != "offline":
+        by_code = OFFLINE in (message.metadata.get("writer"), inside and inside.source)
+        if inside and not by_code:
             self._spoken.append((self._messages, message.id, inside.text[:MOST_SCANNED]))
         elif not inside and message.origin == Origin.SUMMARY:
             self._mark(text, message.id)
