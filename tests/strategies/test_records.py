@@ -10,7 +10,7 @@ from windowsill.store.memory import MemoryStore
 pytestmark = pytest.mark.integration
 
 STRATEGIES = [
-    *("sliding-window", "condense", "priority", "importance", "mask", "outputs", "tiered", "compact"),
+    *("economy", "sliding-window", "condense", "priority", "importance", "mask", "outputs", "tiered", "compact"),
     *("summarize", "extract", "layered", "native", "mask+condense", "outputs+condense", "mask+importance+condense"),
 ]
 

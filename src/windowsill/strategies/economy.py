@@ -256,8 +256,8 @@ def _size(size: tuple[float, int], room: float) -> int:
 def _room(view: View, budget: Budget) -> int:
     """Count the tokens that messages may have beside those that always stay."""
     task = view.task()
-    held = [view.items[place] for place in held_places(view) if task is None or place > task]
-    return max(0, budget.limit - budget.fixed - _first_tokens(view) - view.tokens(*held))
+    held = view.each([view.items[place] for place in held_places(view) if task is None or place > task])
+    return max(0, budget.limit - budget.fixed - _first_tokens(view) - sum(held))
 
 
 def _first_tokens(view: View) -> int:
