@@ -355,38 +355,39 @@ def write_records(view: View, proposal: Proposal, budget: Budget | None = None, 
     So no strategy, fallback or plug-in loses what the user bound, asked for, decided or marked. Without a budget, as
     for a fold by hand, a text has a share of what it hides. Without `texts` the stand-ins stay as they are.
     """
-    runs = [place for place, span in enumerate(proposal.spans) if isinstance(span, MessageSpan)]
+    runs = {place: span for place, span in enumerate(proposal.spans) if isinstance(span, MessageSpan)}
     if not runs:
         return proposal
     from windowsill.summaries.collect import collect_hidden
     from windowsill.summaries.digest import dump, load, merge, only_record, without_told
 
-    spans, stand_ins = list(proposal.spans), list(proposal.stand_ins)
-    for place in runs:
-        span = spans[place]
-        if isinstance(span, MessageSpan) and DIGEST not in span.facts:
-            spans[place] = _with_digest(span, dump(collect_hidden(view, _hidden(view, span))))
-    bare = [place for place in runs if texts and _is_bare(stand_ins[place])]
+    for place, span in runs.items():
+        if DIGEST not in span.facts:
+            runs[place] = _with_digest(span, dump(collect_hidden(view, _hidden(view, span))))
+    shown = {place: stand for place in runs if isinstance(stand := proposal.stand_ins[place], Message)}
+    bare = [place for place, stand in shown.items() if texts and _is_bare(stand)]
     if bare:
         place = _largest(view, proposal, bare)
         digest = _untold(view, proposal)
-        for one in runs:
-            own = load(spans[one].facts[DIGEST])
+        for one, span in runs.items():
+            own = load(span.facts[DIGEST])
             digest = merge(digest, own if one in bare else only_record(own))
-        written = [stand_in.text for one in runs if one not in bare and isinstance(stand_in := stand_ins[one], Message)]
-        digest = without_told(digest, "\n".join(written))
-        others = sum(view.tokens_of(spans[one].weight) for one in runs if one != place)
-        room = max(_room(view, proposal, budget) - others, view.tokens_of(spans[place].weight))
-        notice = stand_ins[place].origin == Origin.NOTICE
-        details = 0 if notice else (budget.limit if budget else room) // DETAILS_SHARE
-        spans[place] = _with_digest(spans[place], dump(digest))
-        spans[place], stand_ins[place] = _recorded(view, spans[place], stand_ins[place], digest, room, details)
-    return msgspec.structs.replace(proposal, spans=tuple(spans), stand_ins=tuple(stand_ins))
+        digest = without_told(digest, "\n".join(stand.text for one, stand in shown.items() if one not in bare))
+        others = sum(view.tokens_of(span.weight) for one, span in runs.items() if one != place)
+        room = max(_room(view, proposal, budget) - others, view.tokens_of(runs[place].weight))
+        details = (budget.limit if budget else room) // DETAILS_SHARE if shown[place].origin != Origin.NOTICE else 0
+        told = _with_digest(runs[place], dump(digest))
+        runs[place], shown[place] = _recorded(view, told, shown[place], digest, room, details)
+    return msgspec.structs.replace(
+        proposal,
+        spans=tuple(runs.get(place, span) for place, span in enumerate(proposal.spans)),
+        stand_ins=tuple(shown.get(place, stand) for place, stand in enumerate(proposal.stand_ins)),
+    )
 
 
-def _is_bare(stand_in: StandIn) -> bool:
+def _is_bare(stand_in: Message) -> bool:
     """Tell whether a stand-in says that messages were there and not what they said."""
-    return isinstance(stand_in, Message) and (stand_in.origin in _BARE or bool(stand_in.metadata.get(MARKED)))
+    return stand_in.origin in _BARE or bool(stand_in.metadata.get(MARKED))
 
 
 def _with_digest(span: MessageSpan, digest: dict[str, Any]) -> MessageSpan:
