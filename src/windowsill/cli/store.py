@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,7 @@ COMMANDS = {
     "check": LazyCommand(f"{_HERE}:check", "Check the store itself: its file or database, and its indexes."),
     "migrate": LazyCommand(f"{_HERE}:migrate", "Bring a store to the schema of this version."),
     "copy": LazyCommand(f"{_HERE}:copy", "Copy or move whole sessions to another store."),
+    "repair": LazyCommand(f"{_HERE}:repair", "Save what is left of a damaged database file."),
 }
 
 
@@ -144,6 +146,37 @@ def _delete_moved(source: Store, goal: Store, id: str) -> None:
     if before is None or after is None or before.version != after.version:
         raise StoreError(f"session {id!r} has gone on meanwhile", remedy="run the command again")
     delete_session(source, id)
+
+
+@click.command()
+@click.argument("target")
+@store_option
+@json_option
+@click.pass_context
+def repair(ctx: click.Context, target: str, place: str | None, *, as_json: bool) -> None:
+    """Save what can be read of a damaged database file to the new store TARGET, and list what is missing.
+
+    The damaged file is not changed. In the place of a lost entry stands an empty one. The exit code is 1 if something
+    is missing.
+    """
+    from windowsill.session.salvage import salvage_session
+    from windowsill.store import database_file, server_address
+    from windowsill.store.sqlite.salvage import read_remains
+
+    path = None if server_address(place, os.environ) else database_file(place, os.environ, Path.cwd())
+    if path is None or not path.exists():
+        raise InputError("there is no database file", remedy="name it with --store; a server is restored by its backup")
+    with open_store_at(target, create=True) as goal:
+        if goal.sessions():
+            raise InputError("TARGET has sessions already", remedy="give a new folder or file")
+        found = {left.id: salvage_session(left, goal) for left in read_remains(path)}
+    if as_json:
+        print_json(found)
+    for id, missing in found.items() if not as_json else ():
+        print_line(f"{id}: {'whole' if not missing else f'{len(missing):,} missing or damaged'}")
+        for each in missing:
+            print_line(f"  {each}")
+    ctx.exit(FAILED if any(found.values()) else 0)
 
 
 def _refuse_same(source: Store, goal: Store) -> None:

@@ -43,9 +43,7 @@ def copy_session(source: Store, target: Store, id: str) -> int:
     ids = (blob for blob in source.blob_ids(id, "") if blob not in known)
     for blobs in _batches(((blob, source.blob(id, blob) or b"") for blob in ids), lambda each: len(each[1])):
         target.put_blobs(id, blobs)
-    for entries in _batches(_entries(source, id, first, info.version), lambda entry: len(entry.body or b"")):
-        places = [(key, entry.seq) for entry in entries if entry.kind == "message" for key in _places(entry)]
-        target.append(id, entries[0].seq - 1, entries, places=places)
+    copy_entries(_entries(source, id, first, info.version), target, id)
     _copy_views(source, target, info)
     _copy_stored(source, target, id)
     return info.version - first + 1
@@ -81,8 +79,12 @@ def _entries(source: Store, id: str, first: int, last: int) -> Iterator[Entry]:
         yield from source.read(id, start, min(last, start + BATCH - 1))
 
 
-def _places(entry: Entry) -> Iterable[bytes]:
-    return message_meta(entry.meta).places
+def copy_entries(entries: Iterable[Entry], target: Store, id: str) -> None:
+    """Append entries to a session in batches, with the keys under which clients find its messages."""
+    for batch in _batches(entries, lambda entry: len(entry.body or b"")):
+        messages = (entry for entry in batch if entry.kind == "message")
+        places = [(key, entry.seq) for entry in messages for key in message_meta(entry.meta).places]
+        target.append(id, batch[0].seq - 1, batch, places=places)
 
 
 def _batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:

@@ -34,7 +34,7 @@ _MEANINGS: dict[int, tuple[type[StoreError], str, str]] = {
     sqlite3.SQLITE_CORRUPT: (
         DamagedError,
         "the database is damaged",
-        "put a backup in its place, or save what can be read with `sqlite3 FILE .recover`",
+        "put a backup in its place, or save what can be read with `windowsill store repair`",
     ),
     sqlite3.SQLITE_READONLY: (
         StoreError,
