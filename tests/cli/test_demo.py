@@ -93,7 +93,7 @@ def test_report_in_a_pipe_has_no_control_characters(tmp_path):
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "mask: 1 message, " in done.stdout
-    assert "truncate: " in done.stdout
+    assert "condense: " in done.stdout
     assert "windowsill sessions verify demo --store kept" in done.stdout
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,35 +22,6 @@ from windowsill.replay.recordings import Recording
 from windowsill.replay.report import Tally
 from windowsill.replay.walk import ModelCall, Walk
 
-SYSTEM = """\
-You review a Python package with three tools: list_files, read_file and grep. The package is the source of Windowsill, \
-a library that keeps an agent inside its context window without losing anything.
-
-How to work:
-- Find out what there is before you read, and read ranges rather than whole files.
-- Call several tools at once when they do not depend on each other.
-- Believe what the tools say, not what you remember: line numbers change.
-- Say in a sentence or two what you learned before you go on, so that the user can follow and can stop you.
-- When the user says something new, it holds from then on, together with everything said before.
-- Change nothing. The answer is a list of files with a verdict, and every file in it was read.
-
-An error is worth raising only if the reader learns what went wrong, where, and what to do next."""
-
-TASK = (
-    "Find out which files of this package raise the most errors, and tell me which one to review first. Look at each "
-    "file yourself, and count with a search rather than by eye."
-)
-
-WISHES = (
-    "Leave errors.py itself out of the count: it only defines them.",
-    "Sort the list by the number of errors, most first.",
-    "Keep the answer under ten lines, please.",
-    "For the worst file give me the line numbers too.",
-    "Do not change any file, even if a fix is obvious.",
-    "Say in one line how many files you looked at.",
-)
-"""Wishes that the user adds on the way. The last answer obeys all of them."""
-
 FIRST_WISH, WISH_EVERY = 12, 40
 """Tool calls before the user first says something new, and between two such wishes."""
 
@@ -59,43 +32,10 @@ MAX_TOKENS = 1_024
 """The provider wants a limit stated; the agent's answers are short."""
 
 
-def _tool(name: str, description: str, **parameters: str) -> dict[str, Any]:
-    """Define a tool whose first parameter is required; `#` before a description means a number."""
-    properties = {
-        key: {"type": "integer" if text[0] == "#" else "string", "description": text.lstrip("#")}
-        for key, text in parameters.items()
-    }
-    schema = {"type": "object", "properties": properties, "required": list(parameters)[:1]}
-    return {"name": name, "description": description, "input_schema": schema}
-
-
-TOOLS = (
-    _tool(
-        "list_files",
-        "List the files of the project whose path matches a pattern, with the number of lines of each. Use it first, "
-        "to learn what there is, and again when a path that you expected does not exist. Paths are relative to the "
-        "root of the project and use forward slashes.",
-        pattern="A glob such as **/*.py, store/*.py or **/*.sql",
-    ),
-    _tool(
-        "read_file",
-        "Read a text file of the project, whole or a range of its lines. Each line comes with its number. Prefer a "
-        "range of 20 to 60 lines around the place you care about: a whole file may be long, and what you do not need "
-        "is in the way of what you do.",
-        path="The file, relative to the root of the project",
-        first="#The first line to read, counted from 1; from the start when left out",
-        last="#The last line to read; to the end when left out",
-    ),
-    _tool(
-        "grep",
-        "Search the files of the project for lines that match a regular expression. The answer has one line for each "
-        "hit, with path, line number and text, in the order of the paths, and says when there were more hits than it "
-        "shows.",
-        pattern="A regular expression in Python's syntax",
-        path="Only files whose path begins with this; all of them when left out",
-        limit=f"#The most hits to show, {MOST_HITS} when left out",
-    ),
-)
+@cache
+def request() -> dict[str, Any]:
+    """Return what the agent is told: the system prompt, the task, the tools, and what the user adds on the way."""
+    return tomllib.loads(resources.files(__package__).joinpath("request.toml").read_text("utf-8"))
 
 
 class Outcome(NamedTuple):
@@ -120,11 +60,8 @@ class Workbench:
 
     def use(self, tool: str, input: dict[str, Any]) -> Outcome:
         """Run a tool; what goes wrong is an answer too."""
-        tools: dict[str, Callable[..., list[str]]] = {
-            "list_files": self._list,
-            "read_file": self._read,
-            "grep": self._grep,
-        }
+        tools: dict[str, Callable[..., list[str]]]
+        tools = {"list_files": self._list, "read_file": self._read, "grep": self._grep}
         try:
             return Outcome("\n".join(tools[tool](**input)) or "nothing found")
         except (KeyError, TypeError, re.error) as error:
@@ -163,7 +100,7 @@ class Turn(NamedTuple):
 def script(files: dict[str, list[str]], calls: int) -> Generator[Turn, Sequence[Outcome], None]:
     """Yield the agent's turns over these files, with so many tool calls in all. Send in the outcomes of the tools."""
     raised: dict[str, list[str]] = {}
-    work, wishes = _work(files), iter(WISHES)
+    work, wishes = _work(files), iter(request()["wishes"])
     done, due = 0, FIRST_WISH
     while done < calls:
         path, turn = next(work)
@@ -215,7 +152,7 @@ def _answer(raised: dict[str, list[str]]) -> str:
 
 def conversation(bench: Workbench, calls: int) -> list[dict[str, Any]]:
     """Let the agent work with so many tool calls; return the messages in Anthropic's form."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": request()["task"]}]
     ids = (f"toolu_demo_{number:05d}" for number in itertools.count(1))
     turns = script(bench.files, calls)
     turn = next(turns)
@@ -223,23 +160,20 @@ def conversation(bench: Workbench, calls: int) -> list[dict[str, Any]]:
         uses = [{"type": "tool_use", "id": next(ids), "name": call.tool, "input": call.input} for call in turn.calls]
         messages.append({"role": "assistant", "content": [{"type": "text", "text": turn.text}, *uses]})
         outcomes = [bench.use(call.tool, call.input) for call in turn.calls]
-        if outcomes:
-            messages.append({"role": "user", "content": list(map(_result, uses, outcomes))})
-        elif turn.wish:
-            messages.append({"role": "user", "content": turn.wish})
-        else:
+        results = [
+            {"type": "tool_result", "tool_use_id": use["id"], "content": text, **({"is_error": True} if failed else {})}
+            for use, (text, failed) in zip(uses, outcomes, strict=True)
+        ]
+        if not results and not turn.wish:
             return messages
+        messages.append({"role": "user", "content": results or turn.wish})
         turn = turns.send(outcomes)
-
-
-def _result(use: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
-    result = {"type": "tool_result", "tool_use_id": use["id"], "content": outcome.text}
-    return {**result, "is_error": True} if outcome.failed else result
 
 
 def recording(id: str, model: str, messages: list[dict[str, Any]]) -> Recording:
     """Make a recording of the agent's work, to be walked through as it would have sent it."""
-    body = {"model": model, "max_tokens": MAX_TOKENS, "system": SYSTEM, "tools": TOOLS, "messages": messages}
+    given = {"system": request()["system"], "tools": request()["tools"]}
+    body = {"model": model, "max_tokens": MAX_TOKENS, **given, "messages": messages}
     return Recording(id=id, request=providers.read_request(body, format="anthropic"))
 
 

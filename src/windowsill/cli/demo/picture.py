@@ -84,12 +84,10 @@ class Picture:
             _ends("size of each request", f"{ratio:.2f} of the cost of sending everything", width, style=""),
             self._history(sizes[-width:], report.limit),
             Text(),
-            _facts(
-                {
-                    "messages in the window": f"{call.turn - report.hidden:,}",
-                    "folded away": f"{report.hidden:,}",
-                    "tool calls": f"{run.tools:,} of {run.calls:,}",
-                }
+            Text.assemble(
+                *_fact("messages in the window", f"{call.turn - report.hidden:,}"),
+                *_fact("folded away", f"{report.hidden:,}"),
+                *_fact("tool calls", f"{run.tools:,} of {run.calls:,}"),
             ),
             Text(),
             Text("folded, and kept on disk", style="bold"),
@@ -149,11 +147,8 @@ def _marks(low: int, high: int, limit: int, width: int) -> Text:
     return Text(left + " " * max(1, upper - len(left)) + f"^ high {high:,}", style="dim")
 
 
-def _facts(facts: dict[str, str]) -> Text:
-    line = Text()
-    for name, value in facts.items():
-        line.append(f"{name} ", style="dim").append(value, style="bold").append("    ")
-    return line
+def _fact(name: str, value: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (f"{name} ", "dim"), (f"{value}    ", "bold")
 
 
 def _described(use: ToolUse) -> str:
