@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 
 import msgspec
 from anyio import get_cancelled_exc_class, to_thread
@@ -58,8 +58,29 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Config: TypeAlias = Loaded | Path | str | bool
+
+
+def in_thread(
+    call: Callable[Concatenate[Session, P], T],
+) -> Callable[Concatenate[Session, P], Coroutine[Any, Any, T]]:
+    """Make the form of a method for code with an event loop: what may wait for a model waits in a thread of its own."""
+
+    @wraps(call)
+    async def run(session: Session, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if not session.composer.waits:
+            # With nothing to wait for, a thread would cost more than it saves.
+            return call(session, *args, **kwargs)
+        try:
+            return await to_thread.run_sync(partial(call, session, *args, **kwargs), abandon_on_cancel=True)
+        except get_cancelled_exc_class():
+            # Whoever gives up a turn does not wait for its summary; what is being composed ends in its thread.
+            session.composer.summaries.close()
+            raise
+
+    return run
 
 
 class Session:
@@ -76,9 +97,9 @@ class Session:
     - take along: `write_snapshot`, `from_snapshot`
     - what belongs to it: `state`, `tools`, `outputs`, `archive`, `extracted`
 
-    `compose`, `compact` and `reduce` have a form for code without an event loop: `compose_sync`, `compact_sync`,
-    `reduce_sync`. Code that extends Windowsill finds the entries in `journal`, what makes requests in `composer`,
-    what makes checkpoints by a rule in `checkpointer`, and what follows the list of a client in `client_history`.
+    `compose_sync`, `compact_sync` and `reduce_sync` are for code without an event loop. Code that extends Windowsill
+    finds the entries in `journal`, what makes requests in `composer`, what makes checkpoints by a rule in
+    `checkpointer`, and what follows the list of a client in `client_history`.
     """
 
     def __init__(
@@ -301,7 +322,7 @@ class Session:
             self.composer.complete_turn()
         return ids
 
-    async def compose(
+    def compose_sync(
         self,
         *,
         system: Any = None,
@@ -319,42 +340,6 @@ class Session:
         another context is given; then a fold without a stand-in hides it. With `keep="history"` it stays, like a
         message. `params` are further fields of the request body.
         """
-        compose = partial(
-            self.compose_sync,
-            system=system,
-            tools=tools,
-            dynamic=dynamic,
-            keep=keep,
-            max_output=max_output,
-            format=format,
-            params=params,
-        )
-        return await self._unblocked(compose)
-
-    async def _unblocked(self, call: Callable[[], T]) -> T:
-        """Make a call that may wait for a model in a thread of its own."""
-        if not self.composer.waits:
-            # With nothing to wait for, a thread would cost more than it saves.
-            return call()
-        try:
-            return await to_thread.run_sync(call, abandon_on_cancel=True)
-        except get_cancelled_exc_class():
-            # Whoever gives up a turn does not wait for its summary; what is being composed ends in its thread.
-            self.composer.summaries.close()
-            raise
-
-    def compose_sync(
-        self,
-        *,
-        system: Any = None,
-        tools: Sequence[Any] = (),
-        dynamic: str | None = None,
-        keep: Literal["turn", "history"] = "turn",
-        max_output: int | None = None,
-        format: str | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> Payload:
-        """Do what `compose` does, for code without an event loop, or inside one."""
         with self._current():
             if dynamic:
                 self._add_dynamic(dynamic, keep)
@@ -362,7 +347,9 @@ class Session:
             parts = self.composer.parts(system, tools, params or {}, name)
             return self.composer.compose(parts, format=name, max_output=max_output, model_name=self.settings.model)
 
-    async def compact(
+    compose = in_thread(compose_sync)
+
+    def compact_sync(
         self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
@@ -370,15 +357,11 @@ class Session:
         `wish` is for whoever writes it: `await session.compact("focus on the tests")`. A session with the strategy
         `compact` compacts with its settings. `system` and `tools` are those of the next request, if it has any.
         """
-        return await self._unblocked(partial(self.compact_sync, wish, system=system, tools=tools, format=format))
-
-    def compact_sync(
-        self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
-    ) -> Statistics:
-        """Do what `compact` does, for code without an event loop, or inside one."""
         return self.composer.compact(wish, format=format, system=system, tools=tools)
 
-    async def reduce(
+    compact = in_thread(compact_sync)
+
+    def reduce_sync(
         self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Reduce now, by the session's strategy, what is too large; return what that did.
@@ -386,13 +369,9 @@ class Session:
         With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible. It waits for a
         model that writes.
         """
-        return await self._unblocked(partial(self.reduce_sync, to=to, system=system, tools=tools, format=format))
-
-    def reduce_sync(
-        self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
-    ) -> Statistics:
-        """Do what `reduce` does, for code without an event loop, or inside one."""
         return self.composer.reduce(format=format, system=system, tools=tools, to=to)
+
+    reduce = in_thread(reduce_sync)
 
     def _add_dynamic(self, text: str, keep: str) -> None:
         if keep not in ("turn", "history"):
