@@ -249,3 +249,27 @@ def test_search_for_tools_that_the_program_runs_may_be_answered_as_a_function():
     call = {"type": "tool_search_call", "call_id": "x", "execution": "client", "arguments": {"q": "a"}}
     items = [{"role": "user", "content": "hi"}, call, {"type": "function_call_output", "call_id": "x", "output": "f"}]
     assert providers.validate(items, "responses") == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"type": "function_call_output", "call_id": "x", "output": "found a"},
+        {
+            "type": "tool_search_output",
+            "call_id": "x",
+            "execution": "client",
+            "tools": [{"type": "function", "name": "a"}],
+        },
+    ],
+)
+def test_search_for_tools_that_the_program_runs_keeps_its_shape(answer):
+    """The call and its answer are sent as they came, whichever item answers it, and belong together."""
+    call = {"type": "tool_search_call", "call_id": "x", "execution": "client", "arguments": {"q": "a"}}
+    items = [{"role": "user", "content": "hi"}, call, answer, {"role": "user", "content": "go on"}]
+    session = opened(model="gpt-5", format="responses", budget=50_000)
+    session.extend(items)
+    payload = session.compose_sync()
+    assert payload.to("responses")["input"] == items
+    assert payload.report.repairs == ()
+    assert payload.to("anthropic")["messages"][1]["content"][0]["name"] == "tool_search"

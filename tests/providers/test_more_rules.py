@@ -173,7 +173,11 @@ def test_pictures_are_kept_from_models_that_cannot_see():
     session.add({"role": "user", "content": [{"type": "text", "text": "look"}, PICTURE]}, format="anthropic")
     session.add({"role": "assistant", "content": [CALL]}, format="anthropic")
     id = session.add({"role": "user", "content": [answer]}, format="anthropic")
-    body = session.compose_sync().body("deepseek")
+    payload = session.compose_sync()
+    body = payload.body("deepseek")
+    assert [repair.kind for repair in payload.report.repairs] == ["image_told", "image_told"]
+    assert payload.tokens < 150
+    assert session.view.tokens() < 150
     assert b"image_url" not in body
     assert body.count(b"(image image/png) is not shown: this model takes no pictures") == 2
     assert session.message(id).results[0].content[0].data == "aGk="

@@ -53,7 +53,7 @@ class ModelContext:
         self.scale = Scale(
             tokens.counter(stated or self.model.tokenizer),
             framing=tokens.framing(STATED_FRAMING if stated else self.model.framing),
-            images=tokens.image_rule(self.model.image_rule),
+            images=tokens.image_rule(self.model.image_rule if self.model.sees else "words"),
             calibration=Calibration.exact() if self.exact else self._recalled(),
         )
         self.calibration = self.scale.calibration

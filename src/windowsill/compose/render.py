@@ -169,8 +169,12 @@ class Renderer:
         messages = [
             self._without_refused_reasoning(view, item, message) for item, message in zip(items, plain, strict=True)
         ]
+        told: list[Repair] = []
         if self.demands.no_images:
-            messages = [without_images(message) for message in messages]
+            seen, messages = messages, [without_images(message) for message in messages]
+            changed = [place for place, message in enumerate(messages) if message is not seen[place]]
+            what = "a picture is told in words: the model takes none"
+            told = [Repair(kind="image_told", where=place, id=items[place].id, what=what) for place in changed]
         repaired = repair(
             messages,
             self.format.rules,
@@ -197,7 +201,7 @@ class Renderer:
         # Two messages of one role that stand together only because of a marker between them are no news.
         found = [
             msgspec.structs.replace(each, where=where)
-            for each, where in ((each, places[each.where]) for each in repaired.repairs)
+            for each, where in ((each, places[each.where]) for each in (*told, *repaired.repairs))
             if each.kind != "role_order_mended"
             or not any(item.fold for item in view.items[max(0, where - 1) : where + 1])
         ]

@@ -20,6 +20,7 @@ RepairKind: TypeAlias = Literal[
     "id_renamed",
     "name_respelled",
     "end_trimmed",
+    "image_told",
 ]
 
 

@@ -213,12 +213,12 @@ def _cells(width: float, height: float, side: int) -> int:
     return math.ceil(round(width, 6) / side) * math.ceil(round(height, 6) / side)
 
 
-# A page of a PDF goes to the model as a picture, with its text besides except to Gemini. Gemini takes 32 tokens for a
-# second of sound and a frame of a film each second, 258 tokens up to 2.5 and 70 from 3 on; OpenAI 10 for a second of
-# sound.
+# A page of a PDF goes to the model as a picture, with its text besides except to Gemini; the text of a page is 1,500 to
+# 3,000 tokens by Anthropic's words. Gemini takes 32 tokens for a second of sound and a frame of a film each second, 258
+# tokens up to 2.5 and 70 from 3 on; OpenAI 10 for a second of sound. The sources are named in docs/counting.md.
 _RULES: tuple[ImageRule, ...] = (
-    AreaRule("anthropic", edge=1568, most=1600, page=1600),
-    AreaRule("anthropic-high", edge=2576, most=4784, page=1600),
+    AreaRule("anthropic", edge=1568, most=1600, page=1600, page_text=3000),
+    AreaRule("anthropic-high", edge=2576, most=4784, page=1600, page_text=3000),
     TileRule("openai-4o", base=85, tile=170, page=765, sound=10),
     TileRule("openai-4o-mini", base=2833, tile=5667, page=765, sound=10),
     TileRule("openai-5", base=70, tile=140, page=630, sound=10),
@@ -229,6 +229,8 @@ _RULES: tuple[ImageRule, ...] = (
     PatchRule("openai-patches", patches=2500, original_patches=10_000, sound=10),
     CropRule("gemini", page=258, page_text=0),
     FlatRule("gemini-3", each=1120, page=560, page_text=0, film=102),
+    # The words that stand for a picture where the model takes none.
+    FlatRule("words", each=24),
     # Open models cut pictures into patches of 28 pixels and scale down to a few megapixels.
     PatchRule("generic", patches=2500, side=28),
 )

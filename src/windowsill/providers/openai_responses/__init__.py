@@ -58,6 +58,9 @@ COMPUTER = "computer_call"
 LOCAL_SHELL = "local_shell_call"
 SHELL = "shell_call"
 PATCH = "apply_patch_call"
+SEARCH = "tool_search_call"
+"""A search for tools: a call where the program runs it (`execution` is `client`), else the provider's own business."""
+SEARCH_OUTPUT = "tool_search_output"
 
 CALLS = frozenset({FUNCTION, CUSTOM, COMPUTER, LOCAL_SHELL, SHELL, PATCH})
 """Calls that the program answers."""

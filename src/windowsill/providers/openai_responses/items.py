@@ -53,6 +53,8 @@ from windowsill.providers.openai_responses import (
     PROGRAM_ITEMS,
     PROVIDER_ITEMS,
     ROLES,
+    SEARCH,
+    SEARCH_OUTPUT,
     SHELL,
     SPEC,
     SUFFIX,
@@ -104,6 +106,8 @@ class _Item(msgspec.Struct, gc=False):
     actions: Raw = NULL
     operation: Raw = NULL
     output: Raw = NULL
+    execution: str | None = None
+    tools: Raw = NULL
     status: str | None = None
     summary: list[Raw] | None = None
     encrypted_content: str | None = None
@@ -314,7 +318,8 @@ def _has_own_parts(value: dict[str, Any]) -> bool:
 
 
 def _message(kind: str, block: Block, raw: bytes) -> Message:
-    return Message(role=author(kind), blocks=(block,), format=NAME, raw=raw)
+    role = "user" if isinstance(block, ToolResult) else author(kind)
+    return Message(role=role, blocks=(block,), format=NAME, raw=raw)
 
 
 # Reading
@@ -322,6 +327,10 @@ def _message(kind: str, block: Block, raw: bytes) -> Message:
 
 def _read_block(kind: str, wire: _Item, raw: bytes, where: str) -> Block | None:
     """Read an item that is no message; `None` when only the provider understands it."""
+    if kind in (SEARCH, SEARCH_OUTPUT) and wire.execution == "client" and wire.call_id:
+        if kind == SEARCH:
+            return _read_call(kind, wire, where)
+        return ToolResult(tool_use_id=wire.call_id, content=(Text(text=str(wire.tools, "utf-8")),))
     if kind in CALLS:
         return _read_call(kind, wire, where)
     if kind in OUTPUTS:
@@ -344,7 +353,7 @@ def _read_call(kind: str, wire: _Item, where: str) -> ToolUse:
     text = str(raw, "utf-8")
     if text[:1] == '"':
         text = decode(text_decoder, raw, where)
-    return ToolUse(id=wire.call_id, name=name, arguments=text, type="" if kind == FUNCTION else kind)
+    return ToolUse(id=wire.call_id, name=name, arguments=text, type="" if kind in {FUNCTION, SEARCH} else kind)
 
 
 def _read_output(call: str, wire: _Item, where: str) -> ToolResult | None:
