@@ -7,6 +7,7 @@ from support.sessions import opened
 from windowsill import Session
 from windowsill.agent.knowledge import find_criteria
 from windowsill.errors import InputError
+from windowsill.session.audit import tool_decisions
 from windowsill.session.snapshots import snapshot_folder
 from windowsill.testing import Call
 
@@ -113,11 +114,11 @@ def test_the_audit_settings_decide_what_is_kept():
     running = engine([Call("put", {"path": "a.py"}), Call("look", {"path": "a.py"}), "Done."], session=session)
     assert running.run_sync("Go.").ok
     assert session.state.value.runtime.execution.tool_calls == ()
-    assert session.tool_decisions == []
+    assert tool_decisions(session.journal) == []
     plain = engine([Call("put", {"path": "a.py"}), "Done."])
     plain.run_sync("Go.")
     assert len(plain.session.state.value.runtime.execution.tool_calls) == 1
-    assert plain.session.tool_decisions
+    assert tool_decisions(plain.session.journal)
 
 
 def test_what_happened_leaves_the_state_after_its_days():

@@ -76,6 +76,9 @@ COMMANDS = {
     "agent": LazyCommand("windowsill.cli.agent:agent", "Let a model work on a task with tools; resume it by name."),
     "fit": LazyCommand("windowsill.cli.fit:fit", "Make a request or a message list fit, and print it."),
     "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions: what is saved, and what is lost."),
+    "evaluate": LazyCommand(
+        "windowsill.cli.evaluate:evaluate_command", "Repeat tasks and recordings, and fail when something got worse."
+    ),
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
     "store": LazyCommand("windowsill.cli.store:store", "Look after the place where sessions are kept."),
