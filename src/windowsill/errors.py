@@ -34,6 +34,16 @@ class WindowsillError(Exception):
         """One line: what is wrong, then what to do."""
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make a copy in another process what it is here: not every error is made of its text alone."""
+        return _copy_error, (type(self), self.args, vars(self))
+
+
+def _copy_error(kind: type[WindowsillError], args: tuple[Any, ...], fields: dict[str, Any]) -> WindowsillError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error
+
 
 class InputError(WindowsillError, ValueError):
     """What was passed in cannot be used as it is."""

@@ -1,6 +1,7 @@
 """The public names: one list, all of them there, nothing loaded before it is used."""
 
 import ast
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,24 @@ def test_every_error_can_be_caught_by_its_public_name():
     errors = {name for name, value in values.items() if issubclass(value, Exception)}
     assert "WindowsillError" in errors <= set(windowsill.__all__)
     assert all(issubclass(getattr(windowsill, name), windowsill.WindowsillError) for name in errors)
+
+
+ERRORS = [
+    windowsill.WindowsillError("it broke", remedy="mend it", part="door"),
+    windowsill.FormatError("not JSON", where="line 3"),
+    windowsill.SettingError("keep", 0, "1 or more").at("a file"),
+    windowsill.NotFoundError("no such fold", fold="f1"),
+    windowsill.BudgetError("too large", wanted=9, available=5, parts={"tools": 9}),
+    windowsill.ConflictError("s", 1, 2),
+    windowsill.LockedError("s", "somebody"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_can_be_sent_to_another_process(error):
+    """With its text and all that it carries."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.args, vars(copy)) == (type(error), str(error), error.args, vars(error))
 
 
 def test_a_name_that_is_not_public_is_no_attribute():

@@ -9,7 +9,7 @@ import pytest
 
 import windowsill
 from support.cli_calls import anthropic_turns, call, saved
-from windowsill.errors import FormatError, UnknownModelError
+from windowsill.errors import BudgetError, FormatError, UnknownModelError, WindowsillError
 from windowsill.messages import Usage
 from windowsill.replay import Replay, ReplayOptions, compare, cross, replay
 from windowsill.replay.recordings import parse, read_recordings
@@ -71,12 +71,30 @@ def test_several_processes_report_the_same_as_one(file):
     assert one == two
 
 
-def test_error_of_another_process_is_the_same_error(tmp_path):
-    """As if the session had been replayed here."""
-    path = saved(tmp_path / "x.json", {"model": "home-made", "messages": anthropic_turns(2)})
+@pytest.mark.parametrize(
+    ("model", "options", "error"),
+    [("home-made", {}, UnknownModelError), ("gpt-5", {"window": 900, "overhead": 2_000}, BudgetError)],
+)
+def test_error_of_another_process_is_the_same_error(tmp_path, model, options, error):
+    """As if the session had been replayed here, with all that the error carries."""
+    path = saved(tmp_path / "x.json", {"model": model, "messages": anthropic_turns(2)})
+    found = []
     for workers in (1, 2):
-        with pytest.raises(UnknownModelError, match="no window is known for the model 'home-made'"):
-            replay(path, workers=workers)
+        with pytest.raises(error) as raised:
+            replay(path, ReplayOptions(**options), workers=workers)
+        found.append((str(raised.value), vars(raised.value)))
+    assert found[0] == found[1]
+
+
+def test_process_that_dies_is_told_with_the_remedy(file, tmp_path, monkeypatch):
+    """A session that takes all memory ends a process, not the sense of the report."""
+    (tmp_path / "deadly.py").write_text(
+        "import os\nfrom windowsill.strategies import Strategy\n"
+        "class Deadly(Strategy):\n    def plan(self, view, budget):\n        os._exit(9)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(WindowsillError, match="one worker"):
+        replay(file, ReplayOptions(window=900, strategy="deadly:Deadly"), workers=2)
 
 
 def test_each_strategy_is_crossed_with_each_window():

@@ -192,7 +192,7 @@ def replay(
     size = total_size(files)
     with _dump(typed["dump_file"]) as write, _stored(typed["place"], ids) as stored, _progress(size) as advance:
         found = itertools.chain(stored, read_recordings(files, format=typed["format"], advance=advance))
-        workers = workers or (os.cpu_count() or 1 if size >= WORTH_PROCESSES else 1)
+        workers = workers or (min(os.cpu_count() or 1, MOST_PROCESSES) if size >= WORTH_PROCESSES else 1)
         reports = run_variants(found, variants, limit=limit, workers=workers, write=write)
     if typed["page_file"] is not None:
         Path(typed["page_file"]).write_text(comparison_page(reports), encoding="utf-8")
@@ -274,6 +274,9 @@ def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
 
 WORTH_PROCESSES = 500_000
 """Bytes of recordings that take longer to replay than further processes take to start."""
+
+MOST_PROCESSES = 8
+"""Processes that are started without being asked for: each takes some memory."""
 
 WIDE, WIDE_COMPARED = 120, 115
 """Characters that all columns need. A narrower terminal shows those that say whether it works."""

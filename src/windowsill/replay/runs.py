@@ -9,6 +9,7 @@ import signal
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from functools import partial
 from typing import TypeAlias
@@ -241,12 +242,17 @@ def run_variants(
             return partial(run_session, recording, options, write)
 
         waiting: deque[tuple[Found, list[Callable[[], SessionRun]]]] = deque()
-        for each in first_sessions(found, limit):
-            waiting.append((each, [begin(each, of.options) for of in replays] if isinstance(each, Recording) else []))
-            while len(waiting) > (workers * AHEAD if workers > 1 else 0):
-                _take(replays, *waiting.popleft(), write)
-        for pair in waiting:
-            _take(replays, *pair, write)
+        try:
+            for each in first_sessions(found, limit):
+                runs = [begin(each, of.options) for of in replays] if isinstance(each, Recording) else []
+                waiting.append((each, runs))
+                while len(waiting) > (workers * AHEAD if workers > 1 else 0):
+                    _take(replays, *waiting.popleft(), write)
+            for pair in waiting:
+                _take(replays, *pair, write)
+        except BrokenProcessPool:
+            what = "a process that replays sessions ended before it was done, as when memory runs out"
+            raise WindowsillError(what, remedy="use fewer workers; one worker needs the least memory") from None
     return {name: of.report() for name, of in zip(variants, replays, strict=True)}
 
 
