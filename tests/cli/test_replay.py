@@ -298,6 +298,17 @@ def test_session_that_fails_does_not_stop_the_others(tmp_path):
     assert done.json["sessions"][1]["error"] is None
 
 
+def test_same_error_of_many_sessions_is_told_once(tmp_path):
+    """With the first of them, so that it does not hide another."""
+    large = [{"role": "system", "content": "rule " * 3_000}, *openai_turns(2)[1:]]
+    broken = [session(id, format="openai", model="gpt-4o", turns=large) for id in ("a", "b", "c")]
+    out = call("replay", recorded(tmp_path / "x.jsonl", *broken, session("d")), "--window", 2_000, *COUNTED).out
+    (line,) = [line for line in out.splitlines() if "may have 2,000" in line]
+    assert line.startswith("a: ")
+    assert line.endswith("(and 2 more like this)")
+    assert "3 of 4 sessions not replayed to the end" in out
+
+
 def test_marks_and_writer_are_options(tmp_path):
     """They are in the report, and have their effect: less is sent with lower marks."""
     file = recorded(tmp_path / "x.jsonl", session())

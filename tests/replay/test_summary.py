@@ -94,13 +94,21 @@ def test_comparison_names_the_cheapest_and_the_one_that_keeps_most():
     assert compare_headlines({"a": cheap, "b": full}) == [
         "a costs least: 40.0% less; it keeps 90.0% of values and 90.0% of lines.",
         "b keeps most: 20.0% less; it keeps 90.0% of values and 100% of lines.",
+        "In each of them: 0 requests invalid, 0 above the window, 0 messages lost.",
     ]
     paid = replayed(recorded=spending(), compared=comparison())
     dear = replayed(recorded=spending(), compared=comparison(dollars=2.0))
-    assert compare_headlines({"a": dear, "b": paid}) == [
+    assert compare_headlines({"a": dear, "b": paid})[:1] == [
         "b costs least and keeps most: $0.75 instead of $1.50 (50.0% less); it keeps 100% of values."
     ]
     assert compare_headlines({"a": paid, "b": paid})[0].startswith("All of them cost and keep the same: $0.75 instead")
+
+
+def test_comparison_tells_where_something_went_wrong():
+    """Of each variant, where they differ."""
+    *_, one, two = compare_headlines({"a": replayed(over=2), "b": replayed(failed=1)})
+    assert one == "a: 0 requests invalid, 2 above the window, 0 messages lost."
+    assert two.endswith("0 messages lost, 1 of 1 session not replayed to the end.")
 
 
 def test_loss_is_told_with_both_places():

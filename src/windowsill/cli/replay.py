@@ -446,10 +446,15 @@ def _print_losses(variant: str, report: ReplayReport) -> None:
 def _print_troubles(reports: Mapping[str, ReplayReport]) -> None:
     report = next(iter(reports.values()))
     troubles = [*_by_file(report.broken), *(f"{each.where}: {each.why}" for each in report.foreign[:MOST_FOREIGN])]
+    errors: dict[str, list[str]] = {}
     for name, each in ((name, each) for name, report in reports.items() for each in report.sessions):
         begin = f"{name}: {each.session}" if name else each.session
-        troubles += [f"{begin}: {each.error}"] if each.error else []
+        if each.error:
+            errors.setdefault(each.error, []).append(begin)
         troubles += [f"{begin} turn {defect.turn}: {'; '.join(defect.problems)}" for defect in each.defects]
+    # Many sessions of an agent have the same system prompt, and the same error.
+    alike = {first: f" (and {len(more):,} more like this)" if more else "" for first, *more in errors.values()}
+    troubles[:0] = [f"{names[0]}: {error}{alike[names[0]]}" for error, names in errors.items()]
     for trouble in troubles[:MOST_TROUBLES]:
         print_text(as_options(trouble))
     if len(troubles) > MOST_TROUBLES:

@@ -39,22 +39,30 @@ SMALLEST_CENTS = 0.1
 def headline(report: ReplayReport) -> list[str]:
     """Say in a few sentences what was saved, what was kept, what was not, and whether anything went wrong."""
     total = report.total
-    return [_saved(total, report.options), *_kept(total), *_missed(report), _safety(total)]
+    return [
+        _saved(total, report.options),
+        *_kept(total),
+        *_missed(report),
+        f"{counted(total.folds, 'fold')}; {_safety(total)}.",
+    ]
 
 
 def compare_headlines(reports: Mapping[str, ReplayReport]) -> list[str]:
-    """Say which of several variants costs least, and which keeps most."""
+    """Say which of several variants costs least, which keeps most, and whether anything went wrong."""
     found = {name: report.total for name, report in reports.items()}
     cheapest = min(found, key=lambda name: (_cost(found[name]), -_share_kept(found[name])))
     fullest = max(found, key=lambda name: (_share_kept(found[name]), -_cost(found[name])))
     if len({(_cost(total), _share_kept(total)) for total in found.values()}) == 1:
-        return [f"All of them cost and keep the same: {_verdict(found[cheapest])}."]
-    if cheapest == fullest:
-        return [f"{cheapest} costs least and keeps most: {_verdict(found[cheapest])}."]
-    return [
-        f"{cheapest} costs least: {_verdict(found[cheapest])}.",
-        f"{fullest} keeps most: {_verdict(found[fullest])}.",
-    ]
+        words = [f"All of them cost and keep the same: {_verdict(found[cheapest])}."]
+    elif cheapest == fullest:
+        words = [f"{cheapest} costs least and keeps most: {_verdict(found[cheapest])}."]
+    else:
+        words = [f"{cheapest} costs least: {_verdict(found[cheapest])}."]
+        words.append(f"{fullest} keeps most: {_verdict(found[fullest])}.")
+    safety = {name: _safety(total) for name, total in found.items()}
+    if len(set(safety.values())) == 1:
+        return [*words, f"In each of them: {safety[cheapest]}."]
+    return [*words, *(f"{name}: {each}." for name, each in safety.items())]
 
 
 def describe_loss(loss: Loss) -> str:
@@ -140,10 +148,9 @@ def _missed(report: ReplayReport) -> Iterator[str]:
 
 
 def _safety(total: Totals) -> str:
-    sessions = f", {total.failed:,} of {counted(total.sessions, 'session')} not replayed to the end"
+    failed = f", {total.failed:,} of {counted(total.sessions, 'session')} not replayed to the end"
     requests = f"{counted(total.invalid, 'request')} invalid, {total.over:,} above the window"
-    lost = f"{counted(total.lost, 'message')} lost{sessions if total.failed else ''}"
-    return f"{counted(total.folds, 'fold')}; {requests}, {lost}."
+    return f"{requests}, {counted(total.lost, 'message')} lost{failed if total.failed else ''}"
 
 
 def _cost(total: Totals) -> float:
