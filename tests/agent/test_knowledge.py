@@ -142,3 +142,16 @@ def test_snapshots_are_written_where_there_is_a_folder(tmp_path):
     ).run_sync("Go.")
     assert list(snapshot_folder(session.journal.store, session.id).glob("*"))
     assert engine(["Done."]).run_sync("Go.").notes == ()
+
+
+def test_condense_keeps_ten_messages_in_an_engine():
+    """Unless the user states another number; outside of the run it is that of the profile."""
+    for strategy, keep in (("condense", 10), ("condense:keep=4", 4), ("mask+condense", 10)):
+        session = opened(budget=60_000, strategy=strategy)
+        before, seen = session.composer.strategy, []
+        engine(["Done."], session=session, listen=lambda _, s=session, k=seen: k.append(s.composer.strategy)).run_sync(
+            "Go."
+        )
+        stages = getattr(seen[0], "stages", (seen[0],))
+        assert stages[-1].keep == keep
+        assert session.composer.strategy is before

@@ -5,6 +5,7 @@ import pytest
 
 from support.agents import FORMATS, Shop, engine, results
 from support.sessions import opened
+from windowsill.agent import Tuning
 from windowsill.errors import InputError, SettingError
 from windowsill.state import State
 from windowsill.testing import Answer as ServerAnswer
@@ -269,3 +270,24 @@ def test_snapshots_need_a_folder():
     """Said when the engine is made, not at its first checkpoint."""
     with pytest.raises(InputError, match="is kept in no folder; give the folder for snapshots"):
         engine(["ok"], snapshots=True)
+
+
+def test_the_numbers_of_a_run_are_settings():
+    """Fewer rounds after a check that failed; wrong numbers are refused by name."""
+    running = engine(["no", "no", "no"], validators={"it says 42": lambda _: "no 42"}, tuning=Tuning(rounds=1))
+    assert running.run_sync("Say 42.", criteria=["it says 42"]).status == "failed"
+    assert len(running.model.requests) == 2
+    same = [Call("look", {"path": "a"}) for _ in range(4)]
+    assert engine(same, tuning=Tuning(warn_after=2, stuck_after=3)).run_sync("Look.").status == "stuck"
+    for wrong in ({"forced": 0.0}, {"rounds": -1}, {"stuck_after": 0}):
+        with pytest.raises(SettingError, match=f"tuning.{next(iter(wrong))}"):
+            Tuning(**wrong)
+
+
+def test_a_permission_may_bring_others_with_it():
+    """By a setting; none does by itself."""
+    session = opened(budget=60_000)
+    session.state.grant("admin")
+    running = engine([Call("shell", {"command": "ls"}), "done"], session=session, implied={"admin": ("execute",)})
+    running.run_sync("Go.")
+    assert results(session)[0][2] is False

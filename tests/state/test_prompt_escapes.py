@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowsill.state import State
-from windowsill.state.layers import Element, Fact, Memory, OutputFormat, Semantic, Task, Work
+from windowsill.state.layers import Criterion, Element, Fact, Memory, OutputFormat, Semantic, Task, Work
 from windowsill.state.prompt import Builder, StateSettings
 from windowsill.state.prompt.catalogue import CATALOGUE, Kind, Limits
 from windowsill.state.prompt.formats import clean
@@ -179,6 +179,8 @@ def expected(value: Any, hint: Any) -> list[str]:
     if isinstance(value, msgspec.Struct):
         hints = hints_of(type(value))
         names = set(value.__struct_fields__) - HIDDEN
+        if isinstance(value, Criterion):
+            names -= {"evidence", "checked_by"}  # for the caller: the model found it out itself
         if isinstance(value, Element) and value.key != value.id:
             names.discard("id")
         return [text for name in names for text in expected(getattr(value, name), hints[name])]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from windowsill.agent.engine import Engine
+from windowsill.agent.limits import Tuning
 from windowsill.agent.models import Model, ModelError, model
 from windowsill.agent.result import Event, Result
 from windowsill.agent.tools import EngineTool, ToolError, tool
 
-__all__ = ["Engine", "EngineTool", "Event", "Model", "ModelError", "Result", "ToolError", "model", "tool"]
+__all__ = ["Engine", "EngineTool", "Event", "Model", "ModelError", "Result", "ToolError", "Tuning", "model", "tool"]

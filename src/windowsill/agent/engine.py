@@ -17,7 +17,7 @@ from anyio import from_thread
 
 from windowsill import telemetry
 from windowsill.agent.limits import RETRY as RUN_RETRY
-from windowsill.agent.limits import EngineSettings, RunLimits
+from windowsill.agent.limits import EngineSettings, RunLimits, Tuning
 from windowsill.agent.loop import Loop
 from windowsill.agent.models import Model
 from windowsill.agent.models import model as model_of
@@ -51,6 +51,9 @@ LAYERS: Size = 0.25
 NO_RETRIES = msgspec.structs.replace(RETRY, retries=0)
 """A fault that may pass is retried by the run, which emits an event: not by both."""
 
+KEEP = 10
+"""The latest messages that `condense` leaves in an engine, where each step is several messages."""
+
 LIMITS = RunLimits()
 
 LEASE = 60.0
@@ -69,7 +72,8 @@ class Engine:
     `role` and `policies` are told to the model; nobody is told one that was not stated. `max_turns`, `max_tool_calls`,
     `max_seconds` and `max_cost` (dollars) limit one run: reaching one pauses the task, and the next run goes on. Limits
     of a whole task are those of the state, `system.constraints` and `task.limits`. `retry` says how often and with
-    which pauses a model that gives no answer is asked again.
+    which pauses a model that gives no answer is asked again. `tuning` has the other numbers of a run. `implied` maps a
+    permission to others that it brings with it.
 
     `layers` and `state` say how much of the state a request shows, and how. `knowledge` is a folder with
     `preferences.toml`, `skills/` and `templates/`; without it, the user's own. `snapshots` are on where the store has a
@@ -90,6 +94,7 @@ class Engine:
         tool_mode: Mode = "remove",
         tool_budget: int | None = 2_000,
         categories: Mapping[str, Iterable[str]] | None = None,
+        implied: Mapping[str, Iterable[str]] | None = None,
         approve: Approve | None = None,
         approval_seconds: float | None = WAIT,
         checks: Mapping[str, Check] | None = None,
@@ -101,6 +106,7 @@ class Engine:
         max_seconds: float | None = LIMITS.max_seconds,
         max_cost: float | None = LIMITS.max_cost,
         retry: RetryPolicy = RUN_RETRY,
+        tuning: Tuning = Tuning(),  # noqa: B008 - a frozen value
         max_output: int = 0,
         layers: Size = LAYERS,
         state: Mapping[str, Any] | None = None,
@@ -137,6 +143,8 @@ class Engine:
             categories=categories,
             history=history_tools,
             own=own_tools,
+            urgent=tuning.urgent_tools,
+            implied=implied,
         )
         self._settings = EngineSettings(
             model=self.model,
@@ -148,6 +156,7 @@ class Engine:
                 max_turns=max_turns, max_tool_calls=max_tool_calls, max_seconds=max_seconds, max_cost=max_cost
             ),
             retry=retry,
+            tuning=tuning,
             warnings=tuple(_warnings(session, self.model, toolset, approve)),
             system=system,
             phases=check_phases(phases),
@@ -179,7 +188,7 @@ class Engine:
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
             state_shown = self.session.composer.show_state(self._layers, apart=("system",), settings=self._look)
             async with hold_session(self.session, loop), self.model.opened():
-                with span, state_shown:
+                with span, state_shown, self.session.composer.keep_latest(KEEP):
                     result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
                     span.set(status=result.status)
             data = {"status": result.status, "turns": result.turns}

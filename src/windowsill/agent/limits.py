@@ -23,12 +23,7 @@ from windowsill.session.session import Session
 from windowsill.state.layers import Policy, Resources, Role, State
 from windowsill.state.policies import Approve
 from windowsill.state.policies.guard import Check
-
-WARN_AFTER = 3
-"""The same call with the same result so often in a row, and the model is told."""
-
-STUCK_AFTER = 6
-"""So often, and the run ends."""
+from windowsill.state.tools.projection import URGENT
 
 RETRY = RetryPolicy(retries=30, backoff=0.1, longest_wait=60.0, longest_asked=3_600.0)
 """Retries of a model call: 0.1 s, 0.2 s, 0.4 s, ... up to a minute each, so that a quarter of an hour without an answer
@@ -41,17 +36,47 @@ LONGEST_CYCLE = 4
 """Answers in a cycle: a model may also alternate between a few calls."""
 
 
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers by which an engine decides; few tasks need others."""
+
+    reflections: int = 2
+    """Reflections on one task: a model that finds something to improve every time never ends."""
+    rounds: int = 3
+    """Rounds of work after a verification that failed."""
+    unproven: int = 1
+    """Reminders to a model that says that a task is done and shows no evidence."""
+    nudges: int = 3
+    """Answers in a row that cannot be used, before the run ends."""
+    warn_after: int = 3
+    """The same call with the same result so often in a row, and the model is told."""
+    stuck_after: int = 6
+    """So often, and the run ends."""
+    forced: float = 0.3
+    """The share of its budget to which a request is reduced when the provider says it was too long."""
+    urgent_tools: int = URGENT
+    """Tools that an urgent task shows."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value < (1 if name in ("warn_after", "stuck_after", "urgent_tools") else 0):
+                raise SettingError(f"tuning.{name}", value, "0 or more, 1 or more for repeats and tools")
+        if not 0 < self.forced <= 1:
+            raise SettingError("tuning.forced", self.forced, "a share above 0, up to 1")
+
+
 class RepeatDetector:
     """Notices answers that repeat: the same calls with the same results, also in cycles of a few."""
 
-    def __init__(self) -> None:
+    def __init__(self, stuck_after: int) -> None:
         self._past: list[bytes] = []
+        self._most = stuck_after * LONGEST_CYCLE
 
     def add(self, outcomes: Sequence[Outcome]) -> int:
         """Count how often the calls that just ran were run in a row, alone or as a cycle of a few."""
         facts = [(each.call.name, each.call.arguments, each.text, each.is_error) for each in outcomes]
         self._past.append(hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=16).digest())
-        del self._past[: -STUCK_AFTER * LONGEST_CYCLE]
+        del self._past[: -self._most]
         return max(self._times(size) for size in range(1, LONGEST_CYCLE + 1))
 
     def reset(self) -> None:
@@ -188,6 +213,7 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     phases: WorkPhases
     validators: dict[str, Validator]
     limits: RunLimits
+    tuning: Tuning
     retry: RetryPolicy
     knowledge: Path
     """The folder with preferences, skills and templates."""

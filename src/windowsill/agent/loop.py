@@ -20,8 +20,6 @@ from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
 from windowsill.agent.knowledge import find_criteria, load_knowledge
 from windowsill.agent.limits import (
     MALFORMED,
-    STUCK_AFTER,
-    WARN_AFTER,
     EngineSettings,
     RepeatDetector,
     UsageMeter,
@@ -64,12 +62,6 @@ from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import About, Criterion, OutputFormat, Resources, State, System, TaskLimits, Trouble
 from windowsill.state.tools import ToolChange, ToolSelection
-
-FORCED = 0.3
-"""The share of its budget to which a request is reduced when the provider says it was too long."""
-
-MAX_NUDGES = 3
-"""Answers in a row that cannot be used, before the run ends."""
 
 MAX_GOAL_CHARACTERS = 2_000
 """Characters of a goal. A task stands in its own message already: a large one must not be sent twice."""
@@ -118,8 +110,9 @@ class Loop:
         self._events = events
         self._meter = UsageMeter(session, settings.model)
         self._calls = CallRunner(session, settings, self._meter, events)
-        self._repeats = RepeatDetector()
-        self._phase_counts = PhaseCounts()
+        tuning = settings.tuning
+        self._repeats = RepeatDetector(tuning.stuck_after)
+        self._phase_counts = PhaseCounts(tuning.reflections, tuning.rounds, tuning.unproven)
         self._turns = self._tool_calls = self._nudges = 0
         self._cost_before = 0.0
         self._system: System | None = None
@@ -345,10 +338,10 @@ class Loop:
         if self._finished is not None and not self._finished.text:
             return self._end(self._missing)
         times = self._repeats.add(outcomes)
-        if times >= STUCK_AFTER:
+        if times >= self._settings.tuning.stuck_after:
             tools = ", ".join(dict.fromkeys(each.call.name for each in outcomes))
             return Ending("stuck", f"the model did the same {times} times in a row ({tools}); give it another hint")
-        if times >= WARN_AFTER:
+        if times >= self._settings.tuning.warn_after:
             self._tell_model(REPEATED.format(times=times))
         return None
 
@@ -444,7 +437,7 @@ class Loop:
 
     def _nudge_model(self, text: str) -> Ending | None:
         self._nudges += 1
-        if self._nudges > MAX_NUDGES:
+        if self._nudges > self._settings.tuning.nudges:
             return Ending("failed", f"the model gave no usable answer {self._nudges} times in a row")
         self._events.note(text)
         self._tell_model(text)
@@ -512,7 +505,7 @@ class Loop:
             format=self._settings.model.format or None,
             system=self._system_prompt(state),
             tools=self._select_tools(state),
-            to=FORCED,
+            to=self._settings.tuning.forced,
         )
         self._emit("reduced", f"the model's window was passed: {error}")
 

@@ -15,15 +15,6 @@ WorkPhases: TypeAlias = tuple[Phase, ...]
 ALL: WorkPhases = ("planning", "executing", "reflecting", "verifying")
 """The phases a task goes through. One in which there is nothing to do is left out."""
 
-MAX_REFLECTIONS = 2
-"""Reflections on one task: a model that finds something to improve every time never ends."""
-
-MAX_ROUNDS = 3
-"""Rounds of work after a verification that failed."""
-
-MAX_UNPROVEN = 1
-"""Reminders to a model that says that a task is done and shows no evidence."""
-
 _PLANNING = (
     "[phase: planning] If all there is to do is to answer, answer: that ends the task. Otherwise look at what is "
     "needed{plan}. Nothing is changed in this phase."
@@ -54,8 +45,11 @@ class NextPhase(msgspec.Struct, frozen=True):
 
 
 class PhaseCounts(msgspec.Struct):
-    """The reflections and further rounds of a task in this run."""
+    """The reflections and further rounds of a task in this run, and the most of each."""
 
+    max_reflections: int
+    max_rounds: int
+    max_unproven: int
     reflections: int = 0
     rounds: int = 0
     judged: int = 0
@@ -98,7 +92,7 @@ def next_phase(
     if phase == "planning" and not is_answer(state):
         return NextPhase("executing", _EXECUTING)
     why = "" if missing else _reasons_to_reflect(state, counts)
-    if phase == "executing" and why and "reflecting" in phases and counts.reflections < MAX_REFLECTIONS:
+    if phase == "executing" and why and "reflecting" in phases and counts.reflections < counts.max_reflections:
         return NextPhase("reflecting", _REFLECTING.format(why=why))
     return verify_or_end(state, phases, counts, missing, unknown)
 
@@ -124,14 +118,14 @@ def verify_or_end(
         numbered = enumerate(state.task.success_criteria, start=1)
         listed = "\n".join(f"{number}. {each.description}" for number, each in numbered)
         return NextPhase("verifying", _VERIFYING.format(criteria=listed))
-    if phase == "verifying" and counts.unproven < MAX_UNPROVEN:
+    if phase == "verifying" and counts.unproven < counts.max_unproven:
         return NextPhase("verifying", _UNPROVEN.format(criteria="\n".join(f"- {each.description}" for each in unknown)))
     return NextPhase(phase)
 
 
 def back_to_work(counts: PhaseCounts, missing: Sequence[str]) -> NextPhase:
     """Return to executing with what is missing; a task that has been sent back too often has failed."""
-    if counts.rounds >= MAX_ROUNDS:
+    if counts.rounds >= counts.max_rounds:
         return NextPhase("failed")
     listed = "\n".join(f"- {each}" for each in missing) or "- it was said not to be done"
     return NextPhase("executing", _AGAIN.format(missing=listed))

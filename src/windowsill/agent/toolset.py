@@ -19,7 +19,7 @@ from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import Decision, Fact, Hypothesis, Milestone, State, Status, Step, known_phase
 from windowsill.state.tools import Narrow, Projection, Refusal, ToolOffer, ToolSelection
-from windowsill.state.tools.projection import UNSTATED, Mode, category_of
+from windowsill.state.tools.projection import UNSTATED, URGENT, Mode, category_of
 
 PLAN, REMEMBER, FINISH = "update_plan", "remember", "finish"
 
@@ -107,6 +107,8 @@ class Toolset:
         categories: Mapping[str, Iterable[str]] | None = None,
         history: bool = True,
         own: bool = True,
+        urgent: int = URGENT,
+        implied: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         given = [as_tool(each) for each in tools]
         self.has_own = own
@@ -131,7 +133,9 @@ class Toolset:
             count=session.composer.count,
             phases=categories,
             budget=budget,
+            urgent=urgent,
             rules=rules,
+            implied=implied,
             mode=mode,
         )
         self._last: ShownTools | None = None

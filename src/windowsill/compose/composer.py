@@ -34,6 +34,8 @@ from windowsill.compose.render import Rendered, Renderer, own_tools
 from windowsill.compose.squeeze import hide_passing, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile, states_high
+from windowsill.config.profiles import has_profile
+from windowsill.config.settings import with_tables
 from windowsill.errors import BudgetError, FoldError, InputError, StoreError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import MANAGED, Call, call_meta
@@ -136,6 +138,7 @@ class Composer:
         self._warned = False
         self._nothing_to_do: object = None
         self._passing: tuple[int, int, list[Item]] = (-1, 0, [])
+        self._strategy_line = ""
         self._state_size: Size | None = None
         self._state_apart: frozenset[str] = frozenset()
         self._recent: dict[str, SentRequest] = {}
@@ -160,7 +163,7 @@ class Composer:
         """The strategy that was given, or the one that the settings name."""
         if self.own_strategy is not None:
             return self.own_strategy
-        line = self.settings.strategy
+        line = self._strategy_line or self.settings.strategy
         if line not in self._strategies:
             self._strategies[line] = guarded(strategies.get(line))
         return self._strategies[line]
@@ -249,6 +252,20 @@ class Composer:
         """The tokens that a request has now, with the system prompt and tools of the last one, and may have."""
         fixed = self.fixed_tokens
         return fixed + self.journal.view.tokens(), self.budget(fixed).limit
+
+    @contextmanager
+    def keep_latest(self, messages: int) -> Iterator[None]:
+        """Let `condense` keep so many of the latest messages, unless the user states how many."""
+        user = self._user_settings
+        stated = user.profile is not None or (user.model is not None and has_profile(user.model, user.profiles))
+        line = user.strategy if stated else with_tables(user.strategy, {"condense": {"keep": messages}})
+        if line != user.strategy:
+            settings = msgspec.structs.replace(user, model=self.settings.model, strategy=line)
+            self._strategy_line = apply_profile(settings).strategy
+        try:
+            yield
+        finally:
+            self._strategy_line = ""
 
     @contextmanager
     def show_state(

@@ -273,7 +273,7 @@ def winner(evaluation: Evaluation) -> str:
     def rank(name: str) -> tuple[float, ...]:
         total = evaluation.total(name)
         price = total.cost if total.cost is not None else float(total.tokens)
-        return -total.successes, total.faults, -round(total.kept or 0.0, 2), total.rereads, price
+        return -total.successes, total.faults, -round(total.kept or 0.0, 2), price, total.rereads
 
     return min(evaluation.runs, key=rank)
 

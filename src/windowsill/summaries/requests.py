@@ -25,7 +25,7 @@ from windowsill.summaries import Material, Shared, prompts
 from windowsill.summaries.errors import UnusableError
 from windowsill.text import cut_middle
 
-LONGEST = 4_096
+LONGEST = 4_000
 """Tokens of an answer where the brief has no room of its own."""
 
 SHORTEST = 256
