@@ -26,11 +26,16 @@ ROUNDS = 300 if settings().max_examples > 600 else 9
 WRITERS = 3
 
 CHILD = """
-import itertools, os, sys
+import itertools, os, sys, time
 from windowsill import Session, StoreError
 from windowsill.store.postgres import PostgresStore
 
-store = PostgresStore(sys.argv[1])
+while True:
+    try:
+        store = PostgresStore(sys.argv[1])
+        break
+    except StoreError:
+        time.sleep(0.1)  # The server is down just now.
 shared = Session.open("shared", store=store, config=False)
 own = Session.open(sys.argv[2], store=store, model="gpt-4o", config=False)
 for number in itertools.count():
@@ -121,7 +126,7 @@ def test_what_was_acknowledged_is_there_once_whatever_is_killed(server: postgres
 
 
 def _wait(until) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not until():
         assert time.monotonic() < end, "the writers stand still"
         time.sleep(0.05)

@@ -43,6 +43,9 @@ IDLE_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
 """The longest pause before work is done again whose connection broke."""
 
+_STARTING = ("is starting up", "not yet accepting connections")
+"""What a server says that was just started: libpq has no code for it."""
+
 _OPTIONS = ("schema", "pool", "prepare", "wait")
 
 _inherited: list[object] = []
@@ -141,8 +144,7 @@ def connect(address: Address) -> Connection:
             with translated(address.name):
                 return psycopg.connect(address.conninfo, autocommit=True, prepare_threshold=address.prepare)
         except StoreError as error:
-            # libpq has no code for it.
-            if "starting up" not in str(error) or time.monotonic() > end:
+            if not any(text in str(error) for text in _STARTING) or time.monotonic() > end:
                 raise
             time.sleep(PAUSE_SECONDS)
 
