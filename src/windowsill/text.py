@@ -69,3 +69,16 @@ def strings(value: Any) -> Iterator[str]:
             waiting.extend(reversed(value))
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield repr(value)
+
+
+def table_cell(value: object) -> str:
+    """Return a value as a table shows it: three digits of a share, thousands apart, a dash for nothing."""
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:.3f}"
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)

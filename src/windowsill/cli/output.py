@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import click
 
-from windowsill.text import printable_line, shorten
+from windowsill.text import printable_line, shorten, table_cell
 
 NARROWEST = 40
 """Characters of a line, however narrow the terminal says it is."""
@@ -124,7 +124,7 @@ def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -
 
     Numbers, shares and sums of money are aligned to the right; `None` is a dash.
     """
-    lines = [[printable_line(_cell(value)) for value in row.values()] for row in rows]
+    lines = [[printable_line(table_cell(value)) for value in row.values()] for row in rows]
     right = [not any(map(_is_text, column)) for column in zip(*(row.values() for row in rows), strict=True)]
     titles = list(rows[0])
     if on_terminal():
@@ -139,18 +139,6 @@ def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and not value.startswith("$") and not value.endswith("%")
-
-
-def _cell(value: object) -> str:
-    match value:
-        case None:
-            return "-"
-        case float():
-            return f"{value:.3f}"
-        case int():
-            return f"{value:,}"
-        case _:
-            return str(value)
 
 
 def _draw(titles: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence[bool], *, footer: bool) -> None:

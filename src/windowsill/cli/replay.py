@@ -42,10 +42,10 @@ from windowsill.errors import SettingError
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.page import comparison_page
 from windowsill.replay.recordings import BrokenLine, Recording, read_recordings, total_size
-from windowsill.replay.report import Figures, ReplayReport
+from windowsill.replay.report import ReplayReport
 from windowsill.replay.runs import cross, run_variants
 from windowsill.replay.stored import stored_recording
-from windowsill.replay.summary import LEGEND, compare_headlines, counted, describe_loss, headline, money
+from windowsill.replay.summary import LEGEND, cells, compare_headlines, counted, describe_loss, headline, money
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
 from windowsill.text import printable_line, shorten
@@ -351,10 +351,10 @@ def _session_rows(report: ReplayReport) -> list[dict[str, object]]:
     length = ID_PIPE if not on_terminal() else ID_NARROW if narrow else ID_WIDE
     names = short_ids([each.session for each in report.sessions], length)
     rows = [
-        {"session": name} | _cells(each.figures, each.recorded, each.compared)
+        {"session": name} | cells(each.figures, each.recorded, each.compared)
         for name, each in zip(names, report.sessions, strict=True)
     ]
-    rows.append({"session": "total"} | _cells(total, total.recorded, total.compared))
+    rows.append({"session": "total"} | cells(total, total.recorded, total.compared))
     return _shown(rows, (ONLY_WIDE | (BEFORE_PAID if paid else frozenset())) if narrow else frozenset(), paid=paid)
 
 
@@ -366,7 +366,7 @@ def _variant_rows(reports: Mapping[str, ReplayReport]) -> list[dict[str, object]
     names = [report.options.strategy or DEFAULT for report in reports.values()]
     rows = [
         {"strategy": shorten(name, NAME_NARROW) if narrow else name, "window": report.options.window}
-        | _cells(report.total, report.total.recorded, report.total.compared)
+        | cells(report.total, report.total.recorded, report.total.compared)
         | ({"failed": report.total.failed} if failed else {})
         for name, report in zip(names, reports.values(), strict=True)
     ]
@@ -376,27 +376,6 @@ def _variant_rows(reports: Mapping[str, ReplayReport]) -> list[dict[str, object]
 def _shown(rows: list[dict[str, object]], hidden: frozenset[str], *, paid: bool) -> list[dict[str, object]]:
     hidden |= frozenset() if paid else {"paid", "would pay"}
     return [{title: cell for title, cell in row.items() if title not in hidden} for row in rows]
-
-
-def _cells(figures: Figures, recorded: RecordedCost | None, compared: CostComparison | None) -> dict[str, object]:
-    return {
-        "calls": figures.calls,
-        "peak": figures.peak_tokens,
-        "sent": figures.tokens_sent,
-        "cached": figures.cache_hit_share,
-        "cost": figures.cost_ratio,
-        "kept": figures.kept,
-        "outputs": figures.kept_from_outputs,
-        "lines": figures.kept_lines,
-        "folds": figures.folds,
-        "repairs": sum(figures.repairs.values()),
-        "invalid": figures.invalid,
-        "over": figures.over,
-        "lost": figures.lost,
-        # A branch repeats calls that another session has paid for.
-        "paid": None if recorded is None or recorded.dollars is None else money(recorded.dollars),
-        "would pay": None if compared is None or compared.dollars is None else money(compared.dollars),
-    }
 
 
 def sentences(recorded: RecordedCost | None, compared: CostComparison | None) -> Iterator[str]:

@@ -7,8 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from windowsill.replay.report import ReplayReport, SessionReport, Totals
-from windowsill.replay.summary import LEGEND, compare_headlines, describe_loss, headline, money
+from windowsill.replay.report import ReplayReport, SessionReport
+from windowsill.replay.summary import LEGEND, cells, compare_headlines, describe_loss, headline, money
+from windowsill.text import table_cell
+
+COLUMNS = [title for title in LEGEND if title not in {"window", "calls", "sent", "repairs", "paid"}]
+"""The columns of the table: what is the same for all variants is in the headline."""
 
 MOST_SESSIONS = 2
 """Sessions whose requests are drawn: those with the most folds."""
@@ -87,43 +91,21 @@ def comparison_page(reports: Mapping[str, ReplayReport]) -> str:
 
 
 def _figures_table(reports: Mapping[str, ReplayReport]) -> str:
-    rows = [_cells(report.total) for report in reports.values()]
-    # A column in which nothing is known for any variant says nothing.
-    titles = [title for title in rows[0] if any(row[title] != ("0" if title == "failed" else "-") for row in rows)]
+    totals = [report.total for report in reports.values()]
+    rows = [cells(total, total.recorded, total.compared) | {"failed": total.failed} for total in totals]
+    # A column in which nothing is known for any variant says nothing, nor does one without a failure.
+    empty = {title for title in COLUMNS if not any(row[title] for row in rows)} - {"invalid", "over", "lost"}
+    titles = [title for title in COLUMNS if title not in empty]
     header = "".join(f'<th scope="col">{title}</th>' for title in ("strategy", *titles))
     body = ""
     for number, (name, row) in enumerate(zip(reports, rows, strict=True), 1):
         named = f'<th scope="row">{number}.&nbsp;{_WORD_END.sub(",<wbr>", escape(name))}</th>'
-        body += f"<tr>{named}{''.join(f'<td>{row[title]}</td>' for title in titles)}</tr>"
+        body += f"<tr>{named}{''.join(f'<td>{table_cell(row[title])}</td>' for title in titles)}</tr>"
     caption = "The numbers are those in the plots. What the columns mean is said below."
     return (
         f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{header}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _cells(total: Totals) -> dict[str, str]:
-    compared = None if total.compared is None else total.compared.dollars
-    shares = {
-        "cost": total.cost_ratio,
-        "kept": total.kept,
-        "outputs": total.kept_from_outputs,
-        "lines": total.kept_lines,
-        "cached": total.cache_hit_share,
-    }
-    counts = {
-        "peak": total.peak_tokens,
-        "folds": total.folds,
-        "invalid": total.invalid,
-        "over": total.over,
-        "lost": total.lost,
-        "failed": total.failed,
-    }
-    return {
-        "would pay": "-" if compared is None else money(compared),
-        **{title: "-" if share is None else f"{share:.3f}" for title, share in shares.items()},
-        **{title: f"{count:,}" for title, count in counts.items()},
-    }
 
 
 def _share(value: float) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.evidence import Loss
-from windowsill.replay.report import ReplayReport, Totals
+from windowsill.replay.report import Figures, ReplayReport, Totals
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
 
@@ -63,6 +64,28 @@ def compare_headlines(reports: Mapping[str, ReplayReport]) -> list[str]:
     if len(set(safety.values())) == 1:
         return [*words, f"In each of them: {safety[cheapest]}."]
     return [*words, *(f"{name}: {each}." for name, each in safety.items())]
+
+
+def cells(figures: Figures, recorded: RecordedCost | None, compared: CostComparison | None) -> dict[str, object]:
+    """Return a row of a table, by the titles that `LEGEND` explains."""
+    return {
+        "calls": figures.calls,
+        "peak": figures.peak_tokens,
+        "sent": figures.tokens_sent,
+        "cached": figures.cache_hit_share,
+        "cost": figures.cost_ratio,
+        "kept": figures.kept,
+        "outputs": figures.kept_from_outputs,
+        "lines": figures.kept_lines,
+        "folds": figures.folds,
+        "repairs": sum(figures.repairs.values()),
+        "invalid": figures.invalid,
+        "over": figures.over,
+        "lost": figures.lost,
+        # A branch repeats calls that another session has paid for.
+        "paid": None if recorded is None or recorded.dollars is None else money(recorded.dollars),
+        "would pay": None if compared is None or compared.dollars is None else money(compared.dollars),
+    }
 
 
 def describe_loss(loss: Loss) -> str:
