@@ -131,7 +131,7 @@ def check_profiles(profiles: Mapping[str, Any], named: str = OFF) -> None:
 
 def has_profile(model: str, profiles: Mapping[str, Any]) -> bool:
     """Tell whether the user has a profile for this model."""
-    return _of_model(model, profiles) is not None
+    return bool(profiles) and _of_model(model, profiles) is not None
 
 
 def _read(name: str, fields: object) -> ProfileFields:
