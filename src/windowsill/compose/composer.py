@@ -123,6 +123,7 @@ class Composer:
         self.last: SentRequest | None = None
         """The last request."""
         self._user_settings = settings
+        self._states_high = states_high(settings)
         self.own_strategy = guarded(strategy) if strategy is not None else None
         self.own_writer = writer
         self._contexts = {settings.model: context}
@@ -329,7 +330,7 @@ class Composer:
     def budget(self, fixed: int, *, max_output: int | None = None, stateless: bool = False) -> Budget:
         """Return the budget of a request whose fixed parts have this many tokens."""
         # A strategy that decides by prices folds before the limit where that pays: it needs no mark of its own.
-        by_price = self.strategy.priced and not stateless and not states_high(self._user_settings)
+        by_price = self.strategy.priced and not stateless and not self._states_high
         found = budget_for(
             self.context.model,
             budget=self.settings.budget,
@@ -583,7 +584,7 @@ class Composer:
             if item.own or item.passing:
                 over += current
                 current = [item] if item.passing else []
-        proposal = hide_passing(view, over)
+        proposal = hide_passing(view, over) if over else None
         made = self._fold(proposal) if proposal is not None else None
         self._passing = (view.edits, len(view.items), current)
         return made

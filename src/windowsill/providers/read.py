@@ -84,6 +84,8 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
         return _mended(to_bytes(source), lambda body: _from_bytes(body, format, default))
     if isinstance(source, list | tuple):
         return _together([read_added(each, format=format, default=default) for each in source])
+    if type(source) is dict and _is_ambiguous(source):
+        return Added([get(format or default).read_message(encode(source), "")])
     if (found := frameworks.convert(source)) is not None:
         added = _together([read_added(each, default=default) for each in found.messages])
         return msgspec.structs.replace(added, usage=found.usage, model=found.model)
@@ -95,9 +97,10 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
             # One package serves all dialects: which of them it is, the model tells.
             default = AMBIGUOUS
         source = _object(source)
-    body = encode(dict(source))
+    source = dict(source)
     if _is_ambiguous(source):
-        return Added([get(format or default).read_message(body, "")])
+        return read_added(source, format=format, default=default)
+    body = encode(source)
     value = source if _is_plain(source) else decode(any_decoder, body)
     return _read(value, body, get(format or detect(value, default)))
 

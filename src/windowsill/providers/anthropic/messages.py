@@ -249,7 +249,9 @@ class Anthropic(Format):
 
         Models that bind their reasoning to the past lose it with every fold; they may still choose to think.
         """
-        thinking = decode(any_decoder, fields["thinking"], "thinking") if "thinking" in fields else None
+        if "thinking" not in fields:
+            return fields
+        thinking = decode(any_decoder, fields["thinking"], "thinking")
         if not rules.thinks(thinking):
             return fields
         turn: list[Any] = []
