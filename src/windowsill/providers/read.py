@@ -97,10 +97,7 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
             # One package serves all dialects: which of them it is, the model tells.
             default = AMBIGUOUS
         source = _object(source)
-    source = dict(source)
-    if _is_ambiguous(source):
-        return read_added(source, format=format, default=default)
-    body = encode(source)
+    body = encode(dict(source))
     value = source if _is_plain(source) else decode(any_decoder, body)
     return _read(value, body, get(format or detect(value, default)))
 
