@@ -24,7 +24,7 @@ from support.model_writers import (
 )
 from windowsill.errors import InputError, NotFoundError
 from windowsill.history.folds import Brief
-from windowsill.messages import Message, Text, ToolUse, text_message
+from windowsill.messages import ORIGIN, Message, Text, ToolUse, text_message
 from windowsill.summaries import ModelWriter, Shared
 from windowsill.summaries.errors import UnusableError
 from windowsill.summaries.model_writer import writer
@@ -234,6 +234,30 @@ def test_what_is_larger_than_the_window_is_read_in_parts() -> None:
     assert all(any(f"({turn}) Please fix" in part for part in parts) for turn in range(100))
     assert f"Part {len(parts)} of {len(parts)}:" in joined
     assert written.notes == (f"separate request: 400 messages were read in {len(parts)} parts",)
+
+
+def test_summaries_of_parts_that_are_too_many_are_read_in_parts_too() -> None:
+    """S13: no text about a part is cut to fit beside the others; the last request reads what was told of them."""
+    with Server(saying(f"<summary>{'word ' * 180}</summary>"), window=3_000) as server:
+        long = material(conversation(160), tokens=14_000)
+        written = write(made(server, "openai", window=3_000), Brief(room=500), long)
+    assert {seen.status for seen in server.seen} == {200}
+    told = [last_words(seen.body) for seen in server.seen]
+    joins = [words for words in told if "Part 1 of" in words]
+    assert len(joins) > 1
+    assert not any("omitted" in words for words in joins)
+    assert len([note for note in written.notes if "were read in" in note]) > 1
+
+
+def test_an_earlier_summary_that_is_larger_than_the_window_is_read_whole() -> None:
+    """S13: in pieces, none of them left out."""
+    earlier = text_message("user", " ".join(f"fact{number}" for number in range(1_500)), metadata={ORIGIN: "summary"})
+    with Server(saying(SUMMARY), window=4_000) as server:
+        write(made(server, "openai", window=4_000), Brief(room=500), material((earlier,), tokens=6_000))
+    read = "".join(last_words(seen.body) for seen in server.seen)
+    assert {seen.status for seen in server.seen} == {200}
+    # A word where one piece ends and the next begins is in neither whole.
+    assert sum(f"fact{number}" in read for number in range(1_500)) >= 1_490
 
 
 def test_what_could_not_be_read_is_told() -> None:

@@ -200,9 +200,11 @@ class _Asker(ABC):
             read += f"; {left_out:,} of them found no place in a window of {window:,} tokens and were not read"
         attempt.notes.append(f"{SEPARATE}: {read}")
         if brief.style != "state":
-            joined = msgspec.structs.replace(material, messages=tuple(told), shared=None)
-            step = _Attempt(brief, joined)
-            written = await ask(step, window)
+            # As many as they are: texts that do not fit the window together are read in parts again.
+            size = sum(material.count(part.text) for part in told)
+            step = _Attempt(brief, msgspec.structs.replace(material, messages=tuple(told), tokens=size, shared=None))
+            smaller = size < material.tokens
+            written = await (self._write_apart(step, window, ask) if smaller else ask(step, window))
             attempt.charge(written.usage)
         text = f"{written.text}\n\n({read}.)" if left_out and brief.style != "state" else written.text
         return msgspec.structs.replace(written, text=text, notes=(*attempt.notes, *step.notes), usage=attempt.usage)

@@ -16,7 +16,7 @@ from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.history.folds import Brief
 from windowsill.history.repair import repair, without_open_calls
-from windowsill.messages import Message, Request, json_value, text_message
+from windowsill.messages import Message, Request, Text, json_value, text_message
 from windowsill.models.catalog import key as model_key
 from windowsill.providers.base import THOUGHTS
 from windowsill.providers.convert import message_text
@@ -141,7 +141,8 @@ def split(material: Material, room: int) -> tuple[list[Material], int]:
     """
     parts: list[list[Message]] = [[]]
     sizes: list[int] = [0]
-    for message in material.messages:
+    messages = [piece for message in material.messages for piece in _pieces(message, material, room // LARGEST_SHARE)]
+    for message in messages:
         size = min(material.count(message_text(message)) + MARK_TOKENS, room // LARGEST_SHARE)
         if parts[-1] and sizes[-1] + size > room:
             parts.append([])
@@ -149,12 +150,23 @@ def split(material: Material, room: int) -> tuple[list[Material], int]:
         parts[-1].append(message)
         sizes[-1] += size
     kept = [0, *range(len(parts) - MOST_PARTS + 1, len(parts))] if len(parts) > MOST_PARTS else range(len(parts))
-    left_out = len(material.messages) - sum(len(parts[place]) for place in kept)
+    left_out = len(messages) - sum(len(parts[place]) for place in kept)
     found = [
         msgspec.structs.replace(material, messages=tuple(parts[place]), tokens=max(SHORTEST, sizes[place]), shared=None)
         for place in kept
     ]
     return found, left_out
+
+
+def _pieces(message: Message, material: Material, most: int) -> list[Message]:
+    """Divide an earlier summary that is too long to be read at once: its middle counts too, unlike an output's."""
+    size = material.count(message_text(message)) + MARK_TOKENS if message.origin else 0
+    if size <= most:
+        return [message]
+    text = message_text(message)
+    length = max(1, len(text) * (most - MARK_TOKENS) // size)
+    pieces = [text[start : start + length] for start in range(0, len(text), length)]
+    return [msgspec.structs.replace(message, blocks=(Text(text=piece),), raw=None) for piece in pieces]
 
 
 def mark_for(messages: Sequence[Message]) -> str:
