@@ -291,3 +291,12 @@ def test_a_permission_may_bring_others_with_it():
     running = engine([Call("shell", {"command": "ls"}), "done"], session=session, implied={"admin": ("execute",)})
     running.run_sync("Go.")
     assert results(session)[0][2] is False
+
+
+def test_a_task_may_ask_for_a_share_of_its_criteria():
+    """Two of three are enough where that is stated; the result still says which is not met."""
+    session = opened(budget=60_000)
+    session.state.set("task.limits.min_quality", 0.6)
+    held = {"a": lambda _: True, "b": lambda _: True, "c": lambda _: False}
+    result = engine(["done"], session=session, validators=held).run_sync("Go.", criteria=list(held))
+    assert (result.status, [each.status for each in result.criteria]) == ("completed", ["met", "met", "unmet"])

@@ -180,7 +180,7 @@ def expected(value: Any, hint: Any) -> list[str]:
         hints = hints_of(type(value))
         names = set(value.__struct_fields__) - HIDDEN
         if isinstance(value, Criterion):
-            names -= {"evidence", "checked_by"}  # for the caller: the model found it out itself
+            names -= {"status", "evidence", "checked_by"}  # for the caller: the model found it out itself
         if isinstance(value, Element) and value.key != value.id:
             names.discard("id")
         return [text for name in names for text in expected(getattr(value, name), hints[name])]

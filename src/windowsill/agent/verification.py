@@ -42,17 +42,20 @@ class Judgement(msgspec.Struct, frozen=True):
 
     criteria: tuple[Criterion, ...] = ()
     fault: str = ""
+    enough: bool = False
+    """The share of criteria that are met is what the task asks for, though some are not."""
 
     @property
     def missing(self) -> list[str]:
         """What was found not to hold."""
-        unmet = [each.evidence or each.description for each in self.criteria if each.status == "unmet"]
+        judged = () if self.enough else self.criteria
+        unmet = [each.evidence or each.description for each in judged if each.status == "unmet"]
         return [*unmet, self.fault] if self.fault else unmet
 
     @property
     def unknown(self) -> list[Criterion]:
         """The criteria that nothing has shown to hold."""
-        return [each for each in self.criteria if each.status == "unknown"]
+        return [] if self.enough else [each for each in self.criteria if each.status == "unknown"]
 
     def changes(self, task: Task) -> list[Change]:
         """Return the changes of the state that record the verdicts."""
@@ -88,7 +91,9 @@ async def judge(
             verdict = ("met", claim.evidence[:MAX_CHARACTERS], tool) if tool else ("unknown", "", "")
         status, evidence, checked_by = verdict
         judged.append(msgspec.structs.replace(criterion, status=status, evidence=evidence, checked_by=checked_by))
-    return Judgement(tuple(judged), _format_fault(task, result)[:MAX_CHARACTERS])
+    least, met = task.limits.min_quality, sum(each.status == "met" for each in judged)
+    enough = least is not None and bool(judged) and met >= least * len(judged)
+    return Judgement(tuple(judged), _format_fault(task, result)[:MAX_CHARACTERS], enough)
 
 
 def results_in_view(session: Session, goal: str, category: Callable[[str], str]) -> list[tuple[str, str]]:

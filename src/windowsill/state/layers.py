@@ -175,6 +175,7 @@ class TaskLimits(Part, frozen=True, kw_only=True):
     max_cost: Seconds | None = None
     """Dollars."""
     min_quality: Share | None = None
+    """The share of the success criteria that has to be met; without it, all of them."""
 
 
 class About(Part, frozen=True, kw_only=True):
