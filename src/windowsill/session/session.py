@@ -141,8 +141,8 @@ class Session:
 
         `strategy` is the name of one, one of your own, or a whole context manager (see `ContextManager`).
 
-        `store` is a folder, a database file, `":memory:"`, or a store; without it sessions are kept in `.windowsill/`
-        of the current folder if there is one, else in the user's data folder.
+        `store` is a folder, a database file, `postgresql://...`, `":memory:"`, or a store; without it sessions are kept
+        in `.windowsill/` of the current folder if there is one, else in the user's data folder.
         """
         check_name("session's name", id)
         owned = not isinstance(store, Store)

@@ -210,14 +210,8 @@ class PostgresStore:
 
     def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
         """Return the places of the first of these keys that is known: one for each session, newer ones first."""
-        for key in keys:
-            if session is None:
-                rows = self._run("places", key=key, most=MOST_PLACES)
-            else:
-                rows = self._run("places_in_session", key=key, session=session)
-            if rows:
-                return [Place(key, name, seq) for name, seq in rows]
-        return []
+        rows = self._run("places", keys=list(keys), session=session, most=MOST_PLACES)
+        return [Place(*row) for row in rows]
 
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""

@@ -73,18 +73,25 @@ WHERE s.id = %(session)s AND e.parent <> e.seq - 1
 ORDER BY e.seq;
 
 -- name: places
-SELECT s.id, p.seq
+-- Of the first of the keys that is known, in all sessions or in one.
+SELECT p.key, s.id, p.seq
 FROM windowsill.place AS p
 JOIN windowsill.session AS s ON s.key = p.session
-WHERE p.key = %(key)s
+WHERE (%(session)s::text IS NULL OR s.id = %(session)s)
+    AND p.key = (
+        SELECT n.key
+        FROM unnest(%(keys)b::bytea[]) WITH ORDINALITY AS n (key, number)
+        WHERE EXISTS (
+                SELECT 1
+                FROM windowsill.place AS o
+                JOIN windowsill.session AS t ON t.key = o.session
+                WHERE o.key = n.key AND (%(session)s::text IS NULL OR t.id = %(session)s)
+            )
+        ORDER BY n.number
+        LIMIT 1
+    )
 ORDER BY p.session DESC
 LIMIT %(most)s;
-
--- name: places_in_session
-SELECT s.id, p.seq
-FROM windowsill.session AS s
-JOIN windowsill.place AS p ON p.key = %(key)s AND p.session = s.key
-WHERE s.id = %(session)s;
 
 -- name: last_snapshot
 SELECT n.seq, n.data
