@@ -41,6 +41,14 @@ class Provider:
         self.peace = False
         self._asked = 0
         self._files = 0
+        self._left = 0
+        self.reached = Event()
+
+    def reach(self, requests):
+        """Tell when so many more requests have come."""
+        self._left = requests
+        self.reached = Event()
+        return self.reached
 
     def fault(self):
         """Decide what happens to the next request."""
@@ -68,6 +76,9 @@ class Provider:
     def respond(self, body):
         del body
         self._asked += 1
+        self._left -= 1
+        if self._left <= 0:
+            self.reached.set()
         kind = self.fault()
         if kind == "empty":
             return Answer(text=" ")
@@ -113,7 +124,7 @@ class Writer:
                 if self.wrote == 5:
                     with suppress(ConflictError):
                         self.said.append(session.add("And hurry, please."))
-                time.sleep(0.004)
+                time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -126,24 +137,27 @@ def agents():
         process.stdin.close()
 
 
-def start(agents, folder, url, deadline):
-    """Start an agent, kill it after so many seconds if it still works; tell whether it came to its end."""
+def start(agents, folder, url, reached, delay):
+    """Start an agent, kill it so many seconds after something was reached; tell whether it came to its end."""
     agents.stdin.write(f"{folder}\t{url}\n")
     agents.stdin.flush()
     child = int(agents.stdout.readline())
-    killed = Event()
-    if deadline is not None:
+    over = Event()
 
-        def kill():
-            if not killed.wait(deadline):
-                with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
+    def kill():
+        while not reached.wait(0.01):
+            if over.is_set():
+                return
+        if not over.wait(delay):
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
 
-        killer = Thread(target=kill)
+    killer = Thread(target=kill)
+    if reached is not None:
         killer.start()
     code = int(agents.stdout.readline())
-    if deadline is not None:
-        killed.set()
+    if reached is not None:
+        over.set()
         killer.join()
     assert code in (0, -signal.SIGKILL), f"the process ended with {code}"
     return code == 0
@@ -151,7 +165,7 @@ def start(agents, folder, url, deadline):
 
 def messages(store):
     """Every message that was ever recorded, on every branch, by its id and its hash."""
-    with Session.open("s", store=store) as session:
+    with Session.open("s", model="claude-sonnet-4-5", store=store, budget=9_000) as session:
         journal = session.journal
         entries = journal.walk([(1, journal.version)], kinds=("message",))
         return {entry.id: entry.hash for entry in entries}, session.verify()
@@ -165,13 +179,16 @@ def run_one(agents, folder, seed, counts):
     with provider.server as server:
         for attempt in range(ATTEMPTS):
             provider.peace = attempt >= ATTEMPTS // 2
-            deadline = chance.uniform(0.0, 0.6) if attempt < ATTEMPTS // 3 and chance.random() < 0.6 else None
+            kills = attempt < ATTEMPTS // 4 and chance.random() < 0.6
+            reached, delay = provider.reach(chance.randint(0, 5)) if kills else None, chance.uniform(0.0, 0.1)
+            if kills and chance.random() < 0.1:
+                reached.set()
             beside = Writer(store) if attempt == 1 and chance.random() < 0.5 else None
             if beside is None:
-                whole = start(agents, folder, server.url, deadline)
+                whole = start(agents, folder, server.url, reached, delay)
             else:
                 with beside:
-                    whole = start(agents, folder, server.url, deadline)
+                    whole = start(agents, folder, server.url, reached, delay)
                 counts["second writer"] += 1
                 counts["writes beside"] += beside.wrote
             counts["starts"] += 1

@@ -17,9 +17,8 @@ ALL: WorkPhases = ("planning", "executing", "reflecting", "verifying")
 
 _PLANNING = (
     "[phase: planning] If all there is to do is to answer, answer: that ends the task. Otherwise look at what is "
-    "needed{plan}. Nothing is changed in this phase."
+    "needed and write down a plan with update_plan. Nothing is changed in this phase."
 )
-_WITH_PLAN = " and write down a plan with update_plan"
 _EXECUTING = "[phase: executing] Carry the task out now. When everything is done, answer with the result."
 _REFLECTING = (
     "[phase: reflecting] Before this ends: {why}. Judge whether the result holds. If something is left to do, call "
@@ -75,10 +74,8 @@ def check_phases(phases: Sequence[Phase]) -> WorkPhases:
 
 
 def first_phase(phases: WorkPhases, *, own_tools: bool) -> NextPhase:
-    """Return the phase in which a task begins."""
-    if "planning" not in phases:
-        return NextPhase("executing")
-    return NextPhase("planning", _PLANNING.format(plan=_WITH_PLAN if own_tools else ""))
+    """Return the phase in which a task begins. Without the tool that writes a plan there is nothing to plan with."""
+    return NextPhase("planning", _PLANNING) if "planning" in phases and own_tools else NextPhase("executing")
 
 
 def next_phase(
