@@ -165,7 +165,9 @@ def test_losses_are_listed_with_their_places(tmp_path):
     file = recorded(tmp_path / "x.jsonl", session(turns=turns))
     arguments = ("replay", file, "--window", 2_000, "--strategy", "mask:keep=2", *COUNTED)
     assert "--losses lists what was not in view." in call(*arguments).out
-    assert early not in call(*arguments, "--json").out
+    page = tmp_path / "p.html"
+    assert early not in call(*arguments, "--json", "--html", page).out + page.read_text()
+    assert "listed with <code>--losses</code>" in page.read_text()
     (line,) = [line for line in call(*arguments, "--losses").out.splitlines() if early in line]
     assert line.startswith(f"s: value '{early}': stood in message 2, output of read; needed by read in message 79; ")
     (loss,) = [

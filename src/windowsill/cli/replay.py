@@ -195,7 +195,7 @@ def replay(
         workers = workers or (min(os.cpu_count() or 1, MOST_PROCESSES) if size >= WORTH_PROCESSES else 1)
         reports = run_variants(found, variants, limit=limit, workers=workers, write=write)
     if typed["page_file"] is not None:
-        Path(typed["page_file"]).write_text(comparison_page(reports), encoding="utf-8")
+        Path(typed["page_file"]).write_text(comparison_page(reports, losses=losses), encoding="utf-8")
     # Texts of a conversation are in a report only where they were asked for.
     shown = reports if losses else {name: _without_losses(report) for name, report in reports.items()}
     written: object = shown if len(shown) > 1 else next(iter(shown.values()))

@@ -64,8 +64,11 @@ li { overflow-wrap: anywhere; } summary { cursor: pointer; }
 )
 
 
-def comparison_page(reports: Mapping[str, ReplayReport]) -> str:
-    """Return a page of HTML about replays of the same sessions, each by its name."""
+def comparison_page(reports: Mapping[str, ReplayReport], *, losses: bool = True) -> str:
+    """Return a page of HTML about replays of the same sessions, each by its name.
+
+    Without `losses` the page counts them only, and has no text of a conversation.
+    """
     first = next(iter(reports.values()))
     words = compare_headlines(reports) if len(reports) > 1 else headline(first)
     parts = [
@@ -77,7 +80,7 @@ def comparison_page(reports: Mapping[str, ReplayReport]) -> str:
         _scatter(reports),
         *_session_plots(reports),
         "<h2>What was not in view when a call needed it</h2>",
-        *(_losses(name, report) for name, report in reports.items()),
+        *(_losses(name, report, listed=losses) for name, report in reports.items()),
         "<h2>What the columns mean</h2>",
         "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in LEGEND.items()) + "</dl>",
     ]
@@ -258,10 +261,11 @@ def _points(tokens: Sequence[int], x: _Axis, y: _Axis) -> str:
     return " ".join(f"{x.at(call)},{y.at(each)}" for call, each in enumerate(tokens, 1))
 
 
-def _losses(name: str, report: ReplayReport) -> str:
+def _losses(name: str, report: ReplayReport, *, listed: bool) -> str:
     found = [(each.session, loss) for each in report.sessions for loss in each.losses]
-    if not found:
-        return f"<p>{escape(name)}: nothing.</p>"
+    if not found or not listed:
+        count = f"{len(found):,} of the values and lines, listed with <code>--losses</code>" if found else "nothing"
+        return f"<p>{escape(name)}: {count}.</p>"
     items = "".join(f"<li>{escape(f'{session}: {describe_loss(loss)}')}</li>" for session, loss in found[:MOST_LOSSES])
     more = f"<p>and {len(found) - MOST_LOSSES:,} more</p>" if len(found) > MOST_LOSSES else ""
     return f"<details><summary>{escape(name)}: {len(found):,}</summary><ul>{items}</ul>{more}</details>"
