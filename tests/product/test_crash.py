@@ -1,35 +1,14 @@
-"""A process that dies, a disk that is full: what a session said it has, it has (X3)."""
+"""A disk that is full: what a session said it has, it has. `tests/soak/test_kills.py` kills its processes."""
 
-import random
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from support.sessions import opened, problems
+from support.sessions import opened
 from support.stores import child_env
 
 pytestmark = pytest.mark.integration
-
-ROUNDS = 24
-
-AGENT = """
-import os, sys
-from support.sessions import opened, turn
-
-session = opened(sys.argv[1])
-if not session.view.items:
-    session.add({"role": "user", "content": "the task"})
-number = len(list(session.messages()))
-os.write(1, b"ready\\n")
-while True:
-    for message in turn(number, words=60):
-        os.write(1, session.add(message).encode() + b"\\n")
-    session.compose_sync(system="You mend.")
-    number += 1
-"""
 
 DISK_FULL = """
 import resource, sys
@@ -78,36 +57,6 @@ payload = session.compose_sync(system="You mend.")
 print(payload.tokens <= 1_500, problems(payload), len(session.folds), session.verify())
 session.close()
 """
-
-
-def run_until_killed(folder, seconds):
-    """The ids that an agent's process acknowledged before it was killed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", AGENT, str(folder)], stdout=subprocess.PIPE, env=child_env(), text=True
-    ) as child:
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(seconds)
-        child.send_signal(signal.SIGKILL)
-        return [line.strip() for line in child.stdout if line.endswith("\n")]
-
-
-def test_an_agent_that_is_killed_again_and_again_loses_nothing(tmp_path):
-    """Every acknowledged message is there once and in order, the history is whole, and the session goes on."""
-    moments, acknowledged = random.Random(17), []
-    for _ in range(ROUNDS):
-        acknowledged += run_until_killed(tmp_path, moments.uniform(0, 0.05))
-        with opened(tmp_path) as session:
-            there = [message.id for message in session.messages()]
-            assert [id for id in there if id in set(acknowledged)] == acknowledged
-            assert len(there) == len(set(there))
-            assert session.verify() == []
-            payload = session.compose_sync(system="You mend.")
-            assert payload.tokens <= 1_500
-            assert problems(payload) == []
-            assert [session.request(call.id) for call in session.calls[-1:]] == [payload.body()]
-    assert len(acknowledged) > ROUNDS
-    with opened(tmp_path) as session:
-        assert session.folds
 
 
 def output(code, folder):

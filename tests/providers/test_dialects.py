@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import openai
@@ -180,9 +181,7 @@ def test_empty_list_of_calls_does_not_go_back():
             "gemini",
             [
                 {"role": "user", "parts": [{"text": "a"}]},
-                {"role": "model", "parts": [{"text": "b"}]},
-                {"role": "model", "parts": [{"text": "c"}]},
-                {"role": "user", "parts": [{"text": "d"}]},
+                {"role": "user", "parts": [{"text": "b"}]},
                 {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
                 {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "x"}}}]},
                 {"role": "user", "parts": [{"text": "c"}]},
@@ -198,17 +197,21 @@ def test_what_fits_comes_back_unchanged(format, messages):
     assert providers.validate(payload.messages, format) == []
 
 
-@pytest.mark.parametrize("before", [[], [{"text": "b"}]])
+@pytest.mark.parametrize("before", [[], [[{"text": "b"}]], [[{"text": "b"}], [{"text": "bb"}]]])
 @pytest.mark.parametrize("after", [[], [{"text": "c"}], [{"functionCall": {"name": "g", "args": {}}}]])
 def test_gemini_gets_a_call_with_what_the_model_said_beside_it_in_one_content(before, after):
     """The API wants a call right behind the user's content, and its response right behind the call."""
     called = [{"functionCall": {"name": "f", "args": {}}}]
-    contents = [{"role": "model", "parts": parts} for parts in (before, called, after) if parts]
+    contents = [{"role": "model", "parts": parts} for parts in (*before, called, after) if parts]
     names = [part["functionCall"]["name"] for part in called + after if "functionCall" in part]
     answers = [{"functionResponse": {"name": name, "response": {"output": "x"}}} for name in names]
     messages = [{"role": "user", "parts": [{"text": "a"}]}, *contents, {"role": "user", "parts": answers}]
     found = fit(messages, budget=10_000, format="gemini").messages
-    assert found == [messages[0], {"role": "model", "parts": [*before, *called, *after]}, messages[-1]]
+    assert found == [
+        messages[0],
+        {"role": "model", "parts": [*itertools.chain(*before), *called, *after]},
+        messages[-1],
+    ]
 
 
 def test_gemini_request_without_tools_gains_none():

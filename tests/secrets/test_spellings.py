@@ -166,3 +166,26 @@ def test_eight_times_the_text_is_about_eight_times_the_work(unit):
     size = 40_000 // len(unit)
     texts = {n: unit * n + " password hunter2" for n in (size, TIMES * size)}
     assert growth(lambda n: redact(texts[n]), size) < 3 * TIMES
+
+
+@pytest.mark.parametrize("sign", ["+", "-"])
+def test_the_sign_of_a_line_in_a_patch_hides_no_key(sign):
+    """A key at the beginning of a line that a patch adds or removes, and a login over several of them."""
+    key = "s" + "k-1e1ffadafe52e69678960e17dbc4640a"
+    assert redact(f" a\n{sign}{key}") == f" a\n{sign}[secret: openai-key]"
+    login = f"{sign}machine example.org\n{sign}  login me\n{sign}  password {{}}\n"
+    assert redact(login.format("L0r0HsPib7")) == login.format("[secret: netrc-password]")
+
+
+def test_a_key_that_a_terminal_broke_in_two_lines_is_one():
+    """Only if both halves together have the length of a key."""
+    first, second = "gh" + "p_" + drawn(3, 20), drawn(4, 16)
+    assert redact(f"token {first}\n{second} ok") == "token [secret: github-token] ok"
+    assert second[1:] in redact(f"token {first}\n{second[1:]} ok")
+
+
+def test_words_that_are_written_as_one_are_a_password_where_it_is_said():
+    """No word of English that follows there is so long."""
+    assert redact("The password is correcthorsebattery, ok?") == "The password is [secret: password], ok?"
+    for plain in ("The password is cryptographically hashed.", "password = confirmationpasswordfield"):
+        assert redact(plain) == plain

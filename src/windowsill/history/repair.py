@@ -693,12 +693,9 @@ class Mender:
         """Tell whether two messages of one role may stay two: they came so, and the provider takes them so."""
         return (
             self.rules.takes_neighbours
+            and not (self.rules.joined_replies and piece.role == "assistant")
             and self._is_unchanged(piece.source, piece.blocks)
             and self._is_unchanged(last.last_source, last.blocks)
-            and (
-                self.rules.calls_beside
-                or not any(isinstance(block, ToolUse) for block in (*last.blocks, *piece.blocks))
-            )
         )
 
     def _is_unchanged(self, source: int | None, blocks: Sequence[Block]) -> bool:

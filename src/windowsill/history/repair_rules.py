@@ -34,8 +34,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one role in a row become one; all results of a turn stand in the one user message after it."""
     takes_neighbours: bool = False
     """It takes messages of one role in a row, too, and joins them itself: those of its own format stay as they came."""
-    calls_beside: bool = False
-    """Such neighbours may hold calls."""
+    joined_replies: bool = False
+    """Those of the assistant become one all the same: a call has to stand right behind words of the user."""
     system_apart: bool = False
     """The system prompt has its own field; a system message of another format inside the conversation becomes words."""
     system_inside: bool = False

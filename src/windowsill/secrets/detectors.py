@@ -74,9 +74,10 @@ class KeyFormat(msgspec.Struct, frozen=True):
                 yield Secret(self.kind, start, end)
 
 
-_LEFT = r"(?:\A|[^A-Za-z0-9_+-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
-"""The characters before a key: none that could belong to it, or an escape, whose last letter does not."""
+_LEFT = r"(?:\A|[^A-Za-z0-9_+-]|(?m:^)[+-]|\\[nrtbf][+-]?|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
+"""The characters before a key: none that could belong to it, the sign of a line in a patch, or an escape."""
 _WORD = "[A-Za-z0-9_-]"
+GITHUB_LENGTH = 40
 _WIDE = "\N{FULLWIDTH COLON}|\N{FULLWIDTH EQUALS SIGN}"
 
 
@@ -112,6 +113,11 @@ def _is_noise(key: str) -> bool:
 def _is_random_key(key: str) -> bool:
     """Tell a key from a name with the same prefix, such as `sk-learn`."""
     return _has_digit(key) and _is_noise(key)
+
+
+def _is_broken(key: str) -> bool:
+    """Tell whether it is a whole key of GitHub that a terminal or an editor broke in two lines."""
+    return sum(not char.isspace() for char in key) == GITHUB_LENGTH
 
 
 def _is_login(value: str) -> bool:
@@ -153,6 +159,12 @@ FORMATS: tuple[KeyFormat, ...] = (
         any_case=True,
     ),
     _key("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "gh[pousr]_[A-Za-z0-9_]{30,}"),
+    _key(
+        "github-token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        r"gh[pousr]_[A-Za-z0-9]{8,35}\r?\n[A-Za-z0-9]{1,28}",
+        _is_broken,
+    ),
     _key("github-token", "github_pat_", "github_pat_[A-Za-z0-9_]{22,}"),
     _key("gitlab-token", tuple(GITLAB.split("|")), rf"(?:{GITLAB}){_WORD}{{20,}}(?:\.{_WORD}+)*"),
     _key("slack-token", "xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
@@ -286,7 +298,10 @@ FORMATS: tuple[KeyFormat, ...] = (
         any_case=True,
     ),
     KeyFormat(
-        "netrc-password", ("login",), r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt])+password\s+([^\s\"'\\]+)", any_case=True
+        "netrc-password",
+        ("login",),
+        r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt]|\n[+-])+password\s+([^\s\"'\\]+)",
+        any_case=True,
     ),
     KeyFormat(
         "cookie",
@@ -579,6 +594,9 @@ _CODE_END, _QUERY_END, _LINE_END = re.compile(r"[,;()}\]{\[]"), re.compile(r"[&;
 _SAID, _PLAIN_WORD = frozenset({"pass", "secret"}), re.compile(r"[A-Za-z0-9!@#$%^&*]{6,}")
 """Names that people write before a password on a line of its own, and what a password may be there: one word."""
 
+_JOINED = re.compile(r"[a-z]{18,}(?<!ly)(?<!able)")
+"""Several words written as one: longer than any that is said of a password."""
+
 _SIGNS = re.compile(r"[!#$%^&*+/=?~@:-]")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
@@ -681,7 +699,8 @@ def _plain_secret(value: str, group: int, end: re.Pattern[str]) -> int:
     if group == _DOUBTFUL:
         is_secret = _is_doubtless(value)
     elif _PLAIN.fullmatch(value):
-        is_secret = _has_digit(value) and not value.isdigit()
+        joined = group == _PHRASE and end is _LINE_END and _JOINED.fullmatch(value)
+        is_secret = bool(joined) or (_has_digit(value) and not value.isdigit())
     else:
         signs = _SIGNS.search(value if group == _PHRASE else value.replace("-", ""))
         is_secret = _has_digit(value) or signs is not None

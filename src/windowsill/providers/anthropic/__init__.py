@@ -18,7 +18,6 @@ SPEC = ProviderSpec(
         user_first=True,
         alternate=True,
         takes_neighbours=True,
-        calls_beside=True,
         system_apart=True,
         unique_ids=True,
         id_pattern=ID_PATTERN,

@@ -25,6 +25,7 @@ SPEC = ProviderSpec(
         user_first=True,
         alternate=True,
         takes_neighbours=True,
+        joined_replies=True,
         system_apart=True,
         name_pattern=NAME_PATTERN,
         blank_text=False,

@@ -1,0 +1,162 @@
+"""Processes that are killed at random moments: what was acknowledged is there, whole, once and in order."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from support import soak_workers
+from support.soak import Tally
+from support.stores import child_env
+from windowsill import Session, WindowsillError
+from windowsill.messages import ORIGIN
+
+pytestmark = pytest.mark.integration
+
+WRITERS, AGENTS = 3, 2
+"""Sessions and runs of an agent in `make test`."""
+LIVES = 4
+"""Times that each of them is killed and goes on."""
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """A process that forks workers which have everything loaded."""
+    with subprocess.Popen(
+        [sys.executable, soak_workers.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=child_env(),
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+def start(workers, kind: str, folder: Path, log: Path, seed: int) -> int:
+    workers.stdin.write(f"{kind}\t{folder}\t{log}\t{seed}\n")
+    workers.stdin.flush()
+    return int(workers.stdout.readline())
+
+
+def acknowledged(log: Path) -> list[list]:
+    """What a worker wrote down, without a line that it did not finish."""
+    lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def test_writers_that_are_killed_lose_nothing(tally: Tally, workers, tmp_path):
+    """One to three at once, in the middle of messages, batches, requests, folds, rewinds and kept outputs."""
+    folders = iter(range(1_000_000))
+
+    def trial(rng: random.Random) -> list[str]:
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        Session.open("s", model="claude-sonnet-4-5", window=3_000, store=folder).close()
+        logs: list[Path] = []
+        for life in range(LIVES):
+            pids = []
+            for each in range(rng.randint(1, 3)):
+                logs.append(folder / f"{life}-{each}.log")
+                pids.append(start(workers, "write", folder, logs[-1], rng.getrandbits(30)))
+            for pid, log in zip(pids, logs[-len(pids) :], strict=True):
+                # Most while they write, some while they open it.
+                while rng.random() < 0.99 and not acknowledged(log):
+                    time.sleep(0.01)
+                time.sleep(rng.choice([0.01, 0.1, 0.3]) * rng.random())
+                os.kill(pid, signal.SIGKILL)
+                tally.count("kills: writers")
+        return lost(tally, folder, logs)
+
+    tally.run("kills: sessions", WRITERS, trial)
+    assert tally.rows["kills: acknowledged operations"][0] > WRITERS
+    tally.check()
+
+
+def lost(tally: Tally, folder: Path, logs: list[Path]) -> list[str]:
+    """Hold what the workers were told against what the session has."""
+    with Session.open("s", store=folder) as session:
+        problems = session.verify()
+        places: dict[str, list[int]] = {}
+        for entry in session.journal.store.read("s", 1, session.journal.version, kinds=("message",)):
+            message = session.journal.decode(entry)
+            if ORIGIN not in message.metadata:
+                for tag in re.findall(r"#([^#]+)#", msgspec.json.encode(message.blocks).decode()):
+                    places.setdefault(tag, []).append(entry.seq)
+        problems += [f"{tag} is there {len(seqs)} times" for tag, seqs in places.items() if len(seqs) > 1]
+        for log in logs:
+            problems += missing(tally, session, log, {tag: seqs[0] for tag, seqs in places.items()})
+        session.add("go on")
+        payload = session.compose_sync(system="You count.")
+        sent = session.request(session.calls[-1].id) == payload.body()
+        if not sent or payload.tokens > payload.report.limit:
+            problems.append("the next request is above its limit, or not what is recorded of it")
+    return problems
+
+
+def missing(tally: Tally, session: Session, log: Path, places: dict[str, int]) -> list[str]:
+    """Go through what one worker wrote down, in order."""
+    problems: list[str] = []
+    last = 0
+    for what, tags, *more in acknowledged(log):
+        tally.count("kills: acknowledged operations", tried=what in ("done", "kept"))
+        if what == "raised":
+            problems.append(tags)
+        elif what == "kept":
+            problems += kept(session, tags, *more)
+        else:
+            found = [places[tag] for tag in tags if tag in places]
+            if found and found != list(range(found[0], found[0] + len(tags))):
+                problems.append(f"torn: {tags}")
+            if what == "done":
+                problems += [] if found and found[0] > last else [f"lost or out of order: {tags}"]
+                last = found[-1] if found else last
+    return problems
+
+
+def kept(session: Session, ref: str, digest: str) -> list[str]:
+    try:
+        output = session.outputs.open(ref)
+        whole = b"".join(output.data(part) for part in range(len(output.parts)))
+    except WindowsillError as error:
+        return [f"output {ref}: {error}"]
+    return [] if hashlib.sha256(whole).hexdigest() == digest else [f"output {ref} is another one"]
+
+
+def test_an_agent_that_is_killed_does_nothing_twice(tally: Tally, workers, tmp_path):
+    """Its payments are made at most once each, and the run comes to its end."""
+    folders = iter(range(1_000_000))
+
+    def trial(rng: random.Random) -> list[str]:
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        paid = folder / "paid.log"
+        for _ in range(LIVES):
+            pid = start(workers, "pay", folder, paid, rng.getrandbits(30))
+            while rng.random() < 0.99 and not (folder / "sessions.db").exists():
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0.02, 0.3))
+            os.kill(pid, signal.SIGKILL)
+            tally.count("kills: agents")
+        pid = start(workers, "pay", folder, paid, 0)
+        while not (folder / "ended").exists():
+            time.sleep(0.02)
+            os.kill(pid, 0)
+        effects = Counter(paid.read_text().split())
+        twice = [f"{number} was paid {times} times" for number, times in effects.items() if times > 1]
+        tally.count("kills: side effects", twice, tried=len(effects))
+        status = (folder / "ended").read_text()
+        return [] if status == "completed" else [status]
+
+    tally.run("kills: runs of an agent", AGENTS, trial)
+    tally.check()
