@@ -16,8 +16,8 @@ from windowsill.messages import Block, Document, Image, Message, Reasoning, Text
 from windowsill.secrets.detectors import kind_under
 from windowsill.secrets.redactor import Redactor, default_redactor, sign
 
-SHORT = 500
-"""Characters of a text that is remembered as redacted: a fact, not an output."""
+SHORT, LONG = 500, 8_000
+"""Characters of a fact, and of a text in a message, that are remembered as redacted; an output is not."""
 
 T = TypeVar("T")
 Same = TypeVar("Same", bound=Message | Block)
@@ -73,6 +73,16 @@ def redact_text(text: str, redactor: Redactor | None = None) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return redactor.redact(text)
     return redact_json(data, redactor).decode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=512)
+def _redact_part(text: str) -> str:
+    return redact_text(text)
+
+
+def _redact_message_text(text: str) -> str:
+    """Redact a text of a message; one fold reads the same messages for its summary and for what stays in view."""
+    return _redact_part(text) if len(text) <= LONG else redact_text(text)
 
 
 def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> T:
@@ -143,9 +153,9 @@ def _block(block: Block, *, whole: bool) -> Block:
     changes: dict[str, Any] = {}
     match block:
         case Text() | Reasoning():
-            changes["text"] = redact_text(block.text)
+            changes["text"] = _redact_message_text(block.text)
         case ToolUse():
-            changes["arguments"] = redact_text(block.arguments)
+            changes["arguments"] = _redact_message_text(block.arguments)
         case ToolResult():
             changes["content"] = tuple(_block(inner, whole=whole) for inner in block.content)
         case Image():
