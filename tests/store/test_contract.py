@@ -303,6 +303,24 @@ def test_reading_what_is_not_there_finds_nothing(empty: Store):
     assert (empty.snapshot("s", 9), empty.blob("s", "b"), empty.delete("s")) == (None, None, False)
 
 
+def test_a_name_that_nothing_can_have_finds_nothing(store: Store):
+    """Reading by it is no error; writing is the error of a session that is not there."""
+    name = "s\0"
+    assert (store.info(name), store.find(name, "m"), store.find("s", name), store.recall(name)) == (None,) * 4
+    assert (store.blob("s", name), store.blob_ids("s", name), store.drop_blobs("s", [name]), store.facts(name)) == (
+        None,
+        [],
+        0,
+        {},
+    )
+    assert (store.delete(name), store.unlock(name), store.forget(name), store.locked(name)) == (False,) * 3 + (None,)
+    assert store.search_index().sessions([name]) == []
+    with pytest.raises(NotFoundError):
+        store.append(name, 0, chain(1))
+    with pytest.raises(NotFoundError):
+        store.put_blobs(name, [("b", b"")])
+
+
 def test_facts_are_kept_across_sessions(empty: Store):
     """A fact is replaced by a newer one, and found by its key, letter for letter."""
     for key in ("window/a", "window/a%", "Window/b", "window_c"):

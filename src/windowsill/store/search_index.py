@@ -101,6 +101,11 @@ def passage_number(key: int) -> int:
     return key & 0xFFFFFFFF
 
 
+def possible_names(names: Iterable[str]) -> list[str]:
+    """Leave out names that nothing has: text of PostgreSQL holds no NUL, and JSON in SQLite ends at one."""
+    return [name for name in names if "\0" not in name]
+
+
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """Which passages may be found; `None` means any."""
 

@@ -247,7 +247,12 @@ class Connections:
 
 
 def execute(db: Connection, statement: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
-    """Run a statement and return its rows, whatever the connection makes of rows by itself."""
+    """Run a statement and return its rows, whatever the connection makes of rows by itself.
+
+    A name with the character NUL, which no text of PostgreSQL holds, is a name of nothing.
+    """
+    if parameters and any(isinstance(value, str) and "\0" in value for value in parameters.values()):
+        return []
     with db.cursor(row_factory=tuple_row, binary=True) as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall() if cursor.description else []

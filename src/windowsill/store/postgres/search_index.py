@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from windowsill.store.postgres.connections import Connection, Connections, execute
-from windowsill.store.search_index import APART, Filters, IndexedSession, Passage, PassageFacts
+from windowsill.store.search_index import (
+    APART,
+    Filters,
+    IndexedSession,
+    Passage,
+    PassageFacts,
+    possible_names,
+)
 
 T = TypeVar("T")
 
@@ -31,7 +38,7 @@ class PostgresIndex:
 
     def sessions(self, names: Iterable[str]) -> list[IndexedSession]:
         """Return how far each of these sessions is indexed; those that the store does not have are left out."""
-        return [IndexedSession(*row) for row in self._run("passage_sessions", sessions=list(names))]
+        return [IndexedSession(*row) for row in self._run("passage_sessions", sessions=possible_names(names))]
 
     def add(
         self, before: IndexedSession, seq: int, passages: Sequence[Passage], words: Sequence[str]
@@ -243,7 +250,7 @@ def _parameters(filters: Filters) -> dict[str, object]:
     filters = filters.bounded()
     within = filters.within
     return {
-        "roles": None if filters.roles is None else list(filters.roles),
+        "roles": None if filters.roles is None else possible_names(filters.roles),
         "tools": None if filters.tools is None else [tool.encode() for tool in filters.tools],
         "after": filters.after,
         "before": filters.before,

@@ -176,7 +176,7 @@ class PostgresStore:
                 if taken := self._run("taken_ids", session=session, ids=parameters["ids"]):
                     raise duplicate(session, taken[0][0]) from None
             raise
-        found = rows[0][0]
+        found = rows[0][0] if rows else None
         if found is None:
             raise no_session(session)
         if found != version:
@@ -237,7 +237,7 @@ class PostgresStore:
 
     def drop_blobs(self, session: str, ids: Iterable[str]) -> int:
         """Remove blobs; return how many of them were there."""
-        rows = self._run("drop_blobs", session=session, ids=list(ids))
+        rows = self._run("drop_blobs", session=session, ids=[id for id in ids if "\0" not in id])
         if not rows:
             raise no_session(session)
         return int(rows[0][0])

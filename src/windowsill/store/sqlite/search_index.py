@@ -13,7 +13,14 @@ from typing import Any, Protocol
 import msgspec
 
 from windowsill.errors import DamagedError
-from windowsill.store.search_index import APART, Filters, IndexedSession, Passage, PassageFacts
+from windowsill.store.search_index import (
+    APART,
+    Filters,
+    IndexedSession,
+    Passage,
+    PassageFacts,
+    possible_names,
+)
 from windowsill.store.sqlite.errors import translated
 from windowsill.store.sqlite.migrate import split
 from windowsill.store.statements import migrations, statements
@@ -34,7 +41,7 @@ class SQLiteIndex:
 
     def sessions(self, names: Iterable[str]) -> list[IndexedSession]:
         """Return how far each of these sessions is indexed; those that the store does not have are left out."""
-        return [IndexedSession(*row) for row in self._all("passage_sessions", _json(list(names)))]
+        return [IndexedSession(*row) for row in self._all("passage_sessions", _json(possible_names(names)))]
 
     def add(
         self, before: IndexedSession, seq: int, passages: Sequence[Passage], words: Sequence[str]
