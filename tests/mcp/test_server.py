@@ -271,3 +271,28 @@ def test_beyond_loopback_a_token_is_required(place):
     """A server that others could reach does not start without a token."""
     with Session.open("s", store=place) as session, pytest.raises(SettingError, match="token"):
         http_app(session.tools, host="0.0.0.0")
+
+
+def test_a_server_without_a_session_serves_the_whole_store(place):
+    """Each tool takes the session to ask; without one the last used answers. Nothing is changed by it."""
+    with Session.open("older", model="claude-sonnet-4-5", store=place, clock=lambda: 1.0) as session:
+        session.add("the older one speaks of umbrellas")
+    store = open_store(place)
+    before = [(info.id, info.version) for info in store.sessions()]
+
+    async def main() -> None:
+        server = StdioServerParameters(command=sys.executable, args=["-m", "windowsill", "mcp", "--store", str(place)])
+        async with Client(stdio_client(server)) as client:
+            listed = await client.call_tool("sessions_list", {})
+            assert [line.partition(":")[0] for line in listed.content[0].text.splitlines()] == ["s", "older"]
+            found = await client.call_tool("history_search", {"query": "mat"})
+            assert "key under the mat" in found.content[0].text
+            other = await client.call_tool("history_search", {"query": "umbrellas", "session": "old"})
+            assert "umbrellas" in other.content[0].text
+            wrong = await client.call_tool("history_search", {"query": "x", "session": "nobody"})
+            assert wrong.is_error
+            assert "sessions_list" in wrong.content[0].text
+
+    run(main)
+    assert [(info.id, info.version) for info in store.sessions()] == before
+    store.close()

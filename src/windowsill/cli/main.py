@@ -79,10 +79,12 @@ COMMANDS = {
     "evaluate": LazyCommand(
         "windowsill.cli.evaluate:evaluate_command", "Repeat tasks and recordings, and fail when something got worse."
     ),
+    "run": LazyCommand("windowsill.cli.proxy:run", "Run an agent behind a proxy: nothing else to set up."),
+    "proxy": LazyCommand("windowsill.cli.proxy:proxy", "Stand between agents and providers."),
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
     "store": LazyCommand("windowsill.cli.store:store", "Look after the place where sessions are kept."),
-    "mcp": LazyCommand("windowsill.cli.mcp:mcp", "Serve the tools of a session to MCP clients."),
+    "mcp": LazyCommand("windowsill.cli.mcp:mcp", "Serve the tools of sessions to MCP clients."),
     "models": LazyCommand("windowsill.cli.models:models", "List the models and the windows that were learned."),
     "strategies": LazyCommand("windowsill.cli.strategies:strategies", "List the strategies and their settings."),
 }

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from windowsill.cli.session_ids import complete_sessions, open_session, store_option
+from windowsill.cli.session_ids import complete_sessions, open_session, open_store_at, store_option
+
+if TYPE_CHECKING:
+    from windowsill.mcp.store_tools import StoreToolbox
+    from windowsill.session.toolbox import Toolbox
 
 TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
 
 
 @click.command()
-@click.argument("session", shell_complete=complete_sessions)
+@click.argument("session", required=False, shell_complete=complete_sessions)
 @click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
@@ -22,12 +28,13 @@ TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secre
 @click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @store_option
 def mcp(
-    session: str, place: str | None, host: str, port: int, token: str | None, metrics: int | None, *, http: bool
+    session: str | None, place: str | None, host: str, port: int, token: str | None, metrics: int | None, *, http: bool
 ) -> None:
-    """Serve the tools of a session to MCP clients.
+    """Serve the tools of SESSION, or of every session that is kept, to MCP clients.
 
     A model then reads and searches what left its window: tool_output_cache, tool_output_cache_grep, history_search,
-    history_read, context_status.
+    history_read, context_status. Without SESSION each of them takes one, by default the one that was used last, and
+    sessions_list lists them.
     """
     import anyio  # noqa: PLC0415 - help does not need it
 
@@ -35,12 +42,24 @@ def mcp(
 
     # An empty variable is none for click, and whoever set it wanted a token.
     token = os.environ.get(TOKEN) if token is None else token
-    with open_session(place, session) as found, _metrics(metrics):
+    with _toolbox(place, session) as found, _metrics(metrics):
         if http:
             ready = partial(click.echo, err=True)
-            anyio.run(partial(serve_http, found.tools, host=host, port=port, token=token, ready=ready))
+            anyio.run(partial(serve_http, found, host=host, port=port, token=token, ready=ready))
         else:
-            anyio.run(serve_stdio, found.tools)
+            anyio.run(serve_stdio, found)
+
+
+@contextmanager
+def _toolbox(place: str | None, session: str | None) -> Iterator[Toolbox | StoreToolbox]:
+    from windowsill.mcp.store_tools import StoreToolbox  # noqa: PLC0415 - as above
+
+    if session is not None:
+        with open_session(place, session) as found:
+            yield found.tools
+    else:
+        with open_store_at(place, create=True) as store:
+            yield StoreToolbox(store)
 
 
 def _metrics(port: int | None) -> AbstractContextManager[object]:

@@ -62,7 +62,10 @@ class Conversations:
         store: Store | str | Path | None = None,
         options: Mapping[str, Any] | None = None,
         resends: bool = True,
+        within: str = "",
     ) -> None:
+        self._within = within
+        """The part of an id that all sessions have which may be looked at: those of one owner."""
         self.resends = resends
         """The client sends its whole list each time, not only what is new."""
         self._main = main
@@ -86,12 +89,19 @@ class Conversations:
             with main.journal.lock:
                 if not self.resends or main.client_history.continued_by(request):
                     return main, main.client_history.resume(request, model=model, resends=self.resends)
+                if self._within and main.client_history.replaced_by(request):
+                    main.client_history.replace(request)
+                    return main, main.client_history.resume(request, model=model)
         found = self._find(request, main, model)
         if found is None and main is not None and main.client_history.ends_with(request):
             # Looked at last: what began elsewhere with these very words is no end of this session.
             found = main
         found = found or self._begin(main, model)
         return found, found.client_history.resume(request, model=model)
+
+    def open(self, id: str) -> Session:
+        """Open a session that exists, or return it when it is open."""
+        return self._get(id, None)
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -119,7 +129,8 @@ class Conversations:
         """
         shared = None
         for place in self._store().places(list_keys(request)):
-            if main is not None and not place.session.startswith(_side(main)):
+            beside = main is None or place.session.startswith(_side(main))
+            if not beside or self._within not in place.session:
                 continue
             session = self._get(place.session, model)
             history = session.client_history
@@ -130,7 +141,7 @@ class Conversations:
 
     def _begin(self, main: Session | None, model: str | None) -> Session:
         name = uuid.uuid4().hex
-        return self._get(name if main is None else _side(main) + name[:8], model)
+        return self._get(name + self._within if main is None else _side(main) + name[:8], model)
 
     def _get(self, id: str, model: str | None) -> Session:
         """Return a session that is open, or open it; a new one is for this model, unless another is stated."""

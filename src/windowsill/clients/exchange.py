@@ -20,7 +20,7 @@ from windowsill.providers import streams
 from windowsill.providers.faults import refuses_reasoning
 from windowsill.providers.streams import PARTIAL, Stream
 from windowsill.session import Session
-from windowsill.session.client_history import PREVIOUS, THREAD, Resumed
+from windowsill.session.client_history import PREVIOUS, THREAD, Resumed, without_system
 from windowsill.telemetry import ModelCall, names
 from windowsill.telemetry.spans import harmless
 from windowsill.user_function import describe
@@ -71,8 +71,11 @@ class Exchange:
 
     # The request
 
-    def request(self) -> bytes:
-        """Return the body to send. A request that cannot be taken in goes out as it came, if it needs no past."""
+    def request(self, *, verbatim: bool = False) -> bytes:
+        """Return the body to send. A request that cannot be taken in goes out as it came, if it needs no past.
+
+        With `verbatim` so does one of which nothing is hidden or mended: then cache marks are those of the client.
+        """
         if self._format == "openai" and wants_reasoning(providers.model_of(self._body)):
             self._format = "deepseek"
         try:
@@ -85,7 +88,9 @@ class Exchange:
             log.warning("a request was passed on as it came: its history is a conversation at the provider")
             return self._body
         try:
-            return self._compose(read).payload.body()
+            payload = self._compose(read).payload
+            unchanged = verbatim and payload.shows_all(len(without_system(read)[1]))
+            return self._body if unchanged else payload.body()
         except OURS:
             raise
         except NotFoundError:
@@ -98,6 +103,11 @@ class Exchange:
             _log("a request was passed on as it came, and was not recorded", error)
         self._resumed = None
         return self._body
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session that the request was taken into; empty when it was not."""
+        return self._session.id if self._session is not None else ""
 
     @property
     def headers(self) -> dict[str, str]:

@@ -357,6 +357,12 @@ class Payload:
         limit, messages = self._spec.budget.limit, len(self._result.rendered.chunks)
         return f"<Payload for {self.model.name}: {messages} messages, {self.tokens:,} of {limit:,} tokens{folds}>"
 
+    def shows_all(self, count: int) -> bool:
+        """Tell whether so many messages are shown, each as it was added: nothing is hidden, cut, mended or added."""
+        items = [item for item in self._view.items if not item.is_empty]
+        changed = self._result.rendered.repairs or any(item.fold or item.cuts for item in items)
+        return len(items) == count and not changed
+
     @cached_property
     def report(self) -> Report:
         """The parts of the request and the steps that made it fit; put together when it is first asked for."""

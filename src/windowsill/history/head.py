@@ -236,6 +236,10 @@ class Draft:
         self.metas[entry.seq] = meta
         return entry
 
+    def begin_list(self) -> None:
+        """Let the next message be the first one of a client's list."""
+        self._conversation_hash = entries.START
+
     @property
     def next(self) -> int:
         """The number that the next entry will have."""

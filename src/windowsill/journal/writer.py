@@ -159,10 +159,12 @@ class JournalWriter(JournalReader):
         *,
         conversation: bytes | None = None,
         also: Callable[[Draft, list[Entry]], object] | None = None,
+        afresh: bool = False,
     ) -> list[str]:
         """Append messages, weighed once, and the usage of the last request, all of it or nothing; return their ids.
 
-        `also` adds to the same commit what belongs to these messages. `conversation` is that of `append`.
+        `also` adds to the same commit what belongs to these messages. `conversation` is that of `append`. `afresh` says
+        that a client's list begins with them.
         """
         if not messages:
             return []
@@ -173,6 +175,8 @@ class JournalWriter(JournalReader):
         weights = [scale.weigh(message) for message in messages]
 
         def make(draft: Draft) -> list[Entry]:
+            if afresh:
+                draft.begin_list()
             written = [
                 draft.message(message, weight, scale.name, self.thin)
                 for message, weight in zip(messages, weights, strict=True)

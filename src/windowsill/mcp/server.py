@@ -1,4 +1,4 @@
-"""An MCP server around a session's toolbox; it adds nothing of its own."""
+"""An MCP server around the toolbox of a session, or of a store; it adds nothing of its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from windowsill.mcp.store_tools import StoreToolbox
     from windowsill.session.toolbox import Toolbox
 
 
@@ -38,7 +39,7 @@ INSTRUCTIONS = (
 )
 
 
-def _build_server(toolbox: Toolbox) -> Server[Any]:
+def _build_server(toolbox: Toolbox | StoreToolbox) -> Server[Any]:
     with extra("mcp", "MCP"):
         import mcp_types as types
         from mcp.server.lowlevel import Server
@@ -74,7 +75,7 @@ def _build_server(toolbox: Toolbox) -> Server[Any]:
     )
 
 
-async def serve_stdio(toolbox: Toolbox) -> None:
+async def serve_stdio(toolbox: Toolbox | StoreToolbox) -> None:
     """Answer one client over standard input and output until it closes them."""
     server = _build_server(toolbox)
     from mcp.server.stdio import stdio_server
@@ -83,7 +84,9 @@ async def serve_stdio(toolbox: Toolbox) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
-def http_app(toolbox: Toolbox, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> ASGIApp:
+def http_app(
+    toolbox: Toolbox | StoreToolbox, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+) -> ASGIApp:
     """Make the application that `serve_http` serves, for those who have a server of their own.
 
     Beyond loopback a token is required. Only requests that name this host are answered, so that no web page can reach
@@ -117,7 +120,7 @@ def check_token(host: str, token: str | None) -> None:
 
 
 async def serve_http(
-    toolbox: Toolbox,
+    toolbox: Toolbox | StoreToolbox,
     *,
     host: str = "127.0.0.1",
     port: int = 8765,
@@ -129,10 +132,10 @@ async def serve_http(
     with extra("mcp", "MCP"):
         import uvicorn
 
-    sockets = _open_sockets(host, port)
+    sockets = open_sockets(host, port)
     if ready is not None:
         ready(f"http://{bracketed(host)}:{port}{PATH}")
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", http=_impatient_protocol(PATIENCE))
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", http=impatient_protocol(PATIENCE))
     try:
         await uvicorn.Server(config).serve(sockets)
     finally:
@@ -140,7 +143,7 @@ async def serve_http(
             each.close()
 
 
-def _impatient_protocol(seconds: float) -> type[asyncio.Protocol]:
+def impatient_protocol(seconds: float) -> type[asyncio.Protocol]:
     """Make the HTTP protocol of uvicorn close connections whose request is not finished: it waits for ever itself."""
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -161,7 +164,7 @@ def _impatient_protocol(seconds: float) -> type[asyncio.Protocol]:
     return ImpatientProtocol
 
 
-def _open_sockets(host: str, port: int) -> list[socket.socket]:
+def open_sockets(host: str, port: int) -> list[socket.socket]:
     """Open a socket for every address that a host has here."""
     listening: list[socket.socket] = []
     try:

@@ -11,15 +11,18 @@ from windowsill import providers
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
-from windowsill.history.entries import ROOT, START, extend, of_message, pieces
-from windowsill.history.head import Call, call_meta
-from windowsill.history.view import message_meta, response_key
+from windowsill.history.entries import ROOT, START, Entry, extend, of_message, pieces
+from windowsill.history.folds import MessageSpan, Proposal
+from windowsill.history.head import Call, Draft, call_meta
+from windowsill.history.marker import gather
+from windowsill.history.view import message_meta, response_key, sum_weights
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Reasoning, Request, Tool
 from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of, rest_of
 from windowsill.store import Place
+from windowsill.tokens import Weight
 
 FEWEST_SHARED = 4
 """Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
@@ -42,6 +45,8 @@ NEARBY = 16
 
 STEP = 64
 """Entries of a path that are read at a time."""
+
+BY_CLIENT = "the client put a summary of its own in the place of its messages"
 
 THREAD = "thread"
 """Anthropic's field for the same; see `PREVIOUS`."""
@@ -197,6 +202,24 @@ class ClientHistory:
             )
             return Resumed(payload, self._journal.view.items[-1].id, composer.last)
 
+    def count(self, request: Request) -> int | None:
+        """Count the tokens of what would be sent for a client's list, without taking it in.
+
+        `None` where nothing of it is folded, or it does not continue this session: then its own size is the answer.
+        """
+        with self._journal.lock:
+            self._journal.refresh()
+            view = self._journal.view
+            system, messages = without_system(request)
+            count, place = self._index.find(self._index.links(messages))
+            if not view.items or place != view.items[-1].last or not any(item.fold for item in view.items):
+                return None
+            parts = self._composer.parts(system, request.tools, request.rest, request.format)
+            new = sum_weights(map(view.weigh, messages[count:]))
+            context = self._composer.context
+            fixed = context.scale.tokens(parts.system_weight + parts.tools_weight + parts.schema_weight)
+            return fixed + self._composer.settings.overhead + context.unseen + view.tokens_of(view.weight + new)
+
     def follow(self, request: Request, *, resends: bool = True) -> None:
         """Take in what is new in a client's list, and have summaries that will soon be needed written meanwhile."""
         with self._journal.lock:
@@ -232,6 +255,42 @@ class ClientHistory:
             count, place = self._index.find(self._index.links(messages))
             here = self._journal.view.items[-1].last
             return count > 0 and (place == here or self.has_answer(place) or self._asks_as_before(request))
+
+    def replaced_by(self, request: Request) -> bool:
+        """Tell whether a client goes on with this session, but has put a summary of its own in the place of its list.
+
+        Nothing of the list is known here, while system prompt, tools and answer schema are those of the last request.
+        """
+        with self._journal.lock:
+            self._journal.refresh()
+            if self._journal.view.conversation_hash == START or response_before(request) is not None:
+                return False
+            _, messages = without_system(request)
+            known, _ = self._index.find(self._index.links(messages))
+            return not known and bool(messages) and self._asks_as_before(request)
+
+    def replace(self, request: Request) -> None:
+        """Take in a list that begins with the client's own summary: what it stands for is folded, by the client."""
+        with self._journal.lock:
+            view = self._journal.view
+            items = list(view.items)
+            hidden = sum_weights(item.weight for item in items)
+            span = MessageSpan(
+                first=items[0].first,
+                last=items[-1].last,
+                hides=sum(item.hides or 1 for item in items),
+                saves=hidden,
+                weight=Weight(),
+                facts=msgspec.to_builtins(gather(view, items)),
+            )
+            fold = Proposal(kind="condense", reason=BY_CLIENT, strategy="client", spans=(span,), stand_ins=(None,))
+            before = view.tokens()
+
+            def hide(draft: Draft, _: list[Entry]) -> None:
+                draft.fold(fold, before, 0)
+
+            messages = self._alone(without_system(request)[1])
+            self._journal.add(messages, conversation=view.conversation_hash, also=hide, afresh=True)
 
     def ends_with(self, request: Request) -> bool:
         """Tell whether a client's list is the end of this session without its beginning, which it dropped."""
@@ -343,12 +402,15 @@ class ClientHistory:
         return self._index.conversation_at(base), base
 
     def _add(self, messages: Sequence[Message]) -> None:
-        # Ids that a format makes up for calls without any depend on the whole list; in the journal each stands alone.
-        alone = [
+        self._journal.add(self._alone(messages), conversation=self._journal.view.conversation_hash)
+
+    @staticmethod
+    def _alone(messages: Sequence[Message]) -> list[Message]:
+        """Return messages as they are without their list: ids that a format makes up depend on the whole of it."""
+        return [
             message if message.raw is None else providers.get(message.format).read_message(message.raw, "")
             for message in messages
         ]
-        self._journal.add(alone, conversation=self._journal.view.conversation_hash)
 
 
 def without_system(request: Request) -> tuple[Message | None, list[Message]]:

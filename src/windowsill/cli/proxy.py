@@ -1,0 +1,102 @@
+"""`windowsill proxy` and `windowsill run`."""
+
+# ruff: noqa: PLC0415 - the proxy loads a web server, which the help of a command does not need
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from windowsill.cli.options import parse_size
+from windowsill.cli.output import print_line
+from windowsill.cli.session_ids import store_option
+
+PORT = 8787
+TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
+
+
+def _options(window: str | None, strategy: str | None) -> dict[str, Any]:
+    stated = {"window": None if window is None else parse_size(window), "strategy": strategy}
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--token", envvar=TOKEN, help=f"What clients must send in x-windowsill-token ({TOKEN}).")
+@click.option("--upstream", multiple=True, metavar="NAME=URL", help="Where anthropic, openai or gemini is.")
+@click.option("--window", metavar="N", help="Fill at most N tokens of a model's window.")
+@click.option("--strategy", metavar="S", help="How to reduce; see `windowsill strategies`.")
+@click.option("--verbose", is_flag=True, help="Log each request: method, path, status, time; never what it says.")
+@click.option("--check", is_flag=True, help="Say whether a proxy runs at this address and how it does, then end.")
+@store_option
+def proxy(
+    host: str,
+    port: int,
+    token: str | None,
+    upstream: tuple[str, ...],
+    window: str | None,
+    strategy: str | None,
+    place: str | None,
+    *,
+    verbose: bool,
+    check: bool,
+) -> None:
+    """Stand between agents and providers, so that no conversation outgrows its window.
+
+    Point the base URL of a client here: nothing else changes. Each conversation is kept whole; what does not fit is
+    folded, and can be brought back. `http://HOST:PORT/s/NAME/...` names a conversation by hand. Metrics and health are
+    at /__windowsill/metrics and /__windowsill/health.
+    """
+    if check:
+        from windowsill.proxy.launch import check_health
+
+        sys.exit(0 if check_health(host, port, print_line) else 1)
+    import anyio
+
+    from windowsill.proxy.forward import parse_upstreams
+    from windowsill.proxy.server import serve
+
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    if not verbose:
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # An empty variable is none for click, and whoever set it wanted a token.
+    token = os.environ.get(TOKEN) if token is None else token
+    anyio.run(
+        partial(
+            serve,
+            store=place,
+            host=host,
+            port=port,
+            token=token,
+            upstreams=parse_upstreams(upstream),
+            options=_options(window, strategy),
+            ready=partial(click.echo, err=True),
+        )
+    )
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--upstream", multiple=True, metavar="NAME=URL", help="Where anthropic, openai or gemini is.")
+@click.option("--window", metavar="N", help="Fill at most N tokens of the model's window.")
+@click.option("--strategy", metavar="S", help="How to reduce; see `windowsill strategies`.")
+@store_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGUMENTS]...")
+def run(
+    upstream: tuple[str, ...], window: str | None, strategy: str | None, place: str | None, command: tuple[str, ...]
+) -> None:
+    """Run an agent behind a proxy: claude, codex, gemini, opencode, aider, or any other program.
+
+    The proxy lives as long as the agent. Only the agent's environment is changed, and no settings are written.
+    """
+    from windowsill.proxy.launch import launch
+
+    options = [part for each in upstream for part in ("--upstream", each)]
+    for name, value in (("--window", window), ("--strategy", strategy), ("--store", place)):
+        options += [name, value] if value is not None else []
+    sys.exit(launch(list(command), options, partial(click.echo, err=True)))

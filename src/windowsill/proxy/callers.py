@@ -1,0 +1,152 @@
+"""Who asks, in which conversation, and what for: read from the headers and the body of a request.
+
+Credentials are hashed with a key of this machine and never kept; names of conversations are never logged.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "chatgpt-account-id")
+
+LONGEST_NAME = 200
+SHORTEST_HEADER = 8
+"""Characters of a session header that nobody has agreed on: less may be a counter, which several clients share."""
+
+OWNER_DIGITS = 12
+MARK = "~"
+"""Stands before the owner in the id of a session; no name from outside holds it."""
+
+_SESSION_HEADER = re.compile(r"x-[a-z0-9-]+-session-id")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]+")
+_OLD_USER_ID = re.compile(r"_session_([A-Za-z0-9-]{8,})")
+
+COMPACTION_WORDS = ("CRITICAL: Respond with TEXT ONLY",)
+"""Openings of the block with which a client asks for its own summary of the conversation."""
+
+Purpose: TypeAlias = Literal["conversation", "compaction", "other"]
+
+_CLASSES: dict[str, Purpose] = {
+    "main": "conversation",
+    "subagent": "conversation",
+    "workflow": "conversation",
+    "compaction": "compaction",
+    "auxiliary": "other",
+    "turn": "conversation",
+    "prewarm": "other",
+}
+"""What Claude Code and Codex say that a request is."""
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """The owner of a request, the name of its conversation where the client gives one, and what it is for."""
+
+    owner: str
+    thread: str | None = None
+    purpose: Purpose = "conversation"
+
+    @property
+    def session(self) -> str | None:
+        """The id of the session of this conversation; `None` leaves it to the list of messages."""
+        return f"{self.thread}{MARK}{self.owner}" if self.thread else None
+
+
+class _Turn(msgspec.Struct):
+    """The fields of Codex's header that are needed here."""
+
+    thread_id: str = ""
+    request_kind: str = ""
+
+
+def caller_of(headers: Mapping[str, str], query: Mapping[str, str], body: bytes, key: bytes, name: str = "") -> Caller:
+    """Read who asks; `headers` have names in lower case, `name` is stated by hand in the address."""
+    asked = _loose(body)
+    turn = _turn(headers)
+    said = headers.get("x-claude-code-request-class") or turn.request_kind
+    purpose = _CLASSES.get(said, "conversation")
+    if purpose == "conversation" and _asks_for_summary(asked):
+        purpose = "compaction"
+    thread = name or _thread(headers, turn, asked)
+    return Caller(owner_of(headers, query, key), safe_name(thread) if thread else None, purpose)
+
+
+def owner_of(headers: Mapping[str, str], query: Mapping[str, str], key: bytes) -> str:
+    """Return a hash that is the same for the same credential on this machine, and says nothing about it."""
+    credential = "\n".join([*(headers.get(each, "") for each in CREDENTIALS), query.get("key", "")])
+    return hmac.new(key, credential.encode(errors="surrogatepass"), sha256).hexdigest()[:OWNER_DIGITS]
+
+
+def safe_name(text: str) -> str:
+    """Return a name from outside as part of a session's id."""
+    return _UNSAFE.sub("-", text)[:LONGEST_NAME].strip("-") or "session"
+
+
+def _thread(headers: Mapping[str, str], turn: _Turn, asked: dict[str, Any]) -> str | None:
+    if stated := headers.get("x-windowsill-session"):
+        return stated
+    if session := headers.get("x-claude-code-session-id"):
+        # One id covers the main agent and all that it started.
+        agent = headers.get("x-claude-code-agent-id")
+        return f"claude-{session}" + (f"-agent-{agent}" if agent else "")
+    if turn.thread_id:
+        return f"codex-{turn.thread_id}"
+    if "codex" in headers.get("user-agent", "").lower() and (
+        thread := headers.get("thread-id") or headers.get("session-id")
+    ):
+        return f"codex-{thread}"
+    if session := headers.get("x-session-id"):
+        return session
+    for header, value in headers.items():
+        if _SESSION_HEADER.fullmatch(header) and len(value) >= SHORTEST_HEADER:
+            return value
+    return _user_id(asked) or _text(asked.get("prompt_cache_key"))
+
+
+def _user_id(asked: dict[str, Any]) -> str | None:
+    """Return the session that Anthropic's `metadata.user_id` names: a JSON text, or words around it."""
+    metadata = asked.get("metadata")
+    stated = metadata.get("user_id") if isinstance(metadata, dict) else None
+    if not isinstance(stated, str):
+        return None
+    if found := _OLD_USER_ID.search(stated):
+        return found[1]
+    return _text(_loose(stated.encode(errors="replace")).get("session_id"))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and len(value) >= SHORTEST_HEADER else None
+
+
+def _turn(headers: Mapping[str, str]) -> _Turn:
+    try:
+        return msgspec.json.decode(headers.get("x-codex-turn-metadata", "{}"), type=_Turn)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return _Turn()
+
+
+def _loose(body: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(body) if body else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _asks_for_summary(asked: dict[str, Any]) -> bool:
+    """Tell whether a client asks for a summary with which it will replace the conversation."""
+    for name in ("messages", "input"):
+        messages = asked.get(name)
+        if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
+            last = messages[-1]
+            content = last.get("content")
+            texts = content if isinstance(content, list) else [{"text": content}]
+            return last.get("type") == "compaction_trigger" or any(
+                str(block.get("text", "")).startswith(COMPACTION_WORDS) for block in texts if isinstance(block, dict)
+            )
+    return False

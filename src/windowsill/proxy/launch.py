@@ -1,0 +1,216 @@
+"""Run an agent behind a proxy of its own, and look at one that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from windowsill.errors import InputError, WindowsillError
+
+START_SECONDS = 30.0
+ASK_SECONDS = 3.0
+RESTARTS = 20
+NOT_FOUND = 127
+"""The exit code that shells give for a program that is not there."""
+
+Say = Callable[[str], object]
+
+
+class Agent:
+    """How an agent is told where to send its requests, and which tools it gets."""
+
+    def __init__(
+        self, bases: Mapping[str, str], *, tools: Callable[[list[str]], list[str]] | None = None, **extra: str
+    ) -> None:
+        self._bases = bases
+        self._tools = tools
+        self._extra = extra
+
+    def environment(self, address: str) -> dict[str, str]:
+        """Return the variables that the agent gets besides those it has."""
+        return {name: address + path for name, path in self._bases.items()} | self._extra
+
+    def arguments(self, server: list[str]) -> list[str]:
+        """Return the arguments that give the agent the tools of the MCP server that `server` starts."""
+        return self._tools(server) if self._tools is not None else []
+
+
+def _claude_tools(server: list[str]) -> list[str]:
+    entry = {"command": server[0], "args": server[1:]}
+    return ["--mcp-config", json.dumps({"mcpServers": {"windowsill": entry}})]
+
+
+def _codex_tools(server: list[str]) -> list[str]:
+    place = "mcp_servers.windowsill"
+    return ["-c", f"{place}.command={json.dumps(server[0])}", "-c", f"{place}.args={json.dumps(server[1:])}"]
+
+
+ANTHROPIC = {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_BASE": ""}
+OPENAI = {"OPENAI_BASE_URL": "/v1", "OPENAI_API_BASE": "/v1"}
+GEMINI = {"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_BASE": ""}
+
+AGENTS = {
+    "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1"),
+    "codex": Agent(OPENAI, tools=_codex_tools),
+    "gemini": Agent(GEMINI),
+}
+ANY = Agent({**ANTHROPIC, **OPENAI, **GEMINI})
+
+
+def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
+    """Run a command behind a proxy and return its exit code; the proxy lives as long as it does."""
+    command = list(command[1:] if command[0] == "--" else command)
+    if not command:
+        raise InputError("no program is named", remedy="give one, such as `windowsill run claude`")
+    program = shutil.which(command[0])
+    if program is None:
+        raise InputError(f"there is no program {command[0]!r}", remedy="install it, or give its path")
+    agent = AGENTS.get(os.path.basename(command[0]), ANY)  # noqa: PTH119 - the name as it was typed
+    with ChildProxy(options, say) as proxy:
+        store = list(options[options.index("--store") : options.index("--store") + 2]) if "--store" in options else []
+        server = [sys.executable, "-m", "windowsill", "mcp", *store]
+        full = [program, *agent.arguments(server), *command[1:]]
+        child = subprocess.Popen(full, env={**os.environ, **agent.environment(proxy.address)})  # noqa: S603 - the user's
+        # Ctrl-C is for the agent, which gets it too; this process waits for it.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            code = child.wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
+        _tell(proxy.health(), say)
+    return code if code >= 0 else 128 - code
+
+
+class ChildProxy:
+    """A proxy in a process of its own, which is started again when it dies."""
+
+    def __init__(self, options: Sequence[str], say: Say) -> None:
+        self._options = list(options)
+        self._say = say
+        self._port = _free_port()
+        self._ended = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready = threading.Event()
+        self._failed = ""
+
+    @property
+    def address(self) -> str:
+        """The base URL of the proxy."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def __enter__(self) -> ChildProxy:
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+        if not self._ready.wait(START_SECONDS) or self._failed:
+            self._end()
+            raise WindowsillError(
+                f"the proxy did not start: {self._failed or 'it took too long'}",
+                remedy="`windowsill proxy` in another terminal shows why",
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def health(self) -> dict[str, Any]:
+        """Return what the proxy says of itself; nothing when it does not answer."""
+        try:
+            return ask_health("127.0.0.1", self._port)
+        except OSError:
+            return {}
+
+    def _watch(self) -> None:
+        """Start the proxy, and start it again when it dies: an agent without it would be cut off."""
+        for attempt in range(RESTARTS):
+            command = [sys.executable, "-m", "windowsill", "proxy", "--port", str(self._port), *self._options]
+            # A session of its own: Ctrl-C in the terminal is meant for the agent.
+            self._process = process = subprocess.Popen(  # noqa: S603 - ourselves
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+            assert process.stderr is not None
+            heard: list[str] = []
+            for line in process.stderr:
+                if line.startswith(b"http://"):
+                    self._ready.set()
+                else:
+                    heard.append(line.decode(errors="replace").strip())
+            process.wait()
+            if self._ended.is_set():
+                return
+            if not self._ready.is_set():
+                self._failed = " ".join(heard[-3:]) or f"it ended with {process.returncode}"
+                self._ready.set()
+                return
+            self._say(f"windowsill: the proxy died ({process.returncode}) and is started again ({attempt + 1})")
+
+    def _end(self) -> None:
+        self._ended.set()
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(START_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._watcher.join(START_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def ask_health(host: str, port: int) -> dict[str, Any]:
+    """Ask a proxy how it does; `OSError` when nobody answers."""
+    with urllib.request.urlopen(f"http://{host}:{port}/__windowsill/health", timeout=ASK_SECONDS) as answer:
+        value = json.load(answer)
+        return value if isinstance(value, dict) else {}
+
+
+def check_health(host: str, port: int, say: Say) -> bool:
+    """Say how the proxy at an address does; true when all is well."""
+    try:
+        health = ask_health(host, port)
+    except urllib.error.HTTPError as error:
+        say(f"something answers at {host}:{port}, but it is no proxy of ours, or wants a token ({error})")
+        return False
+    except (OSError, ValueError) as error:
+        say(f"no proxy answers at {host}:{port} ({error}): start one with `windowsill proxy --port {port}`")
+        return False
+    counts = health.get("counts", {})
+    say(f"{health.get('status')}: version {health.get('version')}, up {health.get('seconds')} seconds")
+    say(", ".join(f"{value:,} {name}" for name, value in counts.items()) or "no requests yet")
+    for name, address in health.get("upstreams", {}).items():
+        say(f"{name}: {address}")
+    for fault in health.get("faults", []):
+        say(f"fault: {fault.get('what')}")
+    return not health.get("faults")
+
+
+def _tell(health: dict[str, Any], say: Say) -> None:
+    """Say in one line what the proxy did."""
+    counts = health.get("counts", {})
+    if not counts:
+        return
+    folded = f"{counts.get('changed', 0):,} of them with older parts folded"
+    bytes_saved = counts.get("bytes not sent", 0)
+    saved = f", {bytes_saved // 1_000:,} KB not sent" if bytes_saved else ""
+    faults = f", {counts['faults']:,} passed on as they came (see the log)" if counts.get("faults") else ""
+    say(
+        f"windowsill: {counts.get('calls', 0):,} calls, {folded}{saved}{faults}; "
+        "`windowsill sessions list` shows what is kept"
+    )

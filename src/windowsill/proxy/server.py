@@ -1,0 +1,494 @@
+"""The proxy: takes model calls in, composes them, sends them on, and passes everything else as it is.
+
+It fails open: whatever breaks here, the client's own request goes to the provider, and the health page says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+import windowsill
+from windowsill import providers
+from windowsill.clients.conversations import Conversations, conversation
+from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange
+from windowsill.clients.routes import Route, route
+from windowsill.errors import InputError, SettingError, WindowsillError
+from windowsill.extras import extra
+from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
+from windowsill.proxy.callers import MARK, Caller, caller_of
+from windowsill.proxy.forward import (
+    COUNTS,
+    LARGEST_BODY,
+    Headers,
+    forwarded,
+    join_address,
+    parse_upstreams,
+    provider_of,
+    unpack,
+)
+from windowsill.session import Session
+from windowsill.store import Store, default_place, open_store
+from windowsill.user_function import describe
+
+if TYPE_CHECKING:
+    import httpx2
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+
+# ruff: noqa: PLC0415 - the packages of the extra are only there for those who installed it
+
+log = logging.getLogger("windowsill.proxy")
+
+OWN = "/__windowsill"
+KEY_FILE = "proxy.key"
+KEY_BYTES = 32
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+TOKEN = "x-windowsill-token"  # noqa: S105 - the name of a header
+CONNECT_SECONDS = 15.0
+MOST_OWNERS = 64
+MOST_FAULTS = 20
+BYTES_PER_TOKEN = 4
+"""Of a request: enough to tell one that is far too long for a window."""
+
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+LAST_EVENT = re.compile(
+    rb'"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|(?:^|\n)data: ?\[DONE\]', re.MULTILINE
+)
+"""The end of a stream: quotes and line breaks that are not escaped stand in no text of a model."""
+
+IDENTITY = (b"accept-encoding", b"identity")
+"""Asked of a provider where the answer is read on its way: what is not packed need not be unpacked."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something that broke here; the request went through all the same."""
+
+    at: float
+    what: str
+
+
+class Proxy:
+    """An ASGI application that stands between agents and providers.
+
+    `store` keeps the conversations; `options` are settings for the sessions that it opens; `upstreams` say where a
+    provider is; with a `token` every request has to bring it in the header `x-windowsill-token`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        upstreams: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        key: bytes,
+        token: str | None = None,
+        hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]"),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        with extra("proxy", "the proxy"):
+            import httpx2
+            from starlette.applications import Starlette
+            from starlette.routing import Route as Path_
+        self._http = httpx2
+        self._store = store
+        self._upstreams = {**parse_upstreams(()), **(upstreams or {})}
+        self._options = dict(options or {})
+        self._key = key
+        self._token = token
+        self._hosts = hosts
+        self._clock = clock
+        self._started = clock()
+        self._owners: OrderedDict[str, Conversations] = OrderedDict()
+        self._lock = Lock()
+        self.faults: deque[Fault] = deque(maxlen=MOST_FAULTS)
+        self.counts: Counter[str] = Counter()
+        self._client: httpx2.AsyncClient | None = None
+        self._app = Starlette(routes=[Path_("/{path:path}", self._answer, methods=METHODS)], lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
+        del app
+        # No limit on reading: a model may think for minutes, and the client has a limit of its own.
+        timeout = self._http.Timeout(None, connect=CONNECT_SECONDS)
+        limits = self._http.Limits(max_connections=None, max_keepalive_connections=64)
+        async with self._http.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False) as client:
+            self._client = client
+            try:
+                yield
+            finally:
+                for each in self._owners.values():
+                    await to_thread.run_sync(each.close)
+
+    # One request
+
+    async def _answer(self, request: Request) -> Response:
+        if (refused := self._refuse(request)) is not None:
+            return refused
+        path = request.url.path
+        if path.startswith(OWN):
+            return self._own(path.removeprefix(OWN))
+        name, path = _named_by_hand(path)
+        if request.headers.get("upgrade", "").lower() == "websocket":
+            # Codex asks for a socket first, and goes on with requests at once.
+            return _json(426, _error("websockets are not spoken here: use HTTP"), {"upgrade": "HTTP/1.1"})
+        raw = await _read(request)
+        if raw is None:
+            return _json(413, _error(f"the request is larger than {LARGEST_BODY:,} bytes"))
+        call = _Call(request, path, raw)
+        self.counts["requests"] += 1
+        if request.method == "POST" and (found := route(path)) is not None:
+            return await self._model_call(call, found, name)
+        if request.method == "POST" and path.endswith(tuple(COUNTS)):
+            return await self._count(call, name)
+        return await self._pass(call)
+
+    def _refuse(self, request: Request) -> Response | None:
+        """Refuse what a web page, or a stranger, may have sent."""
+        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+        origin = request.headers.get("origin")
+        if self._hosts and host not in self._hosts:
+            return _json(403, _error("the header Host names another machine"))
+        if (
+            origin
+            and self._hosts
+            and not any(
+                origin.startswith((f"http://{each}:", f"https://{each}:"))
+                or origin in (f"http://{each}", f"https://{each}")
+                for each in self._hosts
+            )
+        ):
+            return _json(403, _error("requests of web pages are not answered"))
+        if self._token is not None and not secrets.compare_digest(
+            request.headers.get(TOKEN, "").encode(), self._token.encode()
+        ):
+            return _json(401, _error(f"the header {TOKEN} is missing or wrong"))
+        return None
+
+    async def _model_call(self, call: _Call, found: Route, name: str) -> Response:
+        try:
+            body = unpack(call.raw, call.headers.get("content-encoding", ""))
+            caller = caller_of(call.headers, call.query, body, self._key, name)
+            if caller.purpose == "other" or not self._is_composed(caller, body):
+                self.counts[f"passed: {caller.purpose}"] += 1
+                return await self._pass(call)
+            exchange, composed = await to_thread.run_sync(partial(self._compose, caller, found, body))
+        except Exception as error:  # noqa: BLE001 - whatever breaks here, the client's request goes through
+            self._note("a request was passed on as it came", error)
+            return await self._pass(call)
+        self.counts["calls"] += 1
+        same = composed == body
+        self.counts["changed"] += not same
+        self.counts["bytes not sent"] += max(0, len(body) - len(composed))
+        response = await self._send(call, call.raw if same else composed, exchange=exchange, same=same)
+        if response.status_code in OVERFLOW_STATUSES:
+            refusal = await response.aread()
+            again = await to_thread.run_sync(partial(exchange.retry, response.status_code, refusal))
+            if again is not None:
+                await response.aclose()
+                response = await self._send(call, again, exchange=exchange, same=False)
+        return await self._stream(response, exchange, call)
+
+    def _compose(self, caller: Caller, found: Route, body: bytes) -> tuple[Exchange, bytes]:
+        exchange = Exchange(self._conversations(caller.owner), found, body)
+        with conversation(caller.session) if caller.session is not None else nullcontext():
+            return exchange, exchange.request(verbatim=True)
+
+    def _is_composed(self, caller: Caller, body: bytes) -> bool:
+        """Tell whether a request is composed: a client's own compaction only where it could not be sent as it is."""
+        if caller.purpose == "conversation":
+            return True
+        session = self._known(caller)
+        return session is not None and len(body) / BYTES_PER_TOKEN > session.model.window
+
+    async def _count(self, call: _Call, name: str) -> Response:
+        """Answer how large a request is: ours, where something of it is folded; else the provider says it."""
+        try:
+            body = unpack(call.raw, call.headers.get("content-encoding", ""))
+            caller = caller_of(call.headers, call.query, body, self._key, name)
+            format = next(format for end, format in COUNTS.items() if call.path.endswith(end))
+            tokens = await to_thread.run_sync(partial(self._counted, caller, format, body))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._note("a count was passed on as it came", error)
+            tokens = None
+        if tokens is None:
+            return await self._pass(call)
+        field = "totalTokens" if call.path.endswith(":countTokens") else "input_tokens"
+        return _json(200, {field: tokens}, {"x-windowsill-estimate": "1"})
+
+    def _counted(self, caller: Caller, format: str, body: bytes) -> int | None:
+        session = self._known(caller)
+        if session is None:
+            return None
+        return session.client_history.count(providers.read_request(body, format=format))
+
+    async def _pass(self, call: _Call) -> Response:
+        """Send a request on and its answer back, bytes unchanged, nothing recorded."""
+        return await self._stream(await self._send(call, call.raw), None, call)
+
+    # Sending and answering
+
+    async def _send(
+        self, call: _Call, body: bytes, *, exchange: Exchange | None = None, same: bool = True
+    ) -> httpx2.Response:
+        assert self._client is not None
+        changed = {b"content-encoding"} if not same else set()
+        read = {b"accept-encoding"} if exchange is not None else set()
+        headers = forwarded(call.raw_headers, without=frozenset(changed | read))
+        if exchange is not None:
+            headers = _with_lists([*headers, IDENTITY], exchange.headers)
+        upstream = self._upstreams[provider_of(call.path, call.headers)]
+        address = join_address(upstream, call.path, call.query_text)
+        request = self._http.Request(call.method, address, headers=headers, content=body or None)
+        try:
+            return await self._client.send(request, stream=True)
+        except self._http.TransportError as error:
+            self.counts["unreachable"] += 1
+            told = _error(
+                f"{upstream} cannot be reached ({type(error).__name__}: {error})", kind="upstream_unreachable"
+            )
+            return self._http.Response(
+                502, headers={"content-type": "application/json"}, content=msgspec.json.encode(told)
+            )
+
+    async def _stream(self, response: httpx2.Response, exchange: Exchange | None, call: _Call) -> Response:
+        from starlette.responses import StreamingResponse
+
+        streamed = exchange is not None and exchange.streams(
+            response.status_code, response.headers.get("content-type", "")
+        )
+        answer = StreamingResponse(
+            self._pieces(response, exchange, call, streamed=streamed), status_code=response.status_code
+        )
+        answer.raw_headers = forwarded([(name.lower(), value) for name, value in response.headers.raw])
+        length = response.headers.get("content-length")
+        if length is not None:
+            answer.raw_headers.append((b"content-length", length.encode()))
+        if exchange is not None and exchange.session_id:
+            answer.raw_headers.append((b"x-windowsill-session", exchange.session_id.encode()))
+        return answer
+
+    async def _pieces(
+        self, response: httpx2.Response, exchange: Exchange | None, call: _Call, *, streamed: bool
+    ) -> AsyncIterator[bytes]:
+        """Yield the bytes of an answer as they come, and listen to a copy.
+
+        An answer is recorded before its last bytes are passed on: whoever has them may ask on at once.
+        """
+        try:
+            if exchange is None:
+                async for piece in _raw(response):
+                    yield piece
+            elif not streamed:
+                body = b"".join([piece async for piece in _raw(response)])
+                await to_thread.run_sync(partial(exchange.answer, response.status_code, body))
+                yield body
+            else:
+                exchange.begin_stream()
+                async for piece in _raw(response):
+                    exchange.feed(piece)
+                    if LAST_EVENT.search(piece):
+                        await to_thread.run_sync(exchange.close)
+                    yield piece
+        except self._http.TransportError as error:
+            # The client sees that the answer broke off, as it would without us.
+            self._note("an answer broke off", error)
+            raise
+        finally:
+            # A client that has gone away cancels this: what came so far is recorded all the same.
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+                if exchange is not None and streamed:
+                    await to_thread.run_sync(exchange.close)
+            taken = 1_000 * (time.monotonic() - call.began)
+            log.info("%s %s %d %.0f ms", call.method, call.path, response.status_code, taken)
+
+    # Conversations
+
+    def _conversations(self, owner: str) -> Conversations:
+        closing = None
+        with self._lock:
+            if owner not in self._owners:
+                self._owners[owner] = Conversations(
+                    None, store=self._store, options=self._options, within=f"{MARK}{owner}"
+                )
+            self._owners.move_to_end(owner)
+            if len(self._owners) > MOST_OWNERS:
+                closing = self._owners.popitem(last=False)[1]
+        if closing is not None:
+            closing.close()
+        return self._owners[owner]
+
+    def _known(self, caller: Caller) -> Session | None:
+        """Return the session of a conversation that has a name, if there is one."""
+        if caller.session is None or self._store.info(caller.session) is None:
+            return None
+        return self._conversations(caller.owner).open(caller.session)
+
+    # What is ours
+
+    def _note(self, what: str, error: Exception) -> None:
+        self.counts["faults"] += 1
+        told = f"{what}: {describe(error)}"
+        self.faults.append(Fault(self._clock(), told))
+        log.warning("%s", told, exc_info=not isinstance(error, WindowsillError | OSError))
+
+    def _own(self, path: str) -> Response:
+        from starlette.responses import PlainTextResponse
+
+        if path == "/health":
+            return _json(200, self.health())
+        if path == "/metrics":
+            return PlainTextResponse(self._metrics(), media_type="text/plain; version=0.0.4")
+        return _json(404, _error(f"there is no {OWN}{path}: see {OWN}/health"))
+
+    def health(self) -> dict[str, Any]:
+        """Return how the proxy does: what it counted, and what broke here of late."""
+        return {
+            "status": "ok" if not self.faults else "degraded: requests pass, see faults",
+            "version": windowsill.__version__,
+            "pid": os.getpid(),
+            "seconds": round(self._clock() - self._started, 1),
+            "counts": dict(self.counts),
+            "upstreams": self._upstreams,
+            "faults": [msgspec.to_builtins(each) for each in self.faults],
+        }
+
+    def _metrics(self) -> str:
+        lines = ["# TYPE windowsill_proxy_total counter"]
+        lines += [f'windowsill_proxy_total{{what="{name}"}} {count}' for name, count in sorted(self.counts.items())]
+        return "\n".join([*lines, ""])
+
+
+class _Call:
+    """One request of a client, read whole."""
+
+    def __init__(self, request: Request, path: str, raw: bytes) -> None:
+        self.method = request.method
+        self.path = path
+        self.raw = raw
+        self.raw_headers: Headers = list(request.headers.raw)
+        self.headers = {name.lower(): value for name, value in request.headers.items()}
+        self.query = dict(request.query_params)
+        self.query_text = request.url.query
+        self.began = time.monotonic()
+
+
+async def _read(request: Request) -> bytes | None:
+    """Read the body of a request; `None` when it is larger than allowed."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > LARGEST_BODY:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _raw(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the bytes of an answer as they came, those that were read before too."""
+    if response.is_stream_consumed or response.is_closed:
+        yield response.content
+        return
+    async for piece in response.aiter_raw():
+        yield piece
+
+
+def _named_by_hand(path: str) -> tuple[str, str]:
+    """Return the name of the session that an address like `/s/NAME/v1/messages` states, and the address without it."""
+    if not path.startswith("/s/"):
+        return "", path
+    name, slash, rest = path.removeprefix("/s/").partition("/")
+    return name, slash + rest
+
+
+def _with_lists(headers: Headers, more: Mapping[str, str]) -> Headers:
+    """Add headers; of one that lists values, to the client's own."""
+    for name, value in more.items():
+        key = name.lower().encode()
+        before = [old for known, old in headers if known.lower() == key]
+        wanted = [each for each in value.encode().split(b",") if not any(each.strip() in old for old in before)]
+        headers = [(known, old) for known, old in headers if known.lower() != key]
+        headers.append((key, b",".join([*before, *wanted])))
+    return headers
+
+
+def _error(text: str, kind: str = "windowsill_error") -> dict[str, Any]:
+    """Return an error in the shape that the clients of all providers read."""
+    return {"type": "error", "error": {"type": kind, "message": f"windowsill: {text}"}}
+
+
+def _json(status: int, value: object, headers: Mapping[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    return Response(msgspec.json.encode(value), status, dict(headers or {}), "application/json")
+
+
+def machine_key(folder: Path) -> bytes:
+    """Return the key of this machine that hides credentials; it is made at the first start."""
+    path = folder / KEY_FILE
+    folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+    found = path.read_bytes()
+    if len(found) != KEY_BYTES:
+        raise InputError(f"{path} is not a key", remedy="delete it: a new one is made, and conversations begin anew")
+    return found
+
+
+async def serve(
+    *,
+    store: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8787,
+    token: str | None = None,
+    upstreams: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until cancelled or interrupted; `ready` is called with the address when requests are taken."""
+    check_token(host, token)
+    if port < 0:
+        raise SettingError("port", port, "0 or more")
+    with extra("proxy", "the proxy"):
+        import uvicorn
+
+    place = open_store(store)
+    folder = getattr(place, "path", None)
+    key = machine_key(folder.parent if isinstance(folder, Path) else default_place(os.environ, Path.cwd()))
+    hosts = ("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()
+    app = Proxy(place, upstreams=upstreams, options=options, key=key, token=token, hosts=hosts)
+    sockets = open_sockets(host, port)
+    config = uvicorn.Config(app, log_level="warning", http=impatient_protocol(30.0), ws="none", lifespan="on")
+    try:
+        if ready is not None:
+            ready(f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}")
+        await uvicorn.Server(config).serve(sockets)
+    finally:
+        for each in sockets:
+            each.close()
+        place.close()

@@ -1,0 +1,129 @@
+"""`windowsill run`: an agent behind a proxy of its own, with nothing written anywhere, and a proxy that dies."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from windowsill.proxy.launch import AGENTS, ANY
+from windowsill.testing import Server
+
+pytestmark = pytest.mark.integration
+
+AGENT = """
+import json, os, signal, sys, time, urllib.request
+base = os.environ["ANTHROPIC_BASE_URL"]
+def ask(texts):
+    messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+    body = json.dumps({"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": messages}).encode()
+    request = urllib.request.Request(base + "/v1/messages", body, {"x-api-key": "k"})
+    for _ in range(600):
+        try:
+            return json.load(urllib.request.urlopen(request))["content"][0]["text"]
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the proxy did not come back")
+texts = []
+for number in range(int(sys.argv[1])):
+    texts += [f"Question {number} " + "word " * 400]
+    texts += [ask(texts)]
+    if len(sys.argv) > 2 and number == 1:
+        os.kill(json.load(urllib.request.urlopen(base + "/__windowsill/health"))["pid"], signal.SIGKILL)
+print(json.dumps({name: value for name, value in os.environ.items() if name.endswith("_BASE_URL")}))
+raise SystemExit(7)
+"""
+
+
+def run(place, url, *arguments):
+    home = place / "home"
+    home.mkdir(exist_ok=True)
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "windowsill",
+            "run",
+            "--store",
+            str(place / "kept"),
+            "--window",
+            "6000",
+            "--upstream",
+            f"anthropic={url}",
+            "--",
+            sys.executable,
+            "-c",
+            AGENT,
+            *arguments,
+        ],
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_agent_runs_behind_a_proxy_of_its_own(tmp_path):
+    """Its environment names the proxy, its exit code is ours, one line says what was done, no settings are written."""
+    with Server(window=6_000) as provider:
+        done = run(tmp_path, provider.url, "20")
+        assert provider.refused == []
+    assert done.returncode == 7, done.stderr
+    assert all(url.startswith("http://127.0.0.1:") for url in json.loads(done.stdout).values())
+    assert "windowsill: 20 calls," in done.stderr
+    assert "KB not sent" in done.stderr
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_a_proxy_that_is_killed_is_started_again(tmp_path):
+    """The agent goes on where it was, in the same conversation."""
+    with Server(window=6_000) as provider:
+        done = run(tmp_path, provider.url, "4", "kill")
+    assert done.returncode == 7, done.stderr
+    assert "the proxy died" in done.stderr
+    listed = subprocess.run(
+        [sys.executable, "-m", "windowsill", "sessions", "list", "--store", str(tmp_path / "kept"), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(json.loads(listed.stdout)) == 1
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path):
+    """Nothing is started for it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "windowsill", "run", "--store", str(tmp_path), "no-such-agent"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "there is no program 'no-such-agent'" in done.stderr
+
+
+def test_known_agents_get_their_variables_and_tools():
+    """By arguments where the agent takes them; any other program gets every base URL."""
+    server = ["python", "-m", "windowsill", "mcp"]
+    claude = AGENTS["claude"]
+    assert claude.environment("http://x")["ANTHROPIC_BASE_URL"] == "http://x"
+    assert claude.environment("http://x")["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] == "1"
+    assert json.loads(claude.arguments(server)[1])["mcpServers"]["windowsill"]["command"] == "python"
+    codex = AGENTS["codex"]
+    assert codex.environment("http://x")["OPENAI_BASE_URL"] == "http://x/v1"
+    assert 'mcp_servers.windowsill.command="python"' in codex.arguments(server)
+    assert AGENTS["gemini"].environment("http://x")["GOOGLE_GEMINI_BASE_URL"] == "http://x"
+    assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(ANY.environment("http://x"))
+
+
+def test_a_check_says_whether_a_proxy_answers():
+    """And what to do when none does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "windowsill", "proxy", "--check", "--port", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "windowsill proxy --port 1" in done.stdout

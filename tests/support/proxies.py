@@ -1,0 +1,111 @@
+"""A proxy that runs in this process, and a provider that answers whatever a test says, piece by piece."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from windowsill.proxy.server import Proxy, machine_key
+from windowsill.store import open_store
+
+Got = tuple[str, Any, bytes]
+Answerer = Callable[[BaseHTTPRequestHandler, bytes], None]
+
+
+class Running:
+    """A proxy with its address and its store."""
+
+    def __init__(self, app: Proxy, url: str, store: Any) -> None:
+        self.app = app
+        self.url = url
+        self.store = store
+
+    @property
+    def sessions(self) -> list[str]:
+        return sorted(each.id for each in self.store.sessions())
+
+
+class _Told(uvicorn.Server):
+    """A server that says when it takes requests: no test waits by the clock."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = threading.Event()
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@contextmanager
+def proxied(place: Path, upstream: str, **settings: Any) -> Iterator[Running]:
+    """Run a proxy before one upstream for all providers."""
+    store = open_store(place)
+    options = settings.pop("options", {"window": 6_000})
+    upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), upstream)
+    app = Proxy(store, upstreams=upstreams, options=options, key=machine_key(place), **settings)
+    server = _Told(
+        uvicorn.Config(app, port=0, log_level="error", ws="none", lifespan="on", timeout_graceful_shutdown=5)
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert server.listening.wait(60)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Running(app, f"http://127.0.0.1:{port}", store)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        store.close()
+
+
+@contextmanager
+def upstream(
+    answer: Callable[[BaseHTTPRequestHandler, bytes], None],
+) -> Iterator[tuple[str, list[tuple[str, Any, bytes]]]]:
+    """Run a provider whose answers `answer` writes; yield its address and what it got: path, headers, body."""
+    got: list[Got] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            got.append((self.path, self.headers, body))
+            answer(self, body)
+
+        do_GET = do_POST = do_HEAD = _any  # noqa: N815 - the names that the library looks for
+
+        def log_message(self, *_: Any) -> None: ...
+
+    class Quiet(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None: ...
+
+    server = Quiet(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", got
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(60)
+
+
+def say(handler: BaseHTTPRequestHandler, status: int, body: bytes, **headers: str) -> None:
+    """Answer with one body."""
+    handler.send_response(status)
+    for name, value in {"Content-Type": "application/json", **headers}.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
