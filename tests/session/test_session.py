@@ -1,5 +1,6 @@
 """The session as a user holds it."""
 
+import inspect
 import itertools
 import json
 import re
@@ -283,3 +284,11 @@ def test_every_public_name_stands_in_a_group():
     session = opened()
     public = {name for name in dir(session) if not name.startswith("_")}
     assert public == names
+
+
+@pytest.mark.parametrize("name", ["compose", "compact", "reduce"])
+def test_the_form_for_an_event_loop_has_the_name_and_signature_of_the_other(name):
+    """An editor and `help` show what may be stated."""
+    form, other = getattr(Session, name), getattr(Session, f"{name}_sync")
+    assert (form.__name__, inspect.signature(form)) == (name, inspect.signature(other))
+    assert inspect.iscoroutinefunction(form)

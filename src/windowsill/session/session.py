@@ -80,6 +80,7 @@ def in_thread(
             session.composer.summaries.close()
             raise
 
+    run.__name__, run.__qualname__ = (each.removesuffix("_sync") for each in (call.__name__, call.__qualname__))
     return run
 
 
