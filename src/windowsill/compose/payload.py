@@ -22,6 +22,7 @@ from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Message, Text, Tool, json_value, text_length, text_message
 from windowsill.models import Demands, Model
 from windowsill.models.prices import prices
+from windowsill.providers import converse
 from windowsill.strategies import Strategy
 from windowsill.summaries import Shared
 from windowsill.text import printable_line
@@ -425,7 +426,12 @@ class Payload:
         return msgspec.structs.replace(rendered, chunks=chunks, tokens=[0] * len(chunks))
 
     def to(self, format: str | None = None, *, cache: bool = True) -> dict[str, Any]:
-        """Return the request as keyword arguments for the provider's SDK; the dictionary is yours to change."""
+        """Return the request as keyword arguments for the provider's SDK; the dictionary is yours to change.
+
+        `"converse"` is for boto3's `client.converse` (Amazon Bedrock).
+        """
+        if format == converse.NAME:
+            return converse.converse_request(self.to("anthropic", cache=cache))
         value: dict[str, Any] = json_value(self.body(format, cache=cache))
         return value
 

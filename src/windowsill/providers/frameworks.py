@@ -55,6 +55,13 @@ _CONVERSE = frozenset(
 )
 """Blocks of Bedrock Converse, each named by the one field it has."""
 
+_CONVERSE_USAGE = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cache_write": "cacheWriteInputTokens",
+    "cache_read": "cacheReadInputTokens",
+}
+
 _ITEMS = ("to_input_items", "to_input_list", "to_input_item")
 """Methods by which the Agents SDK gives what may be sent again."""
 
@@ -70,7 +77,7 @@ class Converted(msgspec.Struct, frozen=True):
 def is_framework(value: Any) -> bool:
     """Tell whether it is a message object of a framework."""
     if isinstance(value, dict):
-        return _is_converse(value)
+        return _is_converse(_answer(value))
     if isinstance(value, str | Message):
         return False
     return _is_langchain(value) or _is_pydantic_ai(value) or any(hasattr(value, name) for name in _ITEMS)
@@ -81,8 +88,12 @@ def convert(value: Any) -> Converted | None:
     if not is_framework(value):
         return None
     if isinstance(value, dict):
-        content = [_converse_block(block) for block in value["content"]]
-        return Converted([{"role": value["role"], "content": [each for each in content if each is not None]}])
+        message = _answer(value)
+        content = [_converse_block(block) for block in message["content"]]
+        used = value.get("usage") if message is not value else None
+        usage = {field: used.get(name) or 0 for field, name in _CONVERSE_USAGE.items()} if used else None
+        spoken = {"role": message["role"], "content": [each for each in content if each is not None]}
+        return Converted([spoken], Usage(**usage) if usage else None)
     if _is_langchain(value):
         return _langchain(value)
     if _is_pydantic_ai(value):
@@ -276,6 +287,13 @@ def _response(value: Any) -> Converted:
 
 
 # Bedrock Converse, which strands writes too
+
+
+def _answer(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the message of a whole response; any other dictionary as it is."""
+    output = value.get("output")
+    message = output.get("message") if isinstance(output, dict) else None
+    return message if isinstance(message, dict) else value
 
 
 def _is_converse(value: dict[str, Any]) -> bool:
