@@ -830,7 +830,7 @@ def ids_if_sound(
 
 
 def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]) -> list[str] | None:
-    calls: list[str] = []
+    calls: dict[str, None] = {}
     for block in message.blocks:
         if isinstance(block, ToolUse):
             id = block.id
@@ -841,7 +841,7 @@ def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]
                 or not _is_spelled(block, rules)
             ):
                 return None
-            calls.append(id)
+            calls[id] = None
         elif not (isinstance(block, Text) and (rules.blank_text or not is_blank(block.text))) and not (
             isinstance(block, Reasoning) and (block.signature or block.data or not rules.signed_reasoning)
         ):
@@ -849,7 +849,7 @@ def _calls(message: Message, rules: Rules, ids: set[str], used: AbstractSet[str]
     if isinstance(message.blocks[-1], Reasoning):
         return None
     ids.update(calls)
-    return calls
+    return list(calls)
 
 
 def _is_spelled(call: ToolUse, rules: Rules) -> bool:

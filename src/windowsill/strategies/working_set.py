@@ -250,6 +250,8 @@ def _touched_files(view: View, items: Iterable[Item]) -> dict[str, tuple[int, in
 
 NAMES = "Names: "
 _HEADING = "== "
+_OF_A_RECORD = re.compile(rf"{_HEADING}|{NAMES}|## |> \(m|\[m\d+, line ")
+"""Beginnings of the lines that only a record itself may write: headings, names, words of the user, sources."""
 
 
 def write(
@@ -288,12 +290,14 @@ def _choose(regions: Sequence[Region], now: int, sight: Sight, room: int, count:
             bare = line.strip()
             if len(bare) < SHORTEST_LINE or bare in seen:
                 continue
-            cost = count(line) + 1
+            # What a page or a file says cannot pass for a heading, or for words of the user.
+            safe = f" {line}" if _OF_A_RECORD.match(line) else line
+            cost = count(safe) + 1
             if cost > room:
                 room = 0
                 break
             seen.add(bare)
-            kept.append(line)
+            kept.append(safe)
             room -= cost
         if kept:
             chosen.append(msgspec.structs.replace(region, lines=kept))
