@@ -7,12 +7,13 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import psycopg
 import pytest
-from hypothesis import settings
 
 from support import postgres
+from support.soak import SCALE, SEED, Tally
 from support.stores import child_env
 from windowsill import Session
 from windowsill.session.integrity import problems
@@ -20,8 +21,7 @@ from windowsill.store.postgres import PostgresStore
 
 pytestmark = pytest.mark.integration
 
-ROUNDS = 300 if settings().max_examples > 600 else 9
-"""Kills in `make soak` and in `make test`."""
+ROUNDS = 9 * SCALE
 
 WRITERS = 3
 
@@ -84,43 +84,41 @@ def cut_connections(server: postgres.Server) -> None:
         db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'windowsill'")
 
 
-def test_what_was_acknowledged_is_there_once_whatever_is_killed(server: postgres.Server):
+def test_what_was_acknowledged_is_there_once_whatever_is_killed(tally: Tally, server: postgres.Server):
     """The server as by a loss of power, its connections in the middle of a statement, the writers themselves."""
     url = server.url("kills", wait=30)
-    store = PostgresStore(url)
-    Session.open("shared", store=store, model="gpt-4o", config=False).close()
+    Session.open("shared", store=url, model="gpt-4o", config=False).close()
     writers = [Writer(url, f"own {number}") for number in range(WRITERS)]
-    moments, kills = random.Random(17), Counter()
-    _wait(lambda: all(writer.lines for writer in writers))
-    for turn in range(ROUNDS):
-        time.sleep(moments.uniform(0.05, 0.4))
-        what = ("server", "connections", "writer")[turn % 3]
-        kills[what] += 1
-        if what == "server":
-            server.kill()
-            server.start()
-        elif what == "connections":
-            cut_connections(server)
-        else:
-            moments.choice(writers).kill()
-    said = [len(writer.lines) for writer in writers]
-    _wait(lambda: all(len(writer.lines) > before + 5 for writer, before in zip(writers, said, strict=True)))
-    for writer in writers:
-        writer.kill(again=False)
+    moments = random.Random(SEED)
+    with ExitStack() as stack:
+        for writer in writers:
+            stack.callback(writer.kill, again=False)
+        _wait(lambda: all(writer.lines for writer in writers))
+        for turn in range(ROUNDS):
+            time.sleep(moments.uniform(0.05, 0.4))
+            what = ("the server", "connections", "writers")[turn % 3]
+            tally.count(f"PostgreSQL: kills of {what}")
+            if what == "the server":
+                server.kill()
+                server.start()
+            elif what == "connections":
+                cut_connections(server)
+            else:
+                moments.choice(writers).kill()
+        said = [len(writer.lines) for writer in writers]
+        _wait(lambda: all(len(writer.lines) > before + 5 for writer, before in zip(writers, said, strict=True)))
     lines = [line.split() for writer in writers for line in writer.lines if line.endswith("\n")]
     kept = Counter((" ".join(words[1:-1]), words[-1]) for words in lines if words[0] == "kept")
-    failed = {(" ".join(words[1:-1]), words[-1]) for words in lines if words[0] == "failed"}
     store = PostgresStore(url)
     there: Counter[tuple[str, str]] = Counter()
     for info in store.sessions():
         assert problems(store, info) == []
         with Session.open(info.id, store=store, config=False) as session:
             there.update((info.id, message.text) for message in session.messages())
-    lost = [each for each in kept if not there[each]]
-    doubled = [each for each, count in there.items() if count > 1]
-    counts = {"acknowledged": len(kept), "failed": len(failed), "lost": len(lost), "doubled": len(doubled)}
-    print(dict(kills), counts)  # noqa: T201 - `make soak` shows what it did
-    assert (lost, doubled, store.check()) == ([], [], [])
+    lost = [f"{each} is lost" for each in kept if not there[each]]
+    doubled = [f"{each} is there {count} times" for each, count in there.items() if count > 1]
+    tally.count("PostgreSQL: acknowledged messages", [*lost, *doubled, *store.check()], tried=len(kept))
+    tally.check()
     assert len(kept) > ROUNDS
     store.close()
 

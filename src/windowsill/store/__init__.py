@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import msgspec
 
 from windowsill.errors import StoreError
+from windowsill.extras import extra
 from windowsill.history.entries import Entry, Kind
 from windowsill.store.search_index import SearchIndex
 
@@ -56,12 +57,8 @@ def server_address(address: str | Path | None, env: Mapping[str, str]) -> str | 
 
 def open_server(address: str, *, create: bool = True) -> PostgresStore:
     """Open the store in a PostgreSQL database; without `create` it is an error when there is none."""
-    try:
+    with extra("postgres", "PostgreSQL"):
         from windowsill.store.postgres import PostgresStore
-    except ImportError as error:
-        raise StoreError(
-            f"PostgreSQL needs psycopg, which is not installed ({error})", remedy="pip install 'windowsill[postgres]'"
-        ) from error
     return PostgresStore(address, create=create)
 
 
