@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,10 +35,13 @@ PAGE_SECONDS = 60.0
 TOOLKITS = ("files", "shell", "fetch")
 
 
-def toolkit(names: Iterable[str], root: Path) -> list[EngineTool]:
-    """Return the tools of these kits for a folder; raise `InputError` for a kit that does not exist."""
+def toolkit(names: Iterable[str], root: Path, *, hosts: Collection[str] = ()) -> list[EngineTool]:
+    """Return the tools of these kits for a folder; raise `InputError` for a kit that does not exist.
+
+    `hosts` are those outside of the public network that pages may be fetched from.
+    """
     folder = Folder(root)
-    kits = {"files": folder.tools(), "shell": [folder.shell()], "fetch": [fetch]}
+    kits = {"files": folder.tools(), "shell": [folder.shell()], "fetch": [fetch_tool(hosts)]}
     made: list[EngineTool] = []
     for name in dict.fromkeys(names):
         if name not in kits:
@@ -176,30 +179,39 @@ def _lines(file: Path) -> list[str]:
     return [line.decode(errors="backslashreplace") for line in file.read_bytes().splitlines()]
 
 
-@tool(category="read", urls=("url",), repeatable=True, parallel=True, seconds=PAGE_SECONDS)
-async def fetch(url: str) -> str:
-    """Fetch a page of the web and get its text. A redirect is told, not followed."""
+def fetch_tool(hosts: Collection[str] = ()) -> EngineTool:
+    """Make the tool that fetches pages of the public network, and of these hosts."""
+
+    @tool(category="read", urls=("url",), repeatable=True, parallel=True, seconds=PAGE_SECONDS)
+    async def fetch(url: str) -> str:
+        """Fetch a page of the web and get its text. A redirect is told, not followed."""
+        where = urlsplit(url)
+        if where.scheme not in ("http", "https") or not where.hostname:
+            raise ToolError(f"{url} is no address of the web: give one such as https://example.com/page")
+        if where.hostname not in hosts and not await to_thread.run_sync(_is_public, where.hostname):
+            raise ToolError(f"{where.hostname} is not in the public network, and is not fetched from")
+        return await _fetch(url)
+
+    return fetch
+
+
+async def _fetch(url: str) -> str:
     with extra("http", "fetching a page"):
         import httpx2  # noqa: PLC0415 - heavy, and most agents fetch nothing
-    where = urlsplit(url)
-    if where.scheme not in ("http", "https") or not where.hostname:
-        raise ToolError(f"{url} is no address of the web: give one such as https://example.com/page")
-    if not await to_thread.run_sync(_is_public, where.hostname):
-        raise ToolError(f"{where.hostname} is not in the public network, and is not fetched from")
-    said = bytearray()
+    page = bytearray()
     try:
         async with (
             httpx2.AsyncClient(follow_redirects=False, timeout=PAGE_SECONDS / 2) as client,
             client.stream("GET", url) as response,
         ):
             async for piece in response.aiter_bytes():
-                said += piece
-                if len(said) >= LARGEST_PAGE:
+                page += piece
+                if len(page) >= LARGEST_PAGE:
                     break
     except httpx2.HTTPError as error:
         raise ToolError(f"{url} cannot be fetched: {type(error).__name__}") from None
     moved = f" to {response.headers['location']}" if "location" in response.headers else ""
-    return f"[status {response.status_code}{moved}]\n{bytes(said[:LARGEST_PAGE]).decode(errors='replace')}"
+    return f"[status {response.status_code}{moved}]\n{bytes(page[:LARGEST_PAGE]).decode(errors='replace')}"
 
 
 def _is_public(host: str) -> bool:
