@@ -477,9 +477,11 @@ def repeated_tools(format: str, named: Iterable[tuple[str, Any]]) -> Iterator[Pr
             seen.add(name)
 
 
-def unknown_role(format: str, roles: Mapping[str, Role], name: str | None, where: str) -> FormatError:
-    """Return the error for a role that a format does not have."""
-    return FormatError(
+def role_of(name: str | None, roles: Mapping[str, Role], format: str, where: str) -> Role:
+    """Return the role that a format calls so; `FormatError` for one that it does not have."""
+    if (found := roles.get(name or "")) is not None:
+        return found
+    raise FormatError(
         f"no such role as {name!r} in format {format!r}",
         where=f"{where}.role".removeprefix("."),
         remedy=f"use one of {', '.join(roles)}; name the format if it is another one",

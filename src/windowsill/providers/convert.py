@@ -24,6 +24,14 @@ def split_data_url(url: str | None) -> tuple[str | None, str] | None:
     return (found.group(1) or None, url[found.end() :]) if url and found else None
 
 
+def read_image(url: str | None, *, detail: str | None = None, raw: bytes | None = None) -> Image:
+    """Return the picture that an address holds, or that is found there."""
+    inline = split_data_url(url)
+    if inline is None:
+        return Image(url=url, detail=detail, raw=raw)
+    return Image(media_type=inline[0], data=inline[1], detail=detail, raw=raw)
+
+
 def data_url(media_type: str | None, data: str) -> str:
     """Return a picture or file as an address that holds it."""
     return f"data:{media_type or 'application/octet-stream'};base64,{data}"

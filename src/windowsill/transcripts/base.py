@@ -13,7 +13,7 @@ import msgspec
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Block, Image, Message, Role, ToolResult, Usage
-from windowsill.providers.convert import is_web, split_data_url
+from windowsill.providers.convert import is_web, read_image
 from windowsill.providers.openai_chat import NAME as CHAT
 from windowsill.providers.openai_chat.messages import render_chat
 from windowsill.providers.wire import BOM, Decoder, any_decoder, decode, encode, join_body
@@ -278,7 +278,5 @@ def usage_of(counts: Mapping[str, Any], *, prompt: Sequence[str], answer: Sequen
 
 def picture(url: str) -> Image | None:
     """Make an image of an address that everybody can find, or that holds the image; `None` for another."""
-    inline = split_data_url(url)
-    if inline is not None:
-        return Image(media_type=inline[0], data=inline[1])
-    return Image(url=url) if is_web(url) else None
+    found = read_image(url)
+    return found if found.data is not None or is_web(url) else None

@@ -30,7 +30,7 @@ from windowsill.messages import (
 )
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, SPEC, rules
 from windowsill.providers.anthropic.stream import AnthropicStream
-from windowsill.providers.base import THOUGHTS, Format, ToolChoice, unknown_role, without_format
+from windowsill.providers.base import THOUGHTS, Format, ToolChoice, role_of, without_format
 from windowsill.providers.convert import arguments_object, in_words, is_web
 from windowsill.providers.wire import (
     NULL,
@@ -131,9 +131,7 @@ class Anthropic(Format):
     def read_message(self, raw: bytes, where: str) -> Message:
         """Read one message."""
         wire = decode(_message, raw, where)
-        role = ROLES.get(wire.role)
-        if role is None:
-            raise unknown_role(NAME, ROLES, wire.role, where)
+        role = role_of(wire.role, ROLES, NAME, where)
         return Message(role=role, blocks=_read_content(wire.content, where), format=NAME, raw=raw)
 
     def read_system_value(self, raw: bytes) -> Message:

@@ -18,7 +18,7 @@ from msgspec import Raw
 from windowsill.errors import FormatError
 from windowsill.history.repair import is_blank, numbered_id, numbered_name
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Role, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers.base import Linker, unknown_role
+from windowsill.providers.base import Linker, role_of
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
     Fields,
@@ -66,9 +66,7 @@ def read_content(raw: bytes, where: str) -> Message:
     if raw.lstrip()[:1] == b'"':
         raw = b'{"role":"user","parts":[' + _text_part(raw) + b"]}"
     wire = decode(_content, raw, where)
-    role = ROLES.get(wire.role or "user")
-    if role is None:
-        raise unknown_role(SPEC.name, ROLES, wire.role, where)
+    role = role_of(wire.role or "user", ROLES, SPEC.name, where)
     if wire.parts is None and (wire.role is None or "content" in decode(fields_decoder, raw, where)):
         raise FormatError(
             "a content without parts", where=where, remedy="give it `parts`; name the format if it is another one"

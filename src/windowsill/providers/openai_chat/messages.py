@@ -31,8 +31,8 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, ToolChoice, unknown_role, usage_of
-from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, split_data_url
+from windowsill.providers.base import Format, ToolChoice, role_of, usage_of
+from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, read_image, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
 from windowsill.providers.openai_chat.stream import OpenAIStream
 from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, kind_of, text_decoder
@@ -160,9 +160,7 @@ class OpenAI(Format):
     def read_message(self, raw: bytes, where: str) -> Message:
         """Read one message."""
         wire = decode(_message, raw, where)
-        role = ROLES.get(wire.role)
-        if role is None:
-            raise unknown_role(self.name, ROLES, wire.role, where)
+        role = role_of(wire.role, ROLES, self.name, where)
         if role == "assistant":
             blocks = _read_assistant(wire, where)
         elif wire.role in {"tool", "function"}:
@@ -335,11 +333,7 @@ def _read_part(raw: bytes, where: str, index: int) -> Block:
     if wire.type == "text" and wire.text is not None:
         return Text(text=wire.text, raw=raw)
     if wire.type == "image_url" and wire.image_url is not None:
-        url, detail = wire.image_url.url, wire.image_url.detail
-        inline = split_data_url(url)
-        if inline is None:
-            return Image(url=url, detail=detail, raw=raw)
-        return Image(media_type=inline[0], data=inline[1], detail=detail, raw=raw)
+        return read_image(wire.image_url.url, detail=wire.image_url.detail, raw=raw)
     if wire.type == "file" and wire.file is not None:
         file = wire.file
         media_type, data = split_data_url(file.file_data) or (None, file.file_data)

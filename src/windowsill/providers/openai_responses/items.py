@@ -30,7 +30,7 @@ from windowsill.messages import (
     Unknown,
     Usage,
 )
-from windowsill.providers.base import Format, ToolChoice, unknown_role, usage_of, without_format
+from windowsill.providers.base import Format, ToolChoice, role_of, usage_of, without_format
 from windowsill.providers.convert import (
     FAILED,
     all_in_words,
@@ -38,6 +38,7 @@ from windowsill.providers.convert import (
     image_url,
     in_words,
     is_web,
+    read_image,
     result_text,
     split_data_url,
 )
@@ -205,9 +206,7 @@ class Responses(Format):
             wire = decode(_item, raw, where)
         kind = wire.type
         if kind == "message" or (kind is None and wire.role is not None):
-            role = ROLES.get(wire.role or "")
-            if role is None:
-                raise unknown_role(NAME, ROLES, wire.role, where)
+            role = role_of(wire.role, ROLES, NAME, where)
             return Message(role=role, blocks=_read_parts(wire.content, where, "content"), format=NAME, raw=raw)
         if kind is None and wire.id is None:
             raise FormatError("neither a message nor an item", where=where, remedy="give it a type, or a role")
@@ -415,10 +414,7 @@ def _read_part(raw: bytes, where: str) -> Block:
         media_type, data = split_data_url(wire.file_data) or (None, wire.file_data)
         url = wire.file_url or wire.file_id
         return Document(media_type=media_type, data=data, url=url, title=wire.filename, raw=raw)
-    inline = split_data_url(wire.image_url)
-    if inline is None:
-        return Image(url=wire.image_url or wire.file_id, detail=wire.detail, raw=raw)
-    return Image(media_type=inline[0], data=inline[1], detail=wire.detail, raw=raw)
+    return read_image(wire.image_url or wire.file_id, detail=wire.detail, raw=raw)
 
 
 # Rendering
