@@ -37,8 +37,9 @@ def run(code):
 
 
 def test_a_session_loads_no_sdk():
-    """Though it is installed; and no prices, which only those who measure need."""
-    assert run(f"import sys\n{TURN}\nprint(turn() > 0)\n{SEEN}") == ["True", "[]"]
+    """Though it is installed; and no prices, which only those who measure need, and strategies that weigh them."""
+    turn = TURN.replace("store=", "strategy='sliding-window', store=")
+    assert run(f"import sys\n{turn}\nprint(turn() > 0)\n{SEEN}") == ["True", "[]"]
 
 
 def test_importing_windowsill_loads_nothing_of_opentelemetry():
