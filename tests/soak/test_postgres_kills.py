@@ -33,11 +33,12 @@ from windowsill.store.postgres import PostgresStore
 while True:
     try:
         store = PostgresStore(sys.argv[1])
+        shared = Session.open("shared", store=store, config=False)
+        own = Session.open(sys.argv[2], store=store, model="gpt-4o", config=False)
         break
-    except StoreError:
+    except StoreError as error:
+        print(error, file=sys.stderr)
         time.sleep(0.1)  # The server is down just now.
-shared = Session.open("shared", store=store, config=False)
-own = Session.open(sys.argv[2], store=store, model="gpt-4o", config=False)
 for number in itertools.count():
     for session in (shared, own):
         text = f"{os.getpid()}/{number}"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psycopg
@@ -110,6 +111,19 @@ def test_a_lost_statement_that_somebody_else_preceded_is_a_conflict(store: Postg
             far.append("s", 0, chain(2))
         far.close()
     assert [entry.id for entry in everything(store)] == ["rival1"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_the_lost_answer_to_a_commit_is_looked_up(store: PostgresStore, moment: str):
+    """Whoever was alone learns whether it was written: nothing is raised if it was, and nothing is there if not."""
+    with BreakingLine(postgres.server().folder) as line:
+        far = PostgresStore(through(line.folder))
+        with pytest.raises(StoreError) if moment == "before" else nullcontext(), far.exclusive("s"):
+            far.append("s", 0, chain(2))
+            line.break_at(b"COMMIT", moment)
+        assert line.broken == 1
+        far.close()
+    assert len(everything(store)) == (0 if moment == "before" else 2)
 
 
 def test_connections_cut_by_the_server_cost_nothing(store: PostgresStore, url: str):
