@@ -77,8 +77,7 @@ def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int) -> li
     category = category_of(tool.offer)
     if tool.name in SEARCHES or category == "search":
         return _retrieved(tool.name, given, outcome.text, key, entry)
-    action = recognise(given) if isinstance(given, dict) else None
-    touched = action.touched if action is not None else ()
+    touched = recognise(given).touched if category != "read" and isinstance(given, dict) else ()
     changed = [encodable(each.path) for each in touched if each.changed or category in CHANGES]
     changes: list[Change] = [
         Put(

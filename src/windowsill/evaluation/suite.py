@@ -141,15 +141,7 @@ def _run_in(
     with Session.open(
         task.name,
         model=options.model or asked.name or SCRIPTED,
-        window=options.window,
-        budget=options.window,
-        strategy=options.strategy,
-        high=options.high,
-        low=options.low,
-        writer=options.writer,
-        recall=options.recall,
-        tokenizer=options.tokenizer,
-        overhead=options.overhead or None,
+        **options.opening(),
         store=":memory:",
         config=False,
     ) as session:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -48,6 +49,12 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     recall: Size | None = None
     tools: bool = False
     """True to offer the tools that read hidden messages."""
+
+    def opening(self) -> dict[str, Any]:
+        """Return the arguments of `Session.open` for these options, without the model."""
+        names = ("window", "strategy", "tokenizer", "high", "low", "writer", "recall")
+        stated = {name: getattr(self, name) for name in names}
+        return {**stated, "budget": self.window, "overhead": self.overhead or None}
 
 
 class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,18 +110,10 @@ class Walk:
         self.session = Session.open(
             recording.id[:LONGEST_ID] or "recording",
             model=model or NAMELESS,
-            window=options.window,
-            budget=options.window,
-            strategy=options.strategy,
-            high=options.high,
-            low=options.low,
-            writer=options.writer,
-            recall=options.recall,
+            **options.opening(),
             store=store or MemoryStore(),
             config=False,
             clock=clock or (lambda: float(next(ticks))),
-            tokenizer=options.tokenizer,
-            overhead=options.overhead or None,
             format=request.format,
         )
         self._format = providers.get(request.format)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
@@ -281,9 +282,12 @@ class Focus:
         self.texts = texts
         self._threshold = threshold
         self._embedder = embedder
+
+    @cached_property
+    def _known(self) -> list[str]:
         # As they are shown: others' code need not know what to do with half a character. A text without a single word
         # is near to nothing, not even to itself.
-        self._known = [text for text in map(clean, texts) if self._compare(text, [text]) != [0.0]]
+        return [text for text in map(clean, self.texts) if self._compare(text, [text]) != [0.0]]
 
     def is_near(self, relevance: float) -> bool:
         """Tell whether something so relevant is shown."""
@@ -291,7 +295,7 @@ class Focus:
 
     def relevance(self, texts: Sequence[str]) -> list[float]:
         """Compare texts with the step or the goal, whichever is nearer: for each a number from 0 to 1."""
-        if not (self._known and texts):
+        if not (texts and self._known):
             return [1.0] * len(texts)
         cleaned = [*map(clean, texts)]
         return [max(each) for each in zip(*(self._compare(known, cleaned) for known in self._known), strict=True)]
