@@ -94,8 +94,8 @@ class StateMessages:
         if seen is None:
             built = _built(builder, state, room, now, layers, journal.view)
             self._write(f"{WHOLE}\n{built.text}", StateShown((), whole=True, pieces=built.digests))
-            layers = ", ".join(f"{layer} {size:,}" for layer, size in built.layers.items())
-            told = f"layers: the state told in {built.tokens:,} tokens ({layers}), {built.ratio:.0%} of what it holds"
+            sizes = ", ".join(f"{layer} {size:,}" for layer, size in built.layers.items())
+            told = f"layers: the state told in {built.tokens:,} tokens ({sizes}), {built.ratio:.0%} of what it holds"
             return [told, *_left_out(built), *_shortened(built)]
         if update is None:
             return []
