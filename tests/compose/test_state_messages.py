@@ -323,3 +323,18 @@ def test_what_was_taken_from_a_message_is_told_only_when_that_is_hidden():
     composed(session)
     assert session.view.position(entry) is None
     assert "8080" in told(session)[-1]
+
+
+def test_a_summary_is_told_when_nothing_stands_in_its_place():
+    """While the fold that wrote it, or a later one that took it up, stands in the request, that says the same."""
+    session = begun(budget=3_000, layers=1_000, strategy="condense")
+    talk(session, 60)
+    composed(session)
+    folded = next(item for item in session.view.items if item.fold)
+    session.state.put("memory.episodic.summaries", {"id": "other", "text": "the kiln was lit", "entry": folded.first})
+    session.add({"role": "user", "content": "Go on."})
+    composed(session)
+    assert not any("kiln" in text for text in told(session))
+    session.state.put("memory.episodic.summaries", {"id": "own", "text": "the oven was lit"})
+    composed(session)
+    assert "oven" in told(session)[-1]

@@ -30,10 +30,11 @@ from windowsill.state.layers import (
     Turn,
 )
 from windowsill.state.tools.projection import category_of
+from windowsill.summaries.frame import unframe
 from windowsill.summaries.tool_calls import recognise
 from windowsill.text import cut_middle, shorten
 
-MAX_CHARACTERS = 200
+MAX_CHARACTERS = 160
 """Characters of an output or an answer that the state keeps; the history has it whole."""
 
 MAX_SUMMARY = 600
@@ -181,8 +182,13 @@ def observe_folds(folds: Iterable[FoldMade], view: View) -> list[Change]:
             ),
         )
         for item in shown
-        if (words := cut_middle(view.read(item).text.strip(), MAX_SUMMARY))
+        if (words := cut_middle(_words(view.read(item).text), MAX_SUMMARY))
     ]
+
+
+def _words(text: str) -> str:
+    framed = unframe(text)
+    return (framed.text if framed is not None else text).strip()
 
 
 def _fold_of(item: Item) -> str:

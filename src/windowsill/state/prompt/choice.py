@@ -15,7 +15,7 @@ from windowsill.history.view import View
 from windowsill.messages import Message, Text
 from windowsill.search.embeddings import Embedder
 from windowsill.search.rank import relevance
-from windowsill.state.layers import State
+from windowsill.state.layers import State, Summary
 from windowsill.state.prompt.catalogue import (
     LAYER_OF_TAG,
     PLACES,
@@ -338,8 +338,10 @@ class ShownMessages:
             return True
         if entry not in self._covers:
             item = self._view.cover(entry)
-            self._covers[entry] = "" if item is None else item.id if item.fold else SHOWN
-        return self._covers[entry] in (SHOWN, element.id)
+            self._covers[entry] = "" if item is None or item.is_empty else item.id if item.fold else SHOWN
+        cover = self._covers[entry]
+        # A summary that a later one took up stands in that one.
+        return cover in (SHOWN, element.id) or (bool(cover) and isinstance(element, Summary))
 
 
 class Selection:
