@@ -64,7 +64,7 @@ def test_calls_fill_evidence_and_work():
             Call("web_search", {"query": "kiln heat"}),
             Call("run_tests", {"command": "pytest -q"}),
             Call("write_file", {"path": "a.py", "text": "x"}),
-            "Done.",
+            "The kiln is mended and warm.",
         ],
         categories={"executing": ("read", "write", "execute", "search")},
     )
@@ -81,7 +81,10 @@ def test_calls_fill_evidence_and_work():
     assert numbers == {"coverage": (87.0, "%"), "passed": (12.0, ""), "failed": (3.0, "")}
     (change,) = state.work.changes
     assert (change.target, change.type, change.applied) == ("a.py", "modify", True)
-    assert [turn.text for turn in state.memory.short_term.turns] == ["Mend the kiln.", "Done."]
+    assert [turn.text for turn in state.memory.short_term.turns] == [
+        "Mend the kiln.",
+        "The kiln is mended and warm.",
+    ]
 
 
 def test_what_stands_in_the_conversation_is_not_told_again():

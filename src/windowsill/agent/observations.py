@@ -37,6 +37,9 @@ from windowsill.text import cut_middle, shorten
 MAX_CHARACTERS = 160
 """Characters of an output or an answer that the state keeps; the history has it whole."""
 
+SHORTEST_TURN = 24
+"""A shorter answer ("Done.", "I note that.") tells nothing."""
+
 MAX_SUMMARY = 600
 """Characters of a summary that it keeps: the summary that takes its place tells most of it too."""
 
@@ -88,7 +91,10 @@ def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int) -> li
         for path in changed
     ]
     if not changed:
-        seen = Observation(id=key, tool=tool.name, result=cut_middle(outcome.text, MAX_CHARACTERS), entry=entry)
+        # What was read can be read again: it is kept, and not told after a fold.
+        holds = {"ttl": 0.0} if tool.repeatable and category == "read" else {}
+        result = cut_middle(outcome.text, MAX_CHARACTERS)
+        seen = Observation(id=key, tool=tool.name, result=result, entry=entry, **holds)
         changes.append(Put("evidence.observations", seen))
     if category in MEASURES:
         numbers = itertools.islice(_numbers(outcome.text), MAX_NUMBERS)
@@ -152,7 +158,9 @@ def _ends(text: str) -> str:
 def observe_turn(role: Literal["user", "assistant"], text: str, entry: int) -> list[Change]:
     """Return the change that keeps the words of a message; none where it has no words."""
     words = cut_middle(text.strip(), MAX_CHARACTERS)
-    return [Put("memory.short_term.turns", Turn(id=f"m{entry}", role=role, text=words, entry=entry))] if words else []
+    if not words or (role == "assistant" and len(words) < SHORTEST_TURN):
+        return []
+    return [Put("memory.short_term.turns", Turn(id=f"m{entry}", role=role, text=words, entry=entry))]
 
 
 def observe_draft(state: State, text: str, entry: int) -> Change:
