@@ -13,6 +13,7 @@ from windowsill.agent.tools import Outcome
 from windowsill.messages import Text, ToolUse
 from windowsill.state import State
 from windowsill.state.changes import StateDocument
+from windowsill.state.layers import Evidence
 from windowsill.testing import Call, Scripted
 
 pytestmark = pytest.mark.integration
@@ -135,4 +136,4 @@ def test_whatever_a_call_holds_what_is_observed_can_be_written(arguments, text, 
         return
     call = ToolUse(id="c", name=called.name, arguments=encoded)
     outcome = Outcome(call=call, blocks=(Text(text=text.encode(errors="replace").decode()),))
-    StateDocument(State()).check(observe_call(called, "m1/c", outcome, 1), at=0.0, number=1)
+    StateDocument(State()).check(observe_call(called, "m1/c", outcome, 1, Evidence()), at=0.0, number=1)

@@ -226,7 +226,7 @@ class CallRunner:
                 changes.append(Drop(RUNS, key))
             tool = self._settings.toolset.get(call.name)
             if tool is not None and not is_own(tool):
-                changes += observe_call(tool, key, outcome, self._at)
+                changes += observe_call(tool, key, outcome, self._at, state.evidence)
         errors = [(each.call.name, each.text[:MAX_NOTE_CHARACTERS]) for _, each in ended if each.is_error]
         changes += [
             Put("runtime.failures", count_failure(state, *each, times)) for each, times in Counter(errors).items()

@@ -21,6 +21,7 @@ from windowsill.state.changes import Change, Drop, Put
 from windowsill.state.layers import (
     Citation,
     Draft,
+    Evidence,
     FileChange,
     Measurement,
     Observation,
@@ -73,8 +74,11 @@ _NAMED = re.compile(r"^ *([A-Za-z][\w .-]{0,40}?) *[:=] *(-?\d{1,12}(?:\.\d{1,12
 """A line that has a name and a number: `coverage: 87%`."""
 
 
-def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int) -> list[Change]:
-    """Return the changes of the state after a call of a tool of the caller or the history, by what it did."""
+def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int, evidence: Evidence) -> list[Change]:
+    """Return the changes of the state after a call of a tool of the caller or the history, by what it did.
+
+    A number that `evidence` has already is not measured again.
+    """
     if outcome.is_error or not outcome.ran or (tool.name in OWN_TOOLS and tool.name not in SEARCHES):
         return []
     given = outcome.call.input
@@ -91,12 +95,14 @@ def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int) -> li
         for path in changed
     ]
     if not changed:
-        # What was read can be read again: it is kept, and not told after a fold.
-        holds = {"ttl": 0.0} if tool.repeatable and category == "read" else {}
         result = cut_middle(outcome.text, MAX_CHARACTERS)
-        seen = Observation(id=key, tool=tool.name, result=result, entry=entry, **holds)
+        seen = Observation(id=key, tool=tool.name, result=result, entry=entry)
+        if tool.repeatable and category == "read":
+            # What was read can be read again: it is kept, and not told after a fold.
+            seen = msgspec.structs.replace(seen, ttl=0.0)
         changes.append(Put("evidence.observations", seen))
     if category in MEASURES:
+        known = {each.id: each.value for each in evidence.measurements}
         numbers = itertools.islice(_numbers(outcome.text), MAX_NUMBERS)
         changes += [
             Put(
@@ -106,6 +112,7 @@ def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int) -> li
                 ),
             )
             for name, value, unit in numbers
+            if known.get(f"{tool.name}/{name}") != value
         ]
     return changes
 
