@@ -77,6 +77,18 @@ def test_a_fold_pays_when_it_saves_more_than_it_writes(session):
     assert "saves" in decision.why
 
 
+def test_the_report_has_the_decision_and_its_figures(session):
+    """What was decided, and from what, is told with the request; the reason of the fold says it in words."""
+    session.add(TASK)
+    assert session.compose_sync(max_output=1_000).report.decision == {}
+    work(session, 200)
+    report = session.compose_sync(max_output=1_000).report
+    assert report.decision["action"] == "add"
+    assert report.decision["saves"] > report.decision["costs"] > 0
+    assert report.folds[-1].reason == report.decision["why"]
+    assert f"{report.decision['hidden']:,} tokens" in session.explain("m3").why
+
+
 def test_dear_writing_and_cheap_reading_make_it_wait(session):
     """The prices decide: where a cached token costs next to nothing, nothing is hidden before it has to be."""
     session.add(TASK)
@@ -143,7 +155,7 @@ def test_the_lines_of_a_changed_file_outlive_those_of_others(session):
         read(
             session, number, [f"other {number} line number {line}" for line in range(60)], path=f"src/other{number}.py"
         )
-    follow(session, Economy(lines=0.1), msgspec.structs.replace(ROOMY, limit=20_000, high=19_000), rounds=1)
+    follow(session, Economy(lines=0.3), msgspec.structs.replace(ROOMY, limit=20_000, high=19_000), rounds=1)
     text = "\n".join(stand_ins(session))
     assert "brand_new_line = 1" in text
     assert "changed line number 59" in text

@@ -962,5 +962,6 @@ def _together(first: FitResult, second: FitResult) -> FitResult:
         folds=[*first.folds, *second.folds],
         notes=[*first.notes, *second.notes],
         middle=second.middle or first.middle,
+        decision=second.decision or first.decision,
         statistics=statistics,
     )

@@ -299,6 +299,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     """The model's own tokenizer did the counting."""
     statistics: Statistics = Statistics()
+    decision: dict[str, float | str] = {}
+    """What a strategy that decides by figures did for this request, and from which; empty where it waited."""
 
 
 class FitResult(msgspec.Struct):
@@ -308,6 +310,7 @@ class FitResult(msgspec.Struct):
     notes: list[str] = []
     middle: tuple[Item, ...] = ()
     """The items that the strategy weighed."""
+    decision: dict[str, float | str] = {}
     rendered: Rendered = Rendered((), [], [], (), 0)
     statistics: Statistics = Statistics()
 
@@ -398,6 +401,7 @@ class Payload:
             error=self._error,
             exact=self._exact,
             statistics=result.statistics,
+            decision=result.decision,
         )
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:

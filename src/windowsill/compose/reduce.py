@@ -143,7 +143,7 @@ def _round(
     strategy = spec.strategy
     with telemetry.span("plan", strategy=strategy.name, urgent=_over_tokens(view, budget)) as span:
         plan = strategy.plan(view, budget)
-        span.set(proposals=len(plan.proposals))
+        span.set(proposals=len(plan.proposals), **{f"windowsill.decision.{k}": v for k, v in plan.decision.items()})
         return (yield from follow(plan, view, budget, spec, summaries, result))
 
 
@@ -156,6 +156,7 @@ def follow(
     urgent = _over_tokens(view, budget) or spec.stateless or spec.now
     result.middle = plan.middle or result.middle
     result.note(*plan.notes)
+    result.decision = plan.decision or result.decision
     for proposal in plan.proposals:
         drafted = summaries.write(view, check_plan(view, proposal), spec, urgent=urgent)
         if drafted is None:

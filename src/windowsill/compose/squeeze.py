@@ -37,7 +37,7 @@ from windowsill.outputs.structure import share_room
 from windowsill.strategies import foldable_units
 from windowsill.strategies.base import held_places, join_neighbours
 from windowsill.strategies.selection import notice
-from windowsill.strategies.working_set import FACTS
+from windowsill.strategies.working_set import FACTS, list_names
 from windowsill.text import cut_middle, keep_ends
 from windowsill.tokens import Scale, Weight
 
@@ -84,8 +84,15 @@ LESSER_SHARE = 4
 """A quarter of the room is for what ranks lower, where that wants so much: a result that nobody can read is no use to
 the request that asked for it."""
 
-LEFT_SHARE = 5
-"""A fifth of the room for messages is left to the next turns where what is held has to be cut."""
+LEFT_SHARE = 6
+"""A sixth of the room for messages is left to the next turns where something has to be cut."""
+
+NAMES_SHARE = 4
+"""A quarter of what is left of an output names what was cut out of it: paths, ids and numbers that the next call may
+need, where its ends are only its ends."""
+
+FEWEST_FOR_NAMES = 50
+"""Tokens of a cut output below which it has none."""
 
 MOST_BLOCKS = 200
 """Blocks of a message that are cut one by one; one of more becomes a single text."""
@@ -180,10 +187,21 @@ def _cut_result(block: ToolResult, most: int, scale: Scale) -> ToolResult:
     return _with(
         block,
         [
-            (cut_block(inner, share, scale) if size > share else None) or inner
+            (_cut_inner(inner, share, scale) if size > share else None) or inner
             for inner, size in zip(block.content, sizes, strict=True)
         ],
     )
+
+
+def _cut_inner(inner: Block, most: int, scale: Scale) -> Block | None:
+    """Cut a part of an output to its ends and the names between them."""
+    if not isinstance(inner, Text) or most < FEWEST_FOR_NAMES:
+        return cut_block(inner, most, scale)
+    ends = cut_block(inner, most - most // NAMES_SHARE, scale)
+    if not isinstance(ends, Text):
+        return ends
+    names = list_names(inner.text, ends.text, most // NAMES_SHARE - LOWEST_CAP, scale.counter.count)
+    return Text(text=f"{ends.text}\n[names in what was omitted: {' '.join(names)}]") if names else ends
 
 
 def _with(block: ToolResult, content: list[Block]) -> ToolResult:
@@ -286,22 +304,21 @@ PINNED, HELD = 2, 1
 
 
 def _ranks(view: View, items: Iterable[Item]) -> dict[int, int]:
-    held = {view.items[place].first for place in held_places(view)}
+    # A text that stands for many messages says more for its tokens than one of them.
+    held = {view.items[place].first for place in held_places(view)} | {item.first for item in items if item.hides > 1}
     return {item.first: PINNED if item.pinned else HELD if item.first in held else 0 for item in items}
 
 
 def _aim(view: View, budget: Budget, sizes: Sequence[int]) -> int:
     """Return the tokens to cut to.
 
-    In a session what is cut can be folded later: the budget is filled. What is held cannot, and its cut stays: it
-    leaves room below the limit, so that the next turns need not cut again. A caller who sends the whole list
-    again has the budget filled, less what else is in the list, in steps: so many calls cut alike.
+    In a session a cut stays, so it leaves a part of the room for messages: the next turns need not cut again, and the
+    ends of something larger than the window are worth less than they cost. A caller who sends the whole list again has
+    the budget filled, less what else is in the list, in steps: so many calls cut alike.
     """
     if not budget.step:
-        stays = [*view.items[: view.leading()], *(view.items[place] for place in held_places(view))]
-        mark = min(budget.high, budget.limit - (budget.limit - budget.fixed) // LEFT_SHARE)
-        fits = budget.fixed + view.tokens_of(sum_weights(item.weight for item in stays)) <= mark
-        return budget.limit if fits else mark
+        systems = view.tokens_of(sum_weights(item.weight for item in view.items[: view.leading()]))
+        return budget.limit - max(0, budget.limit - budget.fixed - systems) // LEFT_SHARE
     others = view.tokens() - max(sizes, default=0)
     return max(budget.limit - (-others % budget.step), budget.fixed + others)
 

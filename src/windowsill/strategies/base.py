@@ -47,6 +47,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     middle: tuple[Item, ...] = ()
     """The items that could have been hidden, for the report of what each weighs."""
     notes: tuple[str, ...] = ()
+    decision: dict[str, float | str] = {}
+    """The decision and the figures it was made from, for the report and for telemetry."""
 
 
 class ProviderRequestFields(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from windowsill.strategies.base import (
     oldest_units,
     units_after_task,
 )
-from windowsill.strategies.working_set import FACTS, Rooms, Sight, calls_before, collect, write
+from windowsill.strategies.working_set import FACTS, Rooms, Sight, Written, calls_before, collect, write
 from windowsill.summaries.collect import collect_hidden, collect_untold
 from windowsill.summaries.digest import DIGEST, Digest, dump, merge, only_record
 from windowsill.summaries.frame import frame
@@ -39,21 +39,24 @@ from windowsill.summaries.offline import lay_out
 
 Action: TypeAlias = Literal["wait", "add", "join"]
 
-TAIL = (0.10, 3_000)
+TAIL = (0.12, 3_500)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
-LINES = (0.32, 7_500)
-NAMES = (0.22, 3_500)
-RECORD = (0.20, 2_000)
+LINES = (0.30, 7_000)
+NAMES = (0.28, 3_500)
+RECORD = (0.12, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew."""
 
-MORE_LINES = (0.10, 3_000)
-MORE_NAMES = (0.10, 2_000)
-MORE_RECORD = (0.06, 1_000)
+MORE_LINES = (0.12, 2_800)
+MORE_NAMES = (0.12, 2_000)
+MORE_RECORD = (0.05, 1_000)
 """The same in a stand-in that is added behind others."""
 
 MOST_STAND_INS = 0.6
 """The share of the room that stand-ins may take before they are joined."""
+
+LEAST_STAND_IN = 0.15
+"""The share of the room that stand-ins have at least: what came last is cut before the record of all the rest."""
 
 LEAST_SAVED = 10
 """Joining stand-ins must save one part in so many: for less they stay as they are."""
@@ -65,8 +68,8 @@ HALF = 0.5
 """The share of the limit up to which nothing is folded, whatever it would save: what has room is worth having."""
 
 FEWEST_CALLS = 5
-MOST_CALLS = 15
-"""Calls that are expected to follow at least, and at most. In between: half as many as were made without a pause."""
+MOST_CALLS = 30
+"""Calls that are expected to follow at least, and at most. In between: as many as were made without a pause."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +99,7 @@ WAIT = Decision(action="wait")
 class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Folds when it saves money or room, and keeps the lines and names that later calls may need."""
 
-    keep: int = 12
+    keep: int = 6
     """The latest messages that stay while the request fits: what was just read is about to be used."""
     lines: float = 1.0
     """Lines of files and outputs that stand-ins keep, as a multiple of the usual."""
@@ -125,19 +128,20 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         must = total > budget.high
         idle = _idle(view)
         cold = idle > budget.cache.lifetime
-        calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime) / 2))
+        calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime)))
         cut = _cut(each, _size(TAIL, room), 0 if must or cold else self.keep)
         stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
         pieces = sum(_size(size, room) for size in (MORE_LINES, MORE_NAMES, MORE_RECORD))
         written = min(hidden, pieces)
-        action: Action = "add" if standing < MOST_STAND_INS * room else "join"
+        fits = total - hidden + written + FRAME <= budget.limit
+        action: Action = "add" if standing < MOST_STAND_INS * room and fits else "join"
         figures = Decision(
             action=action, cut=start + cut, hidden=hidden, written=written, rest=rest, calls=calls, idle=idle
         )
         if must:
-            why = f"{total:,} tokens passed {budget.high:,}"
+            why = f"{total:,} tokens passed {budget.high:,}: {hidden:,} new ones are hidden"
             return msgspec.structs.replace(figures, why=why)
         whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
         if cold:
@@ -156,10 +160,12 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         """Fold as decided; where every request is made anew, the oldest that do not fit."""
         middle = units_after_task(view)
         if budget.step:
-            # What stands in has the room above the high mark, whatever was said since: the cut stays for many turns.
-            wanted = budget.to_hide(budget.fixed + view.tokens())
+            # In steps, whatever was said since: the cut stays for many turns. What stands in needs room too.
+            total = budget.fixed + view.tokens()
+            wanted = budget.to_hide(total + FRAME + int(LEAST_STAND_IN * _room(view, budget)))
+            wanted = wanted if total > budget.high else 0
             chosen = oldest_units(view, middle, cut=0, wanted=wanted) if wanted > 0 else []
-            why = f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}"
+            why = f"{total:,} tokens passed {budget.high:,}"
             decision = Decision(action="join", why=why)
         else:
             decision = self.decide(view, budget)
@@ -170,7 +176,11 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             if decision.action == "add" and not chosen:
                 chosen = [unit for unit in middle if unit.stop <= decision.cut]
         proposal = self._fold(view, budget, chosen, decision)
-        return Plan(proposals=(proposal,) if proposal else (), middle=items_of(view, middle))
+        return Plan(
+            proposals=(proposal,) if proposal else (),
+            middle=items_of(view, middle),
+            decision=msgspec.structs.asdict(decision) if proposal else {},
+        )
 
     def _fold(self, view: View, budget: Budget, chosen: Sequence[Unit], decision: Decision) -> Proposal | None:
         """Fold these units: neighbours behind one stand-in, where that saves enough."""
@@ -179,9 +189,14 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         cold = decision.idle > budget.cache.lifetime
         added = decision.action == "add" and any(item.fold for item in view.items)
         parts = (MORE_LINES, MORE_NAMES, MORE_RECORD) if added else (LINES, NAMES, RECORD)
-        room = _room(view, budget) / _excess_of_stand_ins(view, budget)
-        hidden = {item.first for stretch in stretches for item in stretch}
-        sight = Sight.of(view, [item for item in view.items if item.first not in hidden])
+        room = _room(view, budget) / _excess(view, budget, parts, sum(sizes) - FRAME * len(sizes))
+        hidden = {item.first: item for stretch in stretches for item in stretch}
+        if budget.step:
+            # A request that is made anew looks at nothing but what it hides: the same text for many turns.
+            sight = Sight.of(view, (), hidden.values())
+        else:
+            sight = Sight.of(view, [item for item in view.items if item.first not in hidden], view.items)
+        now = max((item.seq for item in hidden.values()), default=0) if budget.step else view.items[-1].seq
         spans: list[MessageSpan] = []
         stand_ins: list[Message] = []
         digests = [collect_hidden(view, stretch) for stretch in stretches]
@@ -198,9 +213,12 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             told = _size(parts[2], room) if place == largest else 0
             rooms = Rooms(lines=int(lines * self.lines), names=int(names * self.names), record=told)
             digest = merge(digests[place], record) if place == largest else digests[place]
-            span, stand_in = self._stand_in(view, stretch, digest, sight, rooms, calls)
+            written = write(collect(view, stretch), now, sight, rooms, view.scale.counter.count, calls=calls)
+            span, stand_in = self._stand_in(view, stretch, digest, written, told)
+            # A stand-in alone is made smaller only where that frees half of it.
+            parted = 2 if len(stretch) == 1 and stretch[0].fold else LEAST_SAVED
             again = cold or all(item.fold for item in stretch)
-            if view.tokens_of(span.saves) > (size // LEAST_SAVED if again else 0):
+            if view.tokens_of(span.saves) > (size // parted if again else 0):
                 spans.append(span)
                 stand_ins.append(stand_in)
         if not spans:
@@ -214,13 +232,11 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         )
 
     def _stand_in(
-        self, view: View, items: Sequence[Item], digest: Digest, sight: Sight, rooms: Rooms, calls: int
+        self, view: View, items: Sequence[Item], digest: Digest, written: Written, room: int
     ) -> tuple[MessageSpan, Message]:
         """Write what stands for these neighbours: the record, and the lines and names that nothing else shows."""
-        count = view.scale.counter.count
         facts = gather(view, items)
-        record = lay_out("summary", digest, rooms.record, count, details=0) if rooms.record else ""
-        written = write(collect(view, items), view.items[-1].seq, sight, rooms, count, calls=calls)
+        record = lay_out("summary", digest, room, view.scale.counter.count, details=0) if room else ""
         body = "\n\n".join(part for part in (describe(facts), record, written.text) if part)
         made_by = {ORIGIN: Origin.SUMMARY, "writer": OFFLINE}
         stand_in = text_message("user", frame(body, source=self.name), metadata=made_by)
@@ -235,17 +251,16 @@ def _stretches(view: View, chosen: Sequence[Unit], *, join: bool) -> list[list[I
     return [items for items in found if join or not all(item.fold for item in items)]
 
 
-def _excess_of_stand_ins(view: View, budget: Budget) -> float:
-    """Return by how much smaller parts must be than usual.
+def _excess(view: View, budget: Budget, parts: Sequence[tuple[float, int]], hidden: int) -> float:
+    """Return by how much smaller the parts of stand-ins must be than usual, where `hidden` tokens go.
 
-    The counter does not know what the model was seen to count. And where every request is made anew, what stands in
-    has the room above the high mark.
+    The counter does not know what the model was seen to count. What stays may leave less room than usual; and where
+    every request is made anew, what stands in has the room above the high mark.
     """
-    ratio = max(1.0, view.scale.calibration.code)
-    if budget.step:
-        whole = sum(_size(size, _room(view, budget)) for size in (LINES, NAMES, RECORD))
-        ratio *= max(1.0, whole / max(1, budget.limit - budget.high - FRAME))
-    return ratio
+    room = _room(view, budget)
+    usual = sum(_size(part, room) for part in parts)
+    left = budget.limit - (budget.high + FRAME if budget.step else budget.fixed + view.tokens() - hidden)
+    return max(1.0, view.scale.calibration.code) * max(1.0, usual / max(1, left, int(LEAST_STAND_IN * room)))
 
 
 def _size(size: tuple[float, int], room: float) -> int:

@@ -36,8 +36,15 @@ CHANGED_LINE = 4.0
 OUTPUT_LINE = 0.3
 """A line of any other output, against one of a file."""
 
+OUTPUT_ROOM = 0.5
+"""The share of the room for lines that outputs may have: a file is quoted line by line, of an output the values are
+used, and those are names."""
+
 ARGUMENT = 5
 """A name that a call was given counts as so many mentions."""
+
+KEY = 0.2
+"""A key of a record against a value: the values are what the next call is given."""
 
 SHORTEST_LINE = 12
 """Characters below which a line tells nothing by itself."""
@@ -58,6 +65,9 @@ LARGEST_TEXT = 200_000
 
 _NAME = re.compile(r"[A-Za-z0-9_./:@#-]{4,}", re.ASCII)
 _TELLING = re.compile(r"\d{5}|[A-Za-z].*\d|\d.*[A-Za-z]|\d[.:/-]\d|\w[/_.#@]\w|^[/#@.]\w|[a-z][A-Z]", re.ASCII)
+_KEY = re.compile(r'"([^"\s]{4,100})"\s*:')
+_VALUE = re.compile(r'"([^"\s\\]{4,100})"(?!\s*:)')
+_ESCAPED = re.compile(r"\\[nrt]")
 _SPACE = re.compile(r"\s")
 _STARTS = ":-"
 _ENDS = ".:-/#"
@@ -98,11 +108,11 @@ class Sight(msgspec.Struct, frozen=True):
     touched: dict[str, tuple[int, int]]
 
     @classmethod
-    def of(cls, view: View, shown: Iterable[Item]) -> Sight:
-        """Return the sight that these items give; files that other items touched count too."""
+    def of(cls, view: View, shown: Iterable[Item], worked: Iterable[Item]) -> Sight:
+        """Return the sight that the items that are shown give, and the files that those that `worked` touched."""
         blocks = [block for item in shown for block in view.read(item).blocks if not isinstance(block, Reasoning)]
         text = "\n".join(text for block in blocks for text in texts_in(block))
-        return cls(text, frozenset(line.strip() for line in text.split("\n")), _touched_files(view, view.items))
+        return cls(text, frozenset(line.strip() for line in text.split("\n")), _touched_files(view, worked))
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -173,7 +183,7 @@ def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[s
                 found.regions.append(
                     Region(path, "read", at, lines) if path else Region(tool, "output", at, _pieces(lines))
                 )
-            _mention_all(found, text, at)
+            _mention_output(found, text, at)
     if words := message.text:
         _mention_all(found, _ends(words), at)
 
@@ -201,9 +211,23 @@ def _mention_all(found: WorkingSet, text: str, at: int, mentions: float = 1) -> 
         _mention(found, name, mentions, at)
 
 
+def _mention_output(found: WorkingSet, text: str, at: int) -> None:
+    """Mention the names of an output; of JSON its values, whatever they look like, more than its keys."""
+    if text.lstrip()[:1] not in {"{", "["}:
+        _mention_all(found, text, at)
+        return
+    keys = set(_KEY.findall(text))
+    for value in dict.fromkeys(_VALUE.findall(text)):
+        if value not in keys:
+            _mention(found, value, 1, at)
+    for name in sorted(names_in(text)):
+        if name not in found.names or name in keys:
+            _mention(found, name, KEY if name in keys else 1, at)
+
+
 def names_in(text: str) -> set[str]:
     """Return the paths, ids, numbers and identifiers of a text."""
-    names = set(map(_name, set(_NAME.findall(text))))
+    names = set(map(_name, set(_NAME.findall(_ESCAPED.sub(" ", text)))))
     names.discard("")
     return names
 
@@ -281,24 +305,27 @@ def _choose(regions: Sequence[Region], now: int, sight: Sight, room: int, count:
     """Choose lines within `room`, the most valuable regions first, no line twice."""
     seen = set(sight.lines)
     chosen: list[Region] = []
+    rest = int(room * (1 - OUTPUT_ROOM))
     ordered = sorted(regions, key=lambda region: (-_worth(region, now, sight.touched), -region.at))
     for region in ordered:
-        if room <= 0:
-            break
+        # What only files may have is not for other outputs.
+        least = rest if region.kind == "output" else 0
         kept: list[str] = []
-        for line in region.lines:
+        for line in region.lines if room > least else ():
             bare = line.strip()
             if len(bare) < SHORTEST_LINE or bare in seen:
                 continue
             # What a page or a file says cannot pass for a heading, or for words of the user.
             safe = f" {line}" if _OF_A_RECORD.match(line) else line
             cost = count(safe) + 1
-            if cost > room:
-                room = 0
+            if cost > room - least:
+                room = least
                 break
             seen.add(bare)
             kept.append(safe)
             room -= cost
+        if region.kind != "output":
+            rest = min(rest, room)
         if kept:
             chosen.append(msgspec.structs.replace(region, lines=kept))
     return chosen
@@ -321,6 +348,17 @@ def _choose_names(found: WorkingSet, now: int, shown: str, room: int, count: Cal
         found.names,
         key=lambda name: (-found.names[name][0] * (0.5 + found.names[name][1] / latest), -found.names[name][1], name),
     )
+    return _within(ordered, shown, room, count)
+
+
+def list_names(text: str, shown: str, room: int, count: Callable[[str], int]) -> list[str]:
+    """List the names of a text that `shown` has not, within `room` tokens: often used ones first, keys last."""
+    found = WorkingSet(regions=[], names={}, touched={})
+    _mention_output(found, text, 0)
+    return _within(sorted(found.names, key=lambda name: -found.names[name][0]), shown, room, count)
+
+
+def _within(ordered: Sequence[str], shown: str, room: int, count: Callable[[str], int]) -> list[str]:
     chosen: list[str] = []
     for name in ordered[:MOST_NAMES]:
         if name in shown:
