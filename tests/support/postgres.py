@@ -22,6 +22,9 @@ import psycopg
 NOBODY = "nobody"
 """PostgreSQL refuses to run as root: this user, which every system has, runs it then."""
 
+WATCH = 'exec 3<&0; "$@" </dev/null & cat <&3; kill -QUIT $!; wait'
+"""Ends the server when its standard input ends, which it does with the process of the tests, however that ends."""
+
 _numbers = count()
 
 
@@ -38,7 +41,6 @@ class Server:
         self._fsync = "on" if durable else "off"
         initdb = ["initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
         self._run([*initdb, "--no-sync", "--no-instructions"])
-        self._process: subprocess.Popen[bytes] | None = None
         self.start()
         atexit.register(self.remove)
 
@@ -65,9 +67,11 @@ class Server:
 
     def start(self) -> None:
         options = ["-F"] if self._fsync == "off" else []
+        server = [self._binaries / "postgres", "-D", self._data, "-k", self.folder, "-h", "", *options, "-N", "60"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._data, "-k", self.folder, "-h", "", *options, "-N", "60"],
+                ["sh", "-c", WATCH, "sh", *server],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -87,17 +91,20 @@ class Server:
 
     def kill(self) -> None:
         """End the server as a loss of power does, with all its processes."""
-        pid = self._process.pid
+        pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for each in [pid, *map(int, children)]:
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
+        self._end()
+
+    def _end(self) -> None:
+        self._process.stdin.close()
         self._process.wait()
 
     def remove(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGQUIT)
-            self._process.wait()
+        """End the server and remove all it wrote. Removing twice is fine."""
+        self._end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, command: list[object]) -> None:
