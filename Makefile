@@ -7,7 +7,7 @@ WORKERS ?= 2
 # One room of the tests: make test ROOM=history
 ROOM ?=
 
-.PHONY: demo test quick check fix bench soak soak-model docs clean
+.PHONY: demo test quick check fix bench soak soak-model soak-agents docs clean
 
 $(VENV)/.%: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -55,12 +55,16 @@ $(VENV)/.soak: pyproject.toml
 	@touch $@
 
 # Every campaign of tests/soak, forty times as long: SOAK_SEED=7 begins at other seeds.
-soak: soak-model
+soak: soak-model soak-agents
 	SOAK=40 $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile soak
 
 # A real small model on this machine: about three minutes.
 soak-model: $(VENV)/.soak
 	$(BIN)/python -m pytest tests/agent/soak_agent.py
+
+# The real Claude Code and Codex, installed by npm, behind the proxy and against a local server.
+soak-agents: $(VENV)/.test
+	$(BIN)/python -m pytest tests/proxy/soak_agents.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -109,10 +109,11 @@ def test_known_agents_get_their_variables_and_tools():
     claude = AGENTS["claude"]
     assert claude.environment("http://x")["ANTHROPIC_BASE_URL"] == "http://x"
     assert claude.environment("http://x")["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] == "1"
-    assert json.loads(claude.arguments(server)[1])["mcpServers"]["windowsill"]["command"] == "python"
+    assert json.loads(claude.arguments(server, "http://x")[1])["mcpServers"]["windowsill"]["command"] == "python"
     codex = AGENTS["codex"]
     assert codex.environment("http://x")["OPENAI_BASE_URL"] == "http://x/v1"
-    assert 'mcp_servers.windowsill.command="python"' in codex.arguments(server)
+    assert 'mcp_servers.windowsill.command="python"' in codex.arguments(server, "http://x")
+    assert 'openai_base_url="http://x/v1"' in codex.arguments(server, "http://x")
     assert AGENTS["gemini"].environment("http://x")["GOOGLE_GEMINI_BASE_URL"] == "http://x"
     assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(ANY.environment("http://x"))
 

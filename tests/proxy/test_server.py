@@ -262,7 +262,7 @@ def test_a_clients_compaction_becomes_a_fold_that_can_be_undone(proxy, provider)
         assert fold.kind == "condense"
         assert sum(1 for _ in session.messages()) == len(texts) + len(later)
         session.unfold(fold.id)
-        assert session.view.read(session.items()[0]).text.startswith("Question 0")
+        assert session.view.read(session.view.items[0]).text.startswith("Question 0")
         assert session.verify() == []
 
 

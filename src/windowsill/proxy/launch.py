@@ -30,7 +30,7 @@ class Agent:
     """How an agent is told where to send its requests, and which tools it gets."""
 
     def __init__(
-        self, bases: Mapping[str, str], *, tools: Callable[[list[str]], list[str]] | None = None, **extra: str
+        self, bases: Mapping[str, str], *, tools: Callable[[list[str], str], list[str]] | None = None, **extra: str
     ) -> None:
         self._bases = bases
         self._tools = tools
@@ -40,19 +40,28 @@ class Agent:
         """Return the variables that the agent gets besides those it has."""
         return {name: address + path for name, path in self._bases.items()} | self._extra
 
-    def arguments(self, server: list[str]) -> list[str]:
+    def arguments(self, server: list[str], address: str) -> list[str]:
         """Return the arguments that give the agent the tools of the MCP server that `server` starts."""
-        return self._tools(server) if self._tools is not None else []
+        return self._tools(server, address) if self._tools is not None else []
 
 
-def _claude_tools(server: list[str]) -> list[str]:
+def _claude_tools(server: list[str], address: str) -> list[str]:
+    del address  # the environment says it
     entry = {"command": server[0], "args": server[1:]}
     return ["--mcp-config", json.dumps({"mcpServers": {"windowsill": entry}})]
 
 
-def _codex_tools(server: list[str]) -> list[str]:
+def _codex_tools(server: list[str], address: str) -> list[str]:
     place = "mcp_servers.windowsill"
-    return ["-c", f"{place}.command={json.dumps(server[0])}", "-c", f"{place}.args={json.dumps(server[1:])}"]
+    base = f"openai_base_url={json.dumps(f'{address}/v1')}"
+    return [
+        "-c",
+        base,
+        "-c",
+        f"{place}.command={json.dumps(server[0])}",
+        "-c",
+        f"{place}.args={json.dumps(server[1:])}",
+    ]
 
 
 ANTHROPIC = {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_BASE": ""}
@@ -79,7 +88,7 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
     with ChildProxy(options, say) as proxy:
         store = list(options[options.index("--store") : options.index("--store") + 2]) if "--store" in options else []
         server = [sys.executable, "-m", "windowsill", "mcp", *store]
-        full = [program, *agent.arguments(server), *command[1:]]
+        full = [program, *agent.arguments(server, proxy.address), *command[1:]]
         child = subprocess.Popen(full, env={**os.environ, **agent.environment(proxy.address)})  # noqa: S603 - the user's
         # Ctrl-C is for the agent, which gets it too; this process waits for it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -209,8 +218,10 @@ def _tell(health: dict[str, Any], say: Say) -> None:
     folded = f"{counts.get('changed', 0):,} of them with older parts folded"
     bytes_saved = counts.get("bytes not sent", 0)
     saved = f", {bytes_saved // 1_000:,} KB not sent" if bytes_saved else ""
-    faults = f", {counts['faults']:,} passed on as they came (see the log)" if counts.get("faults") else ""
+    faults = f", {counts['faults']:,} passed on as they came" if counts.get("faults") else ""
     say(
         f"windowsill: {counts.get('calls', 0):,} calls, {folded}{saved}{faults}; "
         "`windowsill sessions list` shows what is kept"
     )
+    for fault in health.get("faults", [])[-1:]:
+        say(f"windowsill: the last fault was: {fault.get('what')}")

@@ -13,8 +13,13 @@ from windowsill.testing.protocols.base import Outcome, Proof, Protocol, RefusedE
 from windowsill.testing.provider_rules import Clearing, Compacting, Edit, Managed, Place, Verdict
 
 CLEAR = "clear_tool_uses_20250919"
+CLEAR_THINKING = "clear_thinking_20251015"
 COMPACT = "compact_20260112"
-BETAS = {CLEAR: "context-management-2025-06-27", COMPACT: "compact-2026-01-12"}
+BETAS = {
+    CLEAR: "context-management-2025-06-27",
+    CLEAR_THINKING: "context-management-2025-06-27",
+    COMPACT: "compact-2026-01-12",
+}
 """The word in the header `anthropic-beta` without which each edit is refused."""
 
 CLEAR_ABOVE, KEEP, COMPACT_ABOVE = 100_000, 3, 150_000
@@ -34,8 +39,8 @@ class AnthropicMessages(Protocol):
         _check_thinking(body)
 
     def edits(self, body: dict[str, Any]) -> tuple[Edit, ...]:
-        """Return the edits of `context_management`."""
-        return tuple(_edit(edit) for edit in _stated_edits(body))
+        """Return the edits of `context_management`; that of thinking changes nothing that is counted here."""
+        return tuple(_edit(edit) for edit in _stated_edits(body) if edit.get("type") != CLEAR_THINKING)
 
     def closes(self, block: Block) -> bool:
         """Tell whether it is a compaction; one without content stands for an attempt that failed."""
