@@ -22,7 +22,7 @@ $(VENV)/.base: pyproject.toml
 demo: $(VENV)/.base
 	@$(BIN)/windowsill demo
 
-# The whole suite takes four to eight minutes on two cores.
+# The whole suite takes about nine minutes on two busy cores.
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) $(if $(ROOM),tests/$(ROOM))
 
