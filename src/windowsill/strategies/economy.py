@@ -309,14 +309,17 @@ def _idle(view: View) -> float:
 
 
 def _calls_in_a_row(view: View, items: Sequence[Item], lifetime: float) -> int:
-    """Count the calls before the end of these items that were made without a pause longer than the cache lives."""
+    """Count the calls before the end of these items that were made without a pause longer than the cache lives.
+
+    At most `MOST_CALLS`, so that a long view costs no more than a short one.
+    """
     later: float | None = None
     count = 0
     for item in reversed(items):
         if item.fold:
-            return count + calls_before(item)
+            return min(MOST_CALLS, count + calls_before(item))
         at = view.read(item).at
-        if later is not None and later - at > lifetime:
+        if count >= MOST_CALLS or (later is not None and later - at > lifetime):
             break
         count += item.role == "assistant"
         later = at
