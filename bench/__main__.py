@@ -14,6 +14,7 @@ from bench import (
     planning,
     prefix,
     projection,
+    proxy,
     recall,
     recorded,
     redaction,
@@ -38,6 +39,7 @@ ALL = {
     "outputs": outputs.run,
     "layers": layers.run,
     "projection": projection.run,
+    "proxy": proxy.run,
     "telemetry": telemetry.run,
     "redaction": redaction.run,
 }

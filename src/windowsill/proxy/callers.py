@@ -57,6 +57,15 @@ class Caller(msgspec.Struct, frozen=True):
         return f"{self.thread}{MARK}{self.owner}" if self.thread else None
 
 
+class _Asked(msgspec.Struct):
+    """The fields of a request that are needed here; the others, which may be many, are passed over."""
+
+    metadata: Any = None
+    prompt_cache_key: Any = None
+    messages: msgspec.Raw = msgspec.Raw(b"[]")
+    input: msgspec.Raw = msgspec.Raw(b"[]")
+
+
 class _Turn(msgspec.Struct):
     """The fields of Codex's header that are needed here."""
 
@@ -66,7 +75,7 @@ class _Turn(msgspec.Struct):
 
 def caller_of(headers: Mapping[str, str], query: Mapping[str, str], body: bytes, key: bytes, name: str = "") -> Caller:
     """Read who asks; `headers` have names in lower case, `name` is stated by hand in the address."""
-    asked = _loose(body)
+    asked = _read(body)
     turn = _turn(headers)
     said = headers.get("x-claude-code-request-class") or turn.request_kind
     purpose = _CLASSES.get(said, "conversation")
@@ -87,7 +96,7 @@ def safe_name(text: str) -> str:
     return _UNSAFE.sub("-", text)[:LONGEST_NAME].strip("-") or "session"
 
 
-def _thread(headers: Mapping[str, str], turn: _Turn, asked: dict[str, Any]) -> str | None:
+def _thread(headers: Mapping[str, str], turn: _Turn, asked: _Asked) -> str | None:
     if stated := headers.get("x-windowsill-session"):
         return stated
     if session := headers.get("x-claude-code-session-id"):
@@ -105,12 +114,11 @@ def _thread(headers: Mapping[str, str], turn: _Turn, asked: dict[str, Any]) -> s
     for header, value in headers.items():
         if _SESSION_HEADER.fullmatch(header) and len(value) >= SHORTEST_HEADER:
             return value
-    return _user_id(asked) or _text(asked.get("prompt_cache_key"))
+    return _user_id(asked.metadata) or _text(asked.prompt_cache_key)
 
 
-def _user_id(asked: dict[str, Any]) -> str | None:
+def _user_id(metadata: object) -> str | None:
     """Return the session that Anthropic's `metadata.user_id` names: a JSON text, or words around it."""
-    metadata = asked.get("metadata")
     stated = metadata.get("user_id") if isinstance(metadata, dict) else None
     if not isinstance(stated, str):
         return None
@@ -130,6 +138,13 @@ def _turn(headers: Mapping[str, str]) -> _Turn:
         return _Turn()
 
 
+def _read(body: bytes) -> _Asked:
+    try:
+        return msgspec.json.decode(body, type=_Asked)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Asked()
+
+
 def _loose(body: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body) if body else {}
@@ -138,15 +153,21 @@ def _loose(body: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _asks_for_summary(asked: dict[str, Any]) -> bool:
+def _asks_for_summary(asked: _Asked) -> bool:
     """Tell whether a client asks for a summary with which it will replace the conversation."""
-    for name in ("messages", "input"):
-        messages = asked.get(name)
-        if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
-            last = messages[-1]
-            content = last.get("content")
-            texts = content if isinstance(content, list) else [{"text": content}]
-            return last.get("type") == "compaction_trigger" or any(
-                str(block.get("text", "")).startswith(COMPACTION_WORDS) for block in texts if isinstance(block, dict)
-            )
-    return False
+    last = next((found for each in (asked.messages, asked.input) if (found := _last(each)) is not None), None)
+    if last is None:
+        return False
+    content = last.get("content")
+    texts = content if isinstance(content, list) else [{"text": content}]
+    return last.get("type") == "compaction_trigger" or any(
+        str(block.get("text", "")).startswith(COMPACTION_WORDS) for block in texts if isinstance(block, dict)
+    )
+
+
+def _last(messages: msgspec.Raw) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(messages, type=list[msgspec.Raw])
+        return _loose(bytes(found[-1])) if found else None
+    except (msgspec.DecodeError, RecursionError):
+        return None

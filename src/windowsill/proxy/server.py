@@ -69,6 +69,9 @@ BYTES_PER_TOKEN = 4
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
+LAST_MARKS = (b"message_stop", b"[DONE]", b"response.completed", b"response.incomplete", b"response.failed")
+"""One of these is in the last event: looked for first, as most events have none."""
+
 LAST_EVENT = re.compile(
     rb'"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|(?:^|\n)data: ?\[DONE\]', re.MULTILINE
 )
@@ -294,8 +297,10 @@ class Proxy:
     ) -> AsyncIterator[bytes]:
         """Yield the bytes of an answer as they come, and listen to a copy.
 
-        An answer is recorded before its last bytes are passed on: whoever has them may ask on at once.
+        An answer is recorded before its last bytes are passed on: whoever has them may ask on at once. Till then its
+        pieces are only held: reading them takes longer than passing them on.
         """
+        heard: list[bytes] = []
         try:
             if exchange is None:
                 async for piece in _raw(response):
@@ -306,10 +311,10 @@ class Proxy:
                 yield body
             else:
                 exchange.begin_stream()
-                async for piece in _raw(response):
-                    exchange.feed(piece)
-                    if LAST_EVENT.search(piece):
-                        await to_thread.run_sync(exchange.close)
+                async for piece in response.aiter_raw():
+                    heard.append(piece)
+                    if any(mark in piece for mark in LAST_MARKS) and LAST_EVENT.search(piece):
+                        await to_thread.run_sync(partial(_hear, exchange, heard))
                     yield piece
         except self._http.TransportError as error:
             # The client sees that the answer broke off, as it would without us.
@@ -320,7 +325,7 @@ class Proxy:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
                 if exchange is not None and streamed:
-                    await to_thread.run_sync(exchange.close)
+                    await to_thread.run_sync(partial(_hear, exchange, heard))
             taken = 1_000 * (time.monotonic() - call.began)
             log.info("%s %s %d %.0f ms", call.method, call.path, response.status_code, taken)
 
@@ -405,6 +410,14 @@ async def _read(request: Request) -> bytes | None:
             return None
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _hear(exchange: Exchange, heard: list[bytes]) -> None:
+    """Read the pieces of a stream that were held, and record it."""
+    for piece in heard:
+        exchange.feed(piece)
+    heard.clear()
+    exchange.close()
 
 
 async def _raw(response: httpx2.Response) -> AsyncIterator[bytes]:
