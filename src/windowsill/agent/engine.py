@@ -172,11 +172,13 @@ class Engine:
             random=random,
         )
 
-    async def run(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = ()) -> Result:
+    async def run(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "") -> Result:
         """Run a task to its end and return how it ended; whatever goes wrong is in the result, and nothing is lost.
 
-        A run that was interrupted is taken up by `run()`, or by `run` with the same task again. Only a mistake in this
-        call, another engine at work on the session, and a cancellation from outside are raised.
+        A run that was interrupted is taken up by `run()`, or by `run` with the same task again. With an `id`, which
+        becomes that of the task's message, a task is begun once: calling again with it goes on, or returns how it
+        ended. Only a mistake in this call, another engine at work on the session, and a cancellation from outside are
+        raised.
         """
         if not self._busy.acquire(blocking=False):
             raise InputError(
@@ -189,7 +191,7 @@ class Engine:
             state_shown = self.session.composer.show_state(self._layers, apart=("system",), settings=self._look)
             async with hold_session(self.session, loop), self.model.opened():
                 with span, state_shown, self.session.composer.keep_latest(KEEP):
-                    result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria))
+                    result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria), id)
                     span.set(status=result.status)
             data = {"status": result.status, "turns": result.turns}
             events.emit(Event(kind="ended", text=result.error or result.text, data=data))

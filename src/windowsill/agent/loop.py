@@ -41,7 +41,7 @@ from windowsill.agent.phases import (
 )
 from windowsill.agent.result import Event, EventKind, EventLog, Result, Status
 from windowsill.agent.tools import Outcome, refuse
-from windowsill.agent.toolset import Finish, changes_of, is_own, read_own_call
+from windowsill.agent.toolset import FINISH, Finish, changes_of, is_own, read_own_call
 from windowsill.agent.verification import (
     Claim,
     Judgement,
@@ -127,11 +127,11 @@ class Loop:
         self._thread = threading.get_ident()
         self._scope = anyio.CancelScope()
 
-    async def run(self, task: str | None, criteria: Sequence[str | Criterion]) -> Result:
+    async def run(self, task: str | None, criteria: Sequence[str | Criterion], id: str = "") -> Result:
         """Run a task, or the one that was interrupted, and return how it ended; raise `InputError` without either."""
         ending = CANCELLED
         try:
-            self._begin_or_restore(task, criteria)
+            self._begin_or_restore(task, criteria, id)
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001 - a store may raise anything; the caller gets a result
@@ -158,15 +158,15 @@ class Loop:
 
     # The beginning
 
-    def _begin_or_restore(self, task: str | None, criteria: Sequence[str | Criterion]) -> None:
+    def _begin_or_restore(self, task: str | None, criteria: Sequence[str | Criterion], id: str) -> None:
         try:
-            self._begin(task, criteria)
+            self._begin(task, criteria, id)
         except DamagedError as error:
             if not self._restore(error):
                 raise
-            self._begin(task, criteria)
+            self._begin(task, criteria, id)
 
-    def _begin(self, task: str | None, criteria: Sequence[str | Criterion]) -> None:
+    def _begin(self, task: str | None, criteria: Sequence[str | Criterion], id: str) -> None:
         """Take a task in, or take up the one that was interrupted; raise `InputError` when there is neither."""
         self._session.journal.refresh()
         self._calls.find_earlier_runs()
@@ -178,6 +178,13 @@ class Loop:
         unfinished = state.runtime.phase in self._settings.phases
         if task is not None and not task.strip():
             raise InputError("the task is empty", remedy="say what is to be done, or leave it out to go on")
+        known = bool(id) and self._session.journal.store.find(self._session.id, id) is not None
+        if (known or (id and task is None)) and state.runtime.phase in ENDED:
+            # The task of this id ended already: the first step finds that, and says how.
+            self._text = self._find_last_text()
+            return
+        if known:
+            task = None
         if task is None and not unfinished:
             raise InputError("there is no task to go on with", remedy="give one")
         check_output_schema(state.task)
@@ -185,7 +192,7 @@ class Loop:
         self._cost_before = state.runtime.resources.cost if unfinished else 0.0
         if name := self._meter.unpriced_model(state):
             self._emit("warning", f"nobody knows what {name!r} costs: the limit of cost does not hold")
-        if unfinished and (task is None or goal_of(task) == state.task.goal):
+        if unfinished and (task is None or (not id and goal_of(task) == state.task.goal)):
             check_validators(state.task.success_criteria, self._settings.validators)
             self._repeat_first_instruction(state)
             return
@@ -193,9 +200,9 @@ class Loop:
         if waiting := open_calls(self._session.journal):
             self._calls.close(waiting)
         if unfinished:
-            self._session.add(task)
+            self._session.add(task, id=id)
         else:
-            self._take_task(task, criteria, state)
+            self._take_task(task, criteria, state, id)
 
     def _set_role(self) -> None:
         """State the role and the policies that the engine was given, where the state has others."""
@@ -217,7 +224,7 @@ class Loop:
         if changes:
             self._session.state.patch(*changes, reason="a run begins")
 
-    def _take_task(self, task: str, criteria: Sequence[str | Criterion], state: State) -> None:
+    def _take_task(self, task: str, criteria: Sequence[str | Criterion], state: State, id: str) -> None:
         start = self._first_phase()
         stated = self._session.state.changed_since_phase()
         # What somebody set since the last task ended is for this one; the rest was for that one.
@@ -239,7 +246,7 @@ class Loop:
         ]
         self._session.state.check(changes)
         check_validators(wanted or kept, self._settings.validators)
-        self._session.add(task, state=lambda entry: [*changes, *observe_turn("user", task, entry)])
+        self._session.add(task, id=id, state=lambda entry: [*changes, *observe_turn("user", task, entry)])
         if start.text:
             self._tell_model(start.text)
         self._emit("phase", start.phase)
@@ -587,6 +594,15 @@ class Loop:
         return current.tools
 
     # The session
+
+    def _find_last_text(self) -> str:
+        """Return the result that a task ended with: what the model finished it with, else its last words."""
+        view = self._session.view
+        for message in map(view.read, reversed(view.items)):
+            if message.role == "assistant":
+                results = (call.input.get("result") for call in message.calls if call.name == FINISH)
+                return str(next(results, None) or message.text)
+        return ""
 
     def _last_message(self) -> Message | None:
         items = self._session.view.items

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,10 @@ from windowsill.cli.session_ids import complete_sessions, open_store_at, store_o
 from windowsill.errors import InputError
 
 if TYPE_CHECKING:
-    from windowsill.agent import Event, Result
+    from windowsill.agent import Engine, Event, Result
     from windowsill.session import Session
-    from windowsill.state.policies import Approval
+    from windowsill.state.policies import Approval, Approve
+    from windowsill.store import Store
 
 SYSTEM = """You work on the files of one folder. Read before you change anything, change as little as the task needs, \
 check what you did by running it where that is possible, and say briefly what you did."""
@@ -59,9 +60,11 @@ ASKED = ("delete", "execute", "deploy")
 @click.option("--max-seconds", type=float, metavar="S", help="Pause after so many seconds.")
 @click.option("--max-cost", type=float, metavar="USD", help="Pause after so many dollars.")
 @click.option("--yes", is_flag=True, help="Ask nothing: every call that policies allow is run.")
+@click.option("--queue", is_flag=True, help="Let a `windowsill worker` do it, and watch; the store is PostgreSQL.")
+@click.option("--detach", is_flag=True, help="With --queue: print the number of the run, and do not watch.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event and the result as a line of JSON.")
 @store_option
-def agent(
+def agent(  # noqa: PLR0913 - the options of the command
     task: str | None,
     spec: str | None,
     kits: str,
@@ -73,6 +76,8 @@ def agent(
     place: str | None,
     *,
     yes: bool,
+    queue: bool,
+    detach: bool,
     as_json: bool,
     **limits: Any,
 ) -> None:
@@ -83,24 +88,28 @@ def agent(
     """
     import anyio
 
-    from windowsill.agent import model as model_of
-    from windowsill.session import Session
-
     root = folder.resolve()
     id = name or f"agent {root}"
-    spec = spec or _known_model(place, id)
-    asked = model_of(spec)
-    with Session.open(id, model=asked.name, window=window, store=place) as session:
-        _prepare(session, spec)
-        shown = Lines() if as_json else Screen()
-        given = {key: value for key, value in limits.items() if value is not None}
+    settings = {
+        "model": spec or _known_model(place, id),
+        "window": window,
+        "tools": kits,
+        "mcp": list(servers),
+        "folder": str(root),
+        "yes": yes,
+        "limits": {key: value for key, value in limits.items() if value is not None},
+    }
+    shown = Lines() if as_json else Screen()
+    if queue:
+        from windowsill.cli.worker import hand_over
+
+        result = anyio.run(partial(hand_over, place, id, task, criteria, settings, shown, detach=detach))
+    else:
         approve = (lambda _: True) if yes else partial(_ask, err=as_json)
-        settings = {"model": spec, "listen": shown.show, "approve": approve, "base": root, "system": SYSTEM, **given}
-        run = partial(_run, session, task, criteria, kits.split(","), servers, settings)
-        result: Result = anyio.run(run)
-        shown.end(session, result)
-    code = EXIT_CODES.get(result.status, 1)
+        result = anyio.run(partial(_run, place, id, task, criteria, settings, shown, approve))
+    code = EXIT_CODES.get(result.status, 1) if result is not None else 0
     if code:
+        assert result is not None
         click.echo(f"windowsill: {result.status}: {result.error}", err=True)
         if not result.ok and result.status != "failed":
             click.echo(f"windowsill: `windowsill agent --session {id!r}` goes on where this was", err=True)
@@ -108,23 +117,52 @@ def agent(
 
 
 async def _run(
-    session: Session,
+    place: str | None,
+    id: str,
     task: str | None,
     criteria: tuple[str, ...],
-    kits: list[str],
-    servers: tuple[str, ...],
     settings: dict[str, Any],
+    shown: Lines | Screen,
+    approve: Approve,
 ) -> Result:
+    async with open_engine(id, place, settings, shown.show, approve) as engine:
+        with _interrupts(engine.cancel):
+            result = await engine.run(task, criteria=criteria)
+        shown.end(engine.session, result)
+        return result
+
+
+@asynccontextmanager
+async def open_engine(
+    id: str, store: Store | str | None, settings: dict[str, Any], listen: Callable[[Event], object], approve: Approve
+) -> AsyncIterator[Engine]:
+    """Open a session and the engine of `windowsill agent` on it, here or in a worker."""
     from windowsill.agent import Engine
+    from windowsill.agent import model as model_of
     from windowsill.agent.toolkits import toolkit
     from windowsill.mcp.client import mcp_tools
+    from windowsill.session import Session
 
-    own = toolkit([kit.strip() for kit in kits if kit.strip()], settings["base"])
-    async with mcp_tools(servers) as others:
-        # The same definitions in every phase keep the provider's cache warm, and all of them are needed.
-        engine = Engine(session, tools=[*own, *others], tool_mode="mask", tool_budget=None, **settings)
-        with _interrupts(engine.cancel):
-            return await engine.run(task, criteria=criteria)
+    spec, base = settings["model"], Path(settings["folder"])
+    if not base.is_dir():  # noqa: ASYNC240 - one look, before anything else goes on
+        raise InputError(f"there is no folder {base}", remedy="name one that is there where the agent works")
+    own = toolkit([kit.strip() for kit in settings["tools"].split(",") if kit.strip()], base)
+    with Session.open(id, model=model_of(spec).name, window=settings["window"], store=store) as session:
+        _prepare(session, spec)
+        async with mcp_tools(settings["mcp"]) as others:
+            # The same definitions in every phase keep the provider's cache warm, and all of them are needed.
+            yield Engine(
+                session,
+                model=spec,
+                tools=[*own, *others],
+                tool_mode="mask",
+                tool_budget=None,
+                listen=listen,
+                approve=approve,
+                base=base,
+                system=SYSTEM,
+                **settings["limits"],
+            )
 
 
 @contextmanager

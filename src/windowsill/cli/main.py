@@ -74,6 +74,7 @@ class LazyGroup(click.Group):
 COMMANDS = {
     "demo": LazyCommand("windowsill.cli.demo:demo", "Watch an agent work through a small window."),
     "agent": LazyCommand("windowsill.cli.agent:agent", "Let a model work on a task with tools; resume it by name."),
+    "worker": LazyCommand("windowsill.cli.worker:worker", "Do the runs that `windowsill agent --queue` hands over."),
     "fit": LazyCommand("windowsill.cli.fit:fit", "Make a request or a message list fit, and print it."),
     "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions: what is saved, and what is lost."),
     "evaluate": LazyCommand(

@@ -19,6 +19,8 @@ from windowsill.store import SessionInfo, Store
 from windowsill.store.search_index import Filters, Passage
 
 OUTPUTS = (INDEXES, PARTS)
+RUNS = "run/"
+"""Before the names of blobs with the events and results of runs by workers."""
 
 
 def problems(store: Store, info: SessionInfo) -> list[str]:
@@ -57,7 +59,7 @@ def _views(reader: JournalReader, info: SessionInfo) -> Iterator[str]:
 
 def _parts(reader: JournalReader, info: SessionInfo) -> Iterator[str]:
     """Compare the parts of requests with their hashes."""
-    known = {id for id in reader.store.blob_ids(info.id, "") if not id.startswith((SAME, *OUTPUTS))}
+    known = {id for id in reader.store.blob_ids(info.id, "") if not id.startswith((SAME, RUNS, *OUTPUTS))}
     for id in sorted(known):
         if not is_blob(id, reader.store.blob(info.id, id) or b""):
             yield f"part {id!r} of a request is not what was written"
