@@ -2,8 +2,8 @@
 
 Best effort, for honest mistakes and plain attempts: quotes, escapes, comments, redirections, options, braces, variables
 of the command and of this process, folders that are changed to, scripts that are handed to an interpreter, and
-substitutions are looked through. What a command computes (`printf`, `base64`, a script it downloads) or reads from a
-file cannot be seen here.
+substitutions are looked through, and a program that goes through a folder takes what lies below it. What a command
+computes (`base64`, a script it downloads) or reads from a file cannot be seen here.
 
 `files_of`, `shows_files` and `without_trimming` serve summaries: they pass over the texts that a command only hands on.
 `words_of` with `paths_in` and `hosts_in` serve policies: they look at every text, here-documents included, because it
@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 
 import msgspec
 
@@ -87,8 +87,31 @@ _NO_HOST_AFTER = frozenset({
 _HOST_OPTIONS = frozenset({"-x", "--proxy", "--preproxy", "--url", "--resolve", "--connect-to", "-connect"})
 """Options whose value is a host, or several with colons between them."""
 
-_REMOTES = frozenset({"clone", "push", "pull", "fetch", "ls-remote", "add", "set-url"})
-"""Commands of git before an address."""
+_REMOTES = {
+    "git": frozenset({"clone", "push", "pull", "fetch", "ls-remote", "add", "set-url"}),
+    "docker": frozenset({"pull", "push", "run", "create"}),
+    "podman": frozenset({"pull", "push", "run", "create"}),
+}
+"""Commands of programs before an address, which is `host:path` for git and `host/image` for the others."""
+
+_PATTERN_FIRST, _TARGET_LAST, _ALL = slice(1, None), slice(-1), slice(None)
+_WALKERS = {
+    **dict.fromkeys(("grep", "egrep", "fgrep"), ("rR", _PATTERN_FIRST)),
+    **dict.fromkeys(("chmod", "chown"), ("R", _PATTERN_FIRST)),
+    **dict.fromkeys(("rg", "ag"), ("", _PATTERN_FIRST)),
+    **dict.fromkeys(("cp", "scp", "rsync"), ("rRa", _TARGET_LAST)),
+    **dict.fromkeys(("mv", "ln"), ("", _TARGET_LAST)),
+    **dict.fromkeys(("rm", "zip", "diff"), ("rR", _ALL)),
+    **dict.fromkeys(("tar", "find"), ("", _ALL)),
+}
+"""Programs that take what lies below a folder, with one of these short options or always, and which words those are."""
+
+_WALKS = frozenset({"--recursive", "--dereference-recursive", "--archive"})
+_NAMES = frozenset({"--include", "-g", "--glob", "-name"})
+"""Options before the names of the only files that are taken."""
+_NEGATES = re.compile(r"!|-not$|-iname$")
+_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "xargs"})
+"""Words with which `find` does more than list names."""
 
 # Words
 
@@ -245,12 +268,20 @@ def _simple_commands(command: str, depth: int = 0) -> Iterator[tuple[list[str], 
 
 # Paths and hosts that a command names, for policies
 
-_VARIABLE = re.compile(r"\$(?:(\w+|[@*])|\{(\w+)(?::?[-=+]([^{}]*))?\}|\{(PWD%/\*)\}|\(\(\d*\)\))")
+_VARIABLE = re.compile(r"\$(?:(\w+|[@*])|\{(\w+(?:\[[\w@*]+\])?)(?::?[-=+]([^{}]*))?\}|\{(PWD%/\*)\}|\(\(\d*\)\))")
 _BLANK = re.compile(r"\$(?:IFS\b|\{IFS\})")
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _EXTENDED = re.compile(r"[@?*+!]\([^()]*\)")
-_HERE = {"PWD": ".", "PWD%/*": ".."}
+_HERE = {"PWD": ".", "PWD%/*": "..", "OLDPWD": "~-"}
 """Folders that a command names as seen from where it runs, which is not where this process runs."""
+_MAYBE_UNSET = re.compile(r"\$\{?(\w+(?:\[\w+\])?)\}?")
+_PLAIN = re.compile(r"[^\s'\"`();<>|&]+")
+_JOINED = re.compile(r"""(['"])[^'"\n]*+\1(?:\s*+\)?+\s*+(?:[,/+]|\.joinpath\()\s*+(['"])[^'"\n]*+\2){1,8}""")
+"""Strings in code that are handed on together or put together, as the parts of a path are."""
+_LITERAL = re.compile(r"""(['"])([^'"\n]*+)\1""")
+_CONNECTED = re.compile(
+    r"""(?:connect|socket|dial)\w{0,20}+\W{1,3}['"]([\w.-]+)['"]\s*,\s*['"]?(\d{2,5})\b""", re.IGNORECASE
+)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}+://\S+")
 """An address; the length of its scheme is bounded, or a long word would be looked through from each of its letters."""
 
@@ -265,6 +296,7 @@ _DEVICE = re.compile(
     r"/dev/(?:tcp|udp)/([^/\s]+)|\b(?:tcp|udp|ssl|openssl)[46]?(?:-connect)?:([\w.-]+):\d", re.IGNORECASE
 )
 _REMOTE = re.compile(r"(?:[\w.-]+@)?(?P<host>[\w-]+(?:\.[\w-]+)+):(?!//)")
+_IMAGE = re.compile(r"(?P<host>(?:[\w-]+\.)+[A-Za-z]{2,}(?::\d+)?|[\w-]+(?:\.[\w-]+)*:\d+)/")
 _WHOLE = re.compile(r"(?P<host>0x[0-9a-fA-F]{8}|\d{8,10}|[A-Za-z][\w-]*)(?P<port>:\d+)?(?:/.*)?", re.DOTALL)
 _SCRIPT = re.compile(r"[\s'\"();]")
 _PARTS = re.compile(r"[=:,@]")
@@ -276,9 +308,14 @@ def words_of(command: str | Sequence[str], depth: int = 0, variables: dict[str, 
     """Yield the words of a command, those of scripts and substitutions in it included."""
     known = {} if variables is None else variables
     text = command if isinstance(command, str) else "\n".join(command)
-    own = split(_BLANK.sub(" ", command)) if isinstance(command, str) else _mark_operators(command)
+    computed = _SUBSTITUTED.sub(_computed, _BLANK.sub(" ", text))
+    own = split(computed) if isinstance(command, str) else _mark_operators(command)
+    known |= _parameters(own)
     own = list(_expanded(own, known))
     yield from own
+    yield from _handed_on(own)
+    if depth == 0:
+        yield from _put_together(text)
     if depth == DEEPEST:
         return
     interprets = any(word.rpartition("/")[2] in INTERPRETERS for word in own)
@@ -295,14 +332,88 @@ def words_of(command: str | Sequence[str], depth: int = 0, variables: dict[str, 
         yield from words_of(_EXTENDED.sub("*", command), DEEPEST, known)
 
 
+def _computed(match: re.Match[str]) -> str:
+    """Return the text of a substitution that only writes its words, or a folder above them; any other stays."""
+    program, *given = split(match[1] or match[2] or "") or [""]
+    given = [word for word in given if not word.startswith("-")]
+    text = ""
+    if program == "pwd":
+        text = "."
+    elif program == "dirname" and given:
+        text = _MAYBE_UNSET.sub(r"${\1:-./_}", given[-1]) + "/.."  # that of nothing is this folder
+    elif program == "printf" and given:
+        values = iter(given[1:])
+        text = re.sub("%s", lambda _: next(values, ""), given[0])
+    elif program in ("echo", "realpath", "readlink"):
+        text = " ".join(given)
+    return text if _PLAIN.fullmatch(text) else match[0]
+
+
+def _parameters(words: Sequence[str]) -> dict[str, str]:
+    """Return what `$1` and the like may stand for: the words that functions of the command are called with."""
+    names = {name for name, sign in pairwise(words) if isinstance(sign, Operator) and sign.startswith("()")} | {"set"}
+    given: dict[str, list[str]] = {}
+    place = 0
+    for word in words:
+        if isinstance(word, Operator):
+            place = 0
+        elif place and word != "--":
+            given.setdefault(str(place), []).append(word)
+            place += 1
+        elif word in names:
+            place = 1
+    return {name: _choice(values) for name, values in given.items()}
+
+
+def _choice(values: Sequence[str]) -> str:
+    """Write values as one word with braces."""
+    return values[0] if len(values) == 1 else f"{{{','.join(values[:MOST_SPELLED])[:LONGEST_FOLDER]}}}"
+
+
+def _handed_on(words: Iterable[str]) -> Iterator[str]:
+    """Yield the commands that `xargs` makes of what `echo` writes."""
+    for before, after in pairwise(_commands(words)):
+        if before[0] in ("echo", "printf") and after[0] == "xargs":
+            yield Operator(";")
+            yield from (word.replace("{}", before[-1][:LONGEST_FOLDER]) for word in after)
+            yield from before[1:]
+
+
+def _put_together(code: str) -> Iterator[str]:
+    """Yield the paths whose parts stand side by side in code, and the hosts that it connects to."""
+    code = code.replace("\\", "")
+    for match in _JOINED.finditer(code):
+        parts = [part for _, part in _LITERAL.findall(match[0])]
+        yield from (Operator(";"), "/".join(parts), Operator(";"), "".join(parts))
+    for host, port in _CONNECTED.findall(code):
+        yield from (Operator(";"), f"tcp:{host}:{port}")
+
+
+def _commands(words: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the words of each simple command, without where its output goes."""
+    command: list[str] = []
+    before = ""
+    for word in (*words, Operator(";")):
+        if not isinstance(word, Operator):
+            command += [] if _redirects(before) else [word]
+        elif command and not _redirects(word):
+            yield command
+            command = []
+        before = word
+
+
 def _expanded(words: Iterable[str], known: dict[str, str]) -> Iterator[str]:
     """Yield words with the values of variables, which the command itself may set as it goes."""
     loop: list[str] = []
+    spelled = ""
     for word in words:
         if isinstance(word, Operator):
-            if len(loop) > 3:  # noqa: PLR2004 - `for NAME in` and its values
-                known[loop[1]] = f"{{{','.join(loop[3:])}}}" if len(loop) > 4 else loop[3]  # noqa: PLR2004 - several
-            loop = []
+            if values := loop[3:]:  # behind `for NAME in`
+                known[loop[1]] = known[f"{loop[1]}[@]"] = _choice(values)
+                known.update((f"{loop[1]}[{place}]", value) for place, value in enumerate(values))
+            # `NAME=(` begins a list, which goes on like a loop.
+            loop = ["for", spelled[:-1], "in"] if word.startswith("(") and spelled.endswith("=") else []
+            spelled = ""
             yield word
             continue
         spelled = expand_variables(word, known)
@@ -333,12 +444,24 @@ def expand_variables(text: str, known: Mapping[str, str] | None = None) -> str:
 def paths_in(words: Iterable[str]) -> list[str]:
     """Return every word that may be a path, each once, in whichever folder the command may run by then."""
     found: dict[str, None] = {}
-    folder, moves = "", False
-    for word in words:
+    folder, left, moves = "", "", False
+    command: list[str] = []
+    words = [*words, Operator(";")]
+    acts = not _ACTS.isdisjoint(words)
+    for before, each in pairwise([Operator(";"), *words]):
+        # `-` behind `cd`, and `~-` anywhere, is the folder that was left.
+        back = (moves and each == "-") or each.startswith("~-")
+        word = os.path.join(left, "." + each[2:]) if back else each  # noqa: PTH118 - `..` has to stay
         attached = word.partition("=")[2] if word.startswith(("--chdir=", "--directory=")) else ""
         attached = attached or (word[2:] if word.startswith("-C") else "")
-        if attached or (moves and not word.startswith("-")):
-            folder = _enter(folder, attached or word)
+        if attached or (moves and not word.startswith("-") and not isinstance(word, Operator)):
+            left, folder = folder, word if back else _enter(folder, attached or word)
+        elif not isinstance(word, Operator):
+            command += [] if _redirects(before) else [word]
+        elif not _redirects(word):
+            walked = _walked(command, acts=acts)
+            found |= dict.fromkeys(os.path.join(folder, path) for path in walked)  # noqa: PTH118 - as above
+            command = []
         moves = word in MOVERS or (moves and word.startswith("-"))
         for spelled in () if isinstance(word, Operator) else _spell_braces(word):
             parts = list(_paths_in_word(spelled))
@@ -346,6 +469,30 @@ def paths_in(words: Iterable[str]) -> list[str]:
             if folder:
                 found |= dict.fromkeys(os.path.join(folder, part) for part in parts)  # noqa: PTH118 - `..` has to stay
     return list(found)
+
+
+def _walked(command: Sequence[str], *, acts: bool) -> list[str]:
+    """Return patterns for the files of a command that takes what lies below a folder."""
+    words = list(dropwhile(lambda word: word in WRAPPERS or _SETS.fullmatch(word), command))
+    program = words[0].rpartition("/")[2] if words else ""
+    letters, places = _WALKERS.get(program, ("", None))
+    walks = not letters or any(word in _WALKS or _has_option(word, letters) for word in words)
+    if places is None or not walks or (program == "find" and not acts):
+        return []
+    options = [word.partition("=")[::2] for word in words]
+    named = [
+        value or after for (option, value), after in zip(options, [*words[1:], ""], strict=True) if option in _NAMES
+    ]
+    narrowed = 0 < len(named) <= MOST_SPELLED and not any(map(_NEGATES.match, [*words, *named]))
+    below = [f"**/{name}" for name in named] if narrowed else ["**"]
+    if program == "find":
+        words = [program, *takewhile(lambda word: not word.startswith("-"), words[1:])]
+    plain = [word for word in words[1:] if not word.startswith("-") and not _NUMBER.fullmatch(word)]
+    return [f"{path}/{each}" for word in plain[places] for path in _spell_braces(word) for each in below]
+
+
+def _has_option(word: str, letters: str) -> bool:
+    return word.startswith("-") and not word.startswith("--") and not set(letters).isdisjoint(word)
 
 
 def _enter(folder: str, into: str) -> str:
@@ -422,9 +569,9 @@ def _bare_hosts(words: Sequence[str]) -> Iterator[str]:
         between = before.startswith("-") or _SETS.fullmatch(word) is not None
         if not program or (program in WRAPPERS and (name in CALLERS or not between)):
             program = "" if "=" in word and _SETS.fullmatch(word) else name
-        elif program == "git":
-            remote = remote or word in _REMOTES
-            if remote and (match := _REMOTE.match(word)):
+        elif program in _REMOTES:
+            remote = remote or word in _REMOTES[program]
+            if remote and (match := (_REMOTE if program == "git" else _IMAGE).match(word)):
                 yield match["host"]
         elif program in CALLERS or before == "-connect":
             yield from _named_hosts(program, before, word)

@@ -122,7 +122,7 @@ class ForbiddenPaths:
         """Return why a pattern may not be expanded: it can mean a forbidden path, or a link to one."""
         parts = [_tidy(part) for part in _parts(pattern)]
         for stated, root in self._roots:
-            if _can_mean(parts, _parts(root)):
+            if _can_mean(parts, root):
                 return f"can stand for something in the forbidden {quote(stated, LONGEST_PATH)}"
         folder, name = os.path.split(pattern)
         if _WILD.search(folder):
@@ -212,11 +212,13 @@ def _tidy_set(match: re.Match[str]) -> str:
     return "?" if "[:" in match[1] else f"[!{match[0][2:]}" if match[0].startswith("[^") else match[0]
 
 
-def _can_mean(parts: list[str], names: list[str]) -> bool:
-    """Tell whether a pattern can mean a path of these names or something below it."""
+def _can_mean(parts: list[str], root: str) -> bool:
+    """Tell whether a pattern can mean a path or something below it."""
+    names = _parts(root)
     for name, part in zip_longest(names, parts[: len(names)]):
         if part == "**":
-            return True
+            # Any folders, and then what the last part says: of a file that is its own name.
+            return parts[-1] == "**" or fnmatch.fnmatchcase(names[-1], parts[-1]) or not os.path.isfile(root)  # noqa: PTH113 - a text
         if part is None or not fnmatch.fnmatchcase(name, part):
             return False
     return True
