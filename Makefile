@@ -7,7 +7,7 @@ WORKERS ?= 2
 # One room of the tests: make test ROOM=history
 ROOM ?=
 
-.PHONY: demo test quick check fix bench soak soak-model soak-agents docs clean
+.PHONY: demo test quick check fix bench soak soak-model soak-agents soak-frameworks docs clean
 
 $(VENV)/.%: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -55,7 +55,7 @@ $(VENV)/.soak: pyproject.toml
 	@touch $@
 
 # Every campaign of tests/soak, forty times as long: SOAK_SEED=7 begins at other seeds.
-soak: soak-model soak-agents
+soak: soak-model soak-agents soak-frameworks
 	SOAK=40 $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile soak
 
 # A real small model on this machine: about three minutes.
@@ -65,6 +65,10 @@ soak-model: $(VENV)/.soak
 # The real Claude Code and Codex, installed by npm, behind the proxy and against a local server.
 soak-agents: $(VENV)/.test
 	$(BIN)/python -m pytest tests/proxy/soak_agents.py
+
+# Message objects of the real agent frameworks.
+soak-frameworks: $(VENV)/.frameworks
+	$(BIN)/python -m pytest tests/clients/soak_frameworks.py
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

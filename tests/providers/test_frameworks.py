@@ -158,6 +158,7 @@ class Part:
     tool_call_id: str = ""
     args: Any = None
     signature: str | None = None
+    outcome: str = "success"
 
 
 @dataclasses.dataclass
@@ -213,6 +214,14 @@ def test_pydantic_ai_messages_are_added():
     payload = session.compose_sync()
     for format in providers.names():
         assert providers.validate({"max_tokens": 9, "model": "gpt-5", **payload.to(format)}, format) == []
+
+
+@pytest.mark.parametrize("outcome", ["failed", "denied", "interrupted", "retried"])
+def test_pydantic_ai_result_that_is_no_success_is_a_failure(outcome):
+    """Arguments that were refused and a run that was stopped come as results with an outcome."""
+    turn = Turn([Part("tool-return", "no", "f", "c1", outcome=outcome)], "request")
+    (message,) = providers.read_added(turn).messages
+    assert message.results[0].is_error
 
 
 def test_pydantic_ai_answer_of_claude_keeps_its_signature():

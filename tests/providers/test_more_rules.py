@@ -181,3 +181,14 @@ def test_pictures_are_kept_from_models_that_cannot_see():
     assert b"image_url" not in body
     assert body.count(b"(image image/png) is not shown: this model takes no pictures") == 2
     assert session.message(id).results[0].content[0].data == "aGk="
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+def test_problem_with_a_block_names_it_and_the_role(format):
+    """In words that fit every kind and role."""
+    block = {"anthropic": {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}},
+             "openai": {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}}[format]  # fmt: skip
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    body["messages"].append({"role": "assistant", "content": [block]})
+    found = [each.what for each in providers.validate(body, format) if each.rule.endswith("-by-role")]
+    assert [each.split(" ", 2)[2] for each in found] == [f"{block['type']} in the assistant's message"]

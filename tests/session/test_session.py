@@ -249,6 +249,12 @@ def test_an_unknown_mark_is_refused():
         session.mark("m1", add=("sparkling",))
 
 
+def test_the_class_is_not_called_by_itself():
+    """Whoever tries reads how a session is opened."""
+    with pytest.raises(InputError, match=r"Session\.open\(id, model=\.\.\.\)"):
+        Session("demo", model="gpt-5")
+
+
 def test_a_name_is_text():
     """What is no text, such as an id that was not set, is refused in words."""
     with pytest.raises(InputError, match="the session's name is a NoneType; give 1 to 500 characters of text"):

@@ -228,7 +228,7 @@ def _request(value: Any) -> Converted:
     for part in value.parts:
         kind, content = part.part_kind, part.content
         if kind == "tool-return" or (kind == "retry-prompt" and part.tool_name):
-            failed = kind == "retry-prompt" or getattr(part, "outcome", "success") in {"failed", "denied"}
+            failed = kind == "retry-prompt" or getattr(part, "outcome", "success") != "success"
             message = _result(part.tool_call_id, (Text(text=_words(content)),), failed=failed, name=part.tool_name)
             if not results:
                 messages.append(None)

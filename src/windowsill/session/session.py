@@ -103,7 +103,10 @@ class Session:
     `checkpointer`, and what follows the list of a client in `client_history`.
     """
 
-    def __init__(
+    def __init__(self, *_given: object, **_settings: object) -> None:
+        raise InputError("a session is not made by its class", remedy="open it: Session.open(id, model=...)")
+
+    def _hold(
         self,
         id: str,
         *,
@@ -175,7 +178,10 @@ class Session:
         after = with_changes(before, stated)
         own = None if strategy is None or isinstance(strategy, str | list | tuple) else strategies.get(strategy)
         # An unknown model, strategy or format is refused here, before anything is written.
-        session = cls(id, store=store, settings=after, clock=clock, owned=owned, strategy=own, writer=writer)
+        session = cls.__new__(cls)
+        session._hold(  # noqa: SLF001 - the class makes its own session
+            id, store=store, settings=after, clock=clock, owned=owned, strategy=own, writer=writer
+        )
         if known is None:
             store.create(id, at=clock(), settings=msgspec.json.encode(after))
         elif after != before:

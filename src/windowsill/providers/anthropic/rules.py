@@ -166,7 +166,9 @@ def _block(block: Any, role: str, where: str) -> Iterator[Problem]:
         yield Problem("anthropic.block", where, "a block without a type", "give it a type")
         return
     if (kind in USER_ONLY and role != "user") or (kind in ASSISTANT_ONLY and role != "assistant"):
-        yield Problem("anthropic.blocks-by-role", where, f"a {kind} block in a {role} message", "move or remove it")
+        yield Problem(
+            "anthropic.blocks-by-role", where, f"the block {kind} in the {role}'s message", "move or remove it"
+        )
     if kind == "text":
         yield from _text(block, where)
     elif kind in FOREIGN:

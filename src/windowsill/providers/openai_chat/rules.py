@@ -165,6 +165,8 @@ def _content(message: dict[str, Any], role: str, where: str) -> Iterator[Problem
         if not isinstance(kind, str):
             yield Problem("openai.part", place, "a part without a type", "give it a type")
         elif (kind in KNOWN_PARTS and kind not in PARTS[role]) or kind in FOREIGN_PARTS:
-            yield Problem("openai.parts-by-role", place, f"a {kind} part in a {role} message", "move or remove it")
+            yield Problem(
+                "openai.parts-by-role", place, f"the part {kind} in the {role}'s message", "move or remove it"
+            )
         elif kind == "text" and not isinstance(part.get("text"), str):
             yield Problem("openai.part", place, "a text part without text", "give it text")
