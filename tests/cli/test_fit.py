@@ -96,7 +96,7 @@ def test_what_was_hidden_is_said(tmp_path):
     file = saved(tmp_path / "list.json", anthropic_turns(60))
     first, *folds = call("fit", file, "--budget", 3_000).err.splitlines()
     assert "of 122 messages hidden" in first
-    assert folds[0].startswith("windowsill: truncate of ")
+    assert folds[0].startswith("windowsill: condense of ")
     assert call("fit", file, "--budget", 90_000).err == ""
     assert "no message hidden" in call("fit", file, "--budget", 90_000, terminal=True).err
 

@@ -152,7 +152,7 @@ def test_explain_names_the_fold_that_hides_a_message(place):
         if each["state"] == "hidden"
     )
     assert (
-        f"{hidden} is not in the window: hidden by truncate f" in sessions("explain", "work-", hidden, place=place).out
+        f"{hidden} is not in the window: hidden by condense f" in sessions("explain", "work-", hidden, place=place).out
     )
     first = sessions("log", "work-", "--calls", "--limit", 200, "--json", place=place).json
     call_id = [row["entry"] for row in first if row["kind"] == "call"][-2]
@@ -214,7 +214,7 @@ def test_session_deletes_itself(place):
 def test_show_says_the_budget_and_which_folds_still_apply(place):
     """The budget is the session's own, not the model's window; a fold inside a later one is said to be so."""
     told = sessions("show", "work-", "--json", place=place).json
-    assert (told["window"], told["budget"], told["reduced above"]) == (1_000_000, 2_000, 1_600)
+    assert (told["window"], told["budget"], told["reduced above"]) == (1_000_000, 2_000, 1_940)
     inner, last = told["folds"][0], told["folds"][-1]
     assert (bool(inner["inside"]), last["inside"]) == (True, "")
     out = sessions("show", "work-", place=place).out

@@ -100,13 +100,13 @@ def test_a_long_tool_loop_in_a_small_window(name, whole, tmp_path):
     with Server(working(), window=BUDGET, cache_minimum=500) as server:
         client = windowsill.wrap(speaker.client(server.url, later=later), session, resends=whole)
         seen = asyncio.run(loop(speaker, client, turns, whole=whole))
-    assert server.refused == []
+    assert [(each.tokens, each.problems) for each in server.refused] == []
     assert [each.status for each in server.seen] == [200] * (turns + 1)
     assert max(each.tokens for each in server.seen) <= BUDGET
     kept = list(session.messages())
     assert len(kept) == seen
     assert len(session.branches) == 1
-    assert len(session.folds) > turns // 10
+    assert len(session.folds) > turns // 12
     assert session.verify() == []
     cached = sum(each.cached for each in server.seen) / sum(each.tokens for each in server.seen)
     assert cached > 0.6
@@ -140,7 +140,7 @@ def test_a_conversation_may_change_its_provider(tmp_path, google):
                 messages = after.results(speaker.calls(reply), OUTPUT, picture=turn % 5 == 0)
 
         asyncio.run(run())
-    assert server.refused == []
+    assert [(each.tokens, each.problems) for each in server.refused] == []
     assert len(server.seen) == 40
     assert len(session.branches) == 1
     assert session.verify() == []
@@ -369,7 +369,7 @@ def test_googles_chats_and_automatic_calls_go_through_the_session():
         chat = client.chats.create(model="gemini-2.5-pro", config={"tools": [add]})
         assert chat.send_message("What is 1 + 2?").text == "3"
         assert chat.send_message("thanks").text == "bye"
-    assert server.refused == []
+    assert [(each.tokens, each.problems) for each in server.refused] == []
     assert [message.role for message in session.messages()] == [
         "user",
         "assistant",

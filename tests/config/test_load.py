@@ -173,7 +173,7 @@ def test_a_session_is_opened_with_what_was_loaded(tmp_path):
     assert opening.keys() == {"model", "overhead", "profiles"}
     with Session.open("s", store=MemoryStore(), **opening) as session:
         settings = session.composer.settings
-        assert (settings.high, settings.strategy) == (0.5, "sliding-window:keep=6")
+        assert (settings.high, settings.strategy) == (0.5, "economy:keep=6")
 
 
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path):

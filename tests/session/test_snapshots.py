@@ -122,12 +122,12 @@ def test_the_newest_summary_stands_by_itself():
 def test_a_snapshot_does_not_grow_with_the_history():
     """It is bounded by the window."""
     session = opened()
-    sizes = []
+    sizes: list[int] = []
     for number in range(0, 400, 100):
         talk(session, 100, start=number)
         session.compose_sync()
         sizes.append(len(msgspec.json.encode(snapshot(session))))
-    assert max(sizes[1:]) < 1.2 * sizes[0]
+    assert max(sizes[1:]) < 1.5 * sizes[0]
 
 
 def test_an_agent_goes_on_where_it_was(session):

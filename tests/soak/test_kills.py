@@ -43,6 +43,14 @@ def workers():
         process.stdin.close()
 
 
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def start(workers, kind: str, folder: Path, log: Path, seed: int) -> int:
     workers.stdin.write(f"{kind}\t{folder}\t{log}\t{seed}\n")
     workers.stdin.flush()
@@ -149,9 +157,8 @@ def test_an_agent_that_is_killed_does_nothing_twice(tally: Tally, workers, tmp_p
             os.kill(pid, signal.SIGKILL)
             tally.count("kills: agents")
         pid = start(workers, "pay", folder, paid, 0)
-        while not (folder / "ended").exists():
+        while _lives(pid) and not (folder / "ended").exists():
             time.sleep(0.02)
-            os.kill(pid, 0)
         effects = Counter(paid.read_text().split())
         twice = [f"{number} was paid {times} times" for number, times in effects.items() if times > 1]
         tally.count("kills: side effects", twice, tried=len(effects))

@@ -88,6 +88,10 @@ ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
 
 
+PRICED_HIGH = 0.97
+"""The high mark of a strategy that decides by prices: a provider may count a few tokens more than we do."""
+
+
 class SentRequest(NamedTuple):
     """A composed request, with which the usage and the errors that the provider reports are compared."""
 
@@ -334,7 +338,7 @@ class Composer:
         found = budget_for(
             self.context.model,
             budget=self.settings.budget,
-            high=1.0 if by_price else self.settings.high,
+            high=PRICED_HIGH if by_price else self.settings.high,
             low=self.settings.low,
             low_below_high=self.strategy.low_below_high,
             max_output=max_output,

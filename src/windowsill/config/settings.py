@@ -294,11 +294,14 @@ def apply_profile(settings: Settings) -> Settings:
         changes["writer"] = (writer_of(_profile(settings, model).writer) if model else None) or OFFLINE
     if model is not None and named != OFF:
         profile = _profile(settings, model)
+        # A profile that the user wrote or named.
+        own = named is not None or has_profile(model, settings.profiles)
         if settings.high is None and not _is_above(settings.low, profile.high):
             changes["high"] = profile.high
-        if settings.low is None and (named is not None or has_profile(model, settings.profiles)):
+        if settings.low is None and own:
             changes["low"] = profile.low_under(settings.high if settings.high is not None else profile.high)
-        tables = {name: {"keep": profile.keep} for name in COUNTING}
+        # The default strategy keeps as few messages as pay, unless the user says otherwise.
+        tables = {name: {"keep": profile.keep} for name in (*COUNTING, *(("economy",) if own else ()))}
         changes["strategy"] = with_tables(settings.strategy, tables)
     return msgspec.structs.replace(settings, **changes)
 

@@ -123,10 +123,13 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         total = budget.fixed + view.tokens()
         if (total <= budget.high and total <= HALF * budget.limit) or budget.step:
             return WAIT
+        must = total > budget.high
+        if not must and view.unfolded():
+            # What somebody had shown again stays while there is room, whatever hiding it would save.
+            return WAIT
         room = _room(view, budget)
         start = _behind_stand_ins(view)
         each = view.each(view.items[start:])
-        must = total > budget.high
         idle = _idle(view)
         cold = idle > budget.cache.lifetime
         calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime)))
@@ -256,11 +259,11 @@ def _excess(view: View, budget: Budget, parts: Sequence[tuple[float, int]], hidd
     """Return by how much smaller the parts of stand-ins must be than usual, where `hidden` tokens go.
 
     The counter does not know what the model was seen to count. What stays may leave less room than usual; and where
-    every request is made anew, what stands in has the room above the high mark.
+    every request is made anew, what stands in has the room that was left for it below the high mark.
     """
     room = _room(view, budget)
     usual = sum(_size(part, room) for part in parts)
-    left = budget.limit - (budget.high + FRAME if budget.step else budget.fixed + view.tokens() - hidden)
+    left = 0 if budget.step else budget.limit - budget.fixed - view.tokens() + hidden
     return max(1.0, view.scale.calibration.code) * max(1.0, usual / max(1, left, int(LEAST_STAND_IN * room)))
 
 
