@@ -112,6 +112,8 @@ def test_a_stated_token_is_demanded(serving):
     address = serving("--token", "secret")
     assert httpx2.post(address, json=PING, headers=JSON).status_code == 401
     assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "Bearer wrong"}).status_code == 401
+    assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "Basic secret"}).status_code == 401
+    assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "bearer secret"}).status_code == 200
 
     async def main() -> None:
         http = httpx2.AsyncClient(headers={"Authorization": "Bearer secret"})

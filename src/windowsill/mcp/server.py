@@ -200,13 +200,14 @@ class TokenGuard:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.strip().encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         if scope["type"] == "http":
             header = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            if not hmac.compare_digest(header, self._expected):
+            scheme, _, given = header.partition(b" ")  # the name of a scheme may be written in any case
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._expected):
                 headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})
                 await send({"type": "http.response.body", "body": b"a token is needed"})
