@@ -282,3 +282,17 @@ def test_whatever_the_model_does_the_run_ends_with_a_result_and_a_sound_session(
     ran = [words for name, words, is_error in results(session) if name == "put" and not is_error]
     assert len(ran) == shop.did.count("put b")
     assert Session.open("s", store=store).state.value == session.state.value
+
+
+def test_a_task_with_an_id_is_begun_once():
+    """A second call with the id of a task that ended returns how it ended, and asks nobody; another id begins anew."""
+    session = Session.open("s", model="gpt-4o", store=":memory:")
+    model = Scripted(["First.", Call("finish", {"done": True, "result": "Second."})])
+    engine = Engine(session, model=model, phases=("executing",))
+    first = engine.run_sync("Do it.", id="run-1")
+    again = engine.run_sync("Do it.", id="run-1")
+    assert [(each.status, each.text) for each in (first, again)] == [("completed", "First.")] * 2
+    assert (again.turns, len(model.requests)) == (0, 1)
+    assert engine.run_sync("Do it.", id="run-2").text == "Second."
+    assert engine.run_sync("Do it.", id="run-2").text == "Second."
+    assert sum(message.text == "Do it." for message in session.messages()) == 2

@@ -200,11 +200,11 @@ class Engine:
             self._loop = None
             self._busy.release()
 
-    def run_sync(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = ()) -> Result:
+    def run_sync(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "") -> Result:
         """Run a task like `run`, from code without an event loop or inside one."""
 
         async def go() -> Result:
-            return await self.run(task, criteria=criteria)
+            return await self.run(task, criteria=criteria, id=id)
 
         with from_thread.start_blocking_portal() as portal:
             return portal.call(go)

@@ -23,7 +23,7 @@ from windowsill.agent.engine import Engine
 from windowsill.agent.result import Event, Result
 from windowsill.errors import InputError, LockedError, StoreError, WindowsillError, log
 from windowsill.session.integrity import RUNS
-from windowsill.store import Store
+from windowsill.store import Store, server_address
 from windowsill.store.postgres import PostgresStore
 from windowsill.store.postgres.connections import Address, connect
 from windowsill.store.postgres.errors import translated
@@ -86,7 +86,7 @@ class Workers:
     def __init__(
         self, place: str, *, engine: MakeEngine | None = None, queue: str = QUEUE, stalled: float = STALLED
     ) -> None:
-        if not place.startswith(("postgresql", "postgres")):
+        if server_address(place, {}) is None:
             raise InputError(
                 "workers share a PostgreSQL database", remedy="give the store as postgresql://HOST/DATABASE"
             )

@@ -84,7 +84,7 @@ def _workers(place: str | None, make: MakeEngine | None = None) -> Workers:
 
     with extra("workers", "a queue of runs"):
         from windowsill.agent.workers import Workers
-    return Workers(server_address(place, os.environ) or "", engine=make)
+    return Workers(server_address(place, os.environ) or str(place or "."), engine=make)
 
 
 @asynccontextmanager
