@@ -20,8 +20,8 @@ from windowsill.search.query import query_terms
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import connect
+from windowsill.store.sqlite.fts import match_expression
 from windowsill.store.sqlite.migrate import create
-from windowsill.store.sqlite.search_index import match_expression
 from windowsill.tokens import counter
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo-dev.json.gz"

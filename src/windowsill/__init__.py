@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from windowsill.providers import validate as validate
     from windowsill.session.context_manager import AgentState as AgentState
     from windowsill.session.context_manager import Manager as Manager
-    from windowsill.session.fit import fit as fit
     from windowsill.session.session import Session as Session
+    from windowsill.session.session import fit as fit
     from windowsill.state import State as State
     from windowsill.store import Store as Store
     from windowsill.store import open_store as open_store
@@ -75,7 +75,7 @@ _HOMES = {
     "Usage": "messages",
     "WindowsillError": "errors",
     "conversation": "clients.conversations",
-    "fit": "session.fit",
+    "fit": "session.session",
     "open_store": "store",
     "repair": "providers",
     "tool": "agent",

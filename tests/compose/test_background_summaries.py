@@ -21,7 +21,7 @@ from windowsill.messages import Usage
 from windowsill.strategies import Plan, fold_units, foldable_units
 from windowsill.strategies.condense import Condense
 from windowsill.summaries import ModelWriter, Written
-from windowsill.summaries.errors import UnusableError
+from windowsill.summaries.requests import UnusableError
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from windowsill.errors import DamagedError, StoreError
 from windowsill.search import Archive
 from windowsill.search import index as batches
 from windowsill.store.sqlite import SQLiteStore
-from windowsill.store.sqlite.search_index import SQLiteIndex
+from windowsill.store.sqlite.fts import SQLiteIndex
 
 pytestmark = pytest.mark.integration
 

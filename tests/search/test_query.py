@@ -15,7 +15,7 @@ from windowsill.search.query import (
     valid_text,
 )
 from windowsill.store.search_index import PassageFacts
-from windowsill.store.sqlite.search_index import match_expression
+from windowsill.store.sqlite.fts import match_expression
 
 pytestmark = pytest.mark.unit
 

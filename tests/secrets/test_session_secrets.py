@@ -10,7 +10,7 @@ from windowsill import Session
 from windowsill.history.folds import MessageSpan, Proposal
 from windowsill.messages import text_message
 from windowsill.providers.endpoints import endpoint
-from windowsill.session.folds import commit_fold
+from windowsill.session.edits import commit_fold
 from windowsill.store.memory import MemoryStore
 from windowsill.summaries import Written
 from windowsill.summaries.collect import collect_hidden

@@ -8,8 +8,8 @@ import pytest
 
 from support.cli_calls import call
 from windowsill import Session, WindowsillError, open_store
+from windowsill.session.copies import salvage_session
 from windowsill.session.integrity import problems
-from windowsill.session.salvage import salvage_session
 from windowsill.store import Store
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite.salvage import read_remains

@@ -13,7 +13,7 @@ from support.stores import STORES, chain, everything, grow, is_chain
 from windowsill.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
 from windowsill.history.entries import ROOT_HASH, seal
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, Store
-from windowsill.store.lock import holder_name
+from windowsill.store.base import holder_name
 
 pytestmark = pytest.mark.contract
 

@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from windowsill.store.lock import holder_name, is_dead
+from windowsill.store.base import holder_name, is_dead
 
 pytestmark = pytest.mark.unit
 
-NAME = "from windowsill.store.lock import holder_name; print(holder_name(), flush=True); input()"
+NAME = "from windowsill.store.base import holder_name; print(holder_name(), flush=True); input()"
 
 
 def test_a_name_says_where_and_who():

@@ -23,7 +23,7 @@ from windowsill.search import Archive
 from windowsill.store import open_store
 from windowsill.store.postgres import PostgresStore
 from windowsill.store.postgres import store as store_module
-from windowsill.store.postgres.migrate import applied, script
+from windowsill.store.postgres.schema import applied, script
 from windowsill.store.statements import Migration, migrations
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ import pytest
 
 from windowsill.errors import StoreError
 from windowsill.store.sqlite import SQLiteStore
-from windowsill.store.sqlite.errors import translated
+from windowsill.store.sqlite.connections import translated
 from windowsill.store.sqlite.migrate import make_ready, migrate, schema_version, split
 from windowsill.store.statements import Migration
 

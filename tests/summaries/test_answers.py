@@ -20,8 +20,7 @@ from windowsill.summaries.answers import (
     script_of,
     without_thoughts,
 )
-from windowsill.summaries.errors import UnusableError
-from windowsill.summaries.requests import MOST_PARTS, mark_for, split, transcript
+from windowsill.summaries.requests import MOST_PARTS, UnusableError, mark_for, split, transcript
 
 pytestmark = pytest.mark.unit
 

@@ -15,8 +15,8 @@ from windowsill.history.folds import Brief
 from windowsill.messages import Usage
 from windowsill.providers.http import RetryPolicy
 from windowsill.summaries import Material, ModelWriter, Writer, Written
-from windowsill.summaries.errors import UnusableError
 from windowsill.summaries.model_writer import RECORDED, Chain, writer
+from windowsill.summaries.requests import UnusableError
 from windowsill.testing import Server
 
 pytestmark = pytest.mark.integration

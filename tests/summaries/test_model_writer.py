@@ -26,8 +26,8 @@ from windowsill.errors import InputError, NotFoundError
 from windowsill.history.folds import Brief
 from windowsill.messages import ORIGIN, Message, Text, ToolUse, text_message
 from windowsill.summaries import ModelWriter, Shared
-from windowsill.summaries.errors import UnusableError
 from windowsill.summaries.model_writer import writer
+from windowsill.summaries.requests import UnusableError
 from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration

@@ -33,8 +33,8 @@ from windowsill.history.folds import Brief
 from windowsill.providers.endpoints import Key, endpoint
 from windowsill.providers.faults import retry_after
 from windowsill.providers.http import LARGEST_ANSWER, HttpClient, RateLimiter, RetryPolicy
-from windowsill.summaries.errors import UnusableError
 from windowsill.summaries.model_writer import writer
+from windowsill.summaries.requests import UnusableError
 from windowsill.testing import Answer, Call, Server
 
 pytestmark = pytest.mark.integration

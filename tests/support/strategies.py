@@ -11,7 +11,7 @@ from windowsill import Budget, Plan, SettingError, Strategy
 from windowsill.budget import Size
 from windowsill.compose.check import check_fold
 from windowsill.compose.summaries import fill
-from windowsill.session.folds import commit_fold
+from windowsill.session.edits import commit_fold
 from windowsill.summaries import Written
 
 BUDGET = Budget(limit=1_500, high=1_200, low=750, window=1_500)

@@ -2,7 +2,7 @@ import pytest
 
 from windowsill.messages import Tool
 from windowsill.tokens import Scale, Weight, counter, framing, image_rule
-from windowsill.tokens.frames import DEEPEST, function_tokens
+from windowsill.tokens.counters import DEEPEST, function_tokens
 
 pytestmark = pytest.mark.unit
 

@@ -42,7 +42,7 @@ from windowsill.state.prompt import read_state_settings
 from windowsill.state.tools import Narrow
 from windowsill.state.tools.projection import Mode
 from windowsill.store import default_place
-from windowsill.store.lock import holder_name
+from windowsill.store.base import holder_name
 from windowsill.telemetry import names
 
 LAYERS: Size = 0.25

@@ -25,8 +25,7 @@ from windowsill.errors import InputError, LockedError, StoreError, WindowsillErr
 from windowsill.session.integrity import RUNS
 from windowsill.store import Store, server_address
 from windowsill.store.postgres import PostgresStore
-from windowsill.store.postgres.connections import Address, connect
-from windowsill.store.postgres.errors import translated
+from windowsill.store.postgres.pool import Address, connect, translated
 
 QUEUE = "windowsill"
 TASK = "windowsill.run"

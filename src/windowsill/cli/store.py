@@ -96,7 +96,7 @@ def migrate(place: str | None, *, sql: bool) -> None:
             print_line(f"schema {store.about().schema}: nothing is missing")
         return
     from windowsill.store import open_server
-    from windowsill.store.postgres.migrate import pending_sql
+    from windowsill.store.postgres.schema import pending_sql
 
     if sql:
         print_bytes((pending_sql(server) or "-- nothing is missing").encode())
@@ -159,7 +159,7 @@ def repair(ctx: click.Context, target: str, place: str | None, *, as_json: bool)
     The damaged file is not changed. In the place of a lost entry stands an empty one. The exit code is 1 if something
     is missing.
     """
-    from windowsill.session.salvage import salvage_session
+    from windowsill.session.copies import salvage_session
     from windowsill.store import database_file, server_address
     from windowsill.store.sqlite.salvage import read_remains
 

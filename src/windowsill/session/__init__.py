@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from windowsill.session.context_manager import AgentState, Manager
-from windowsill.session.fit import fit
-from windowsill.session.session import Session
+from windowsill.session.session import Session, fit
 
 __all__ = ["AgentState", "Manager", "Session", "fit"]

@@ -24,7 +24,7 @@ from windowsill.history.entries import Entry, Range, on_path, reader, within
 from windowsill.history.head import Draft
 from windowsill.history.view import fold_meta
 from windowsill.session.branches import move
-from windowsill.store.checks import check_name
+from windowsill.store.base import check_name
 from windowsill.telemetry import names
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from windowsill.outputs.parts import copies
 from windowsill.session.audit import is_blob
 from windowsill.session.export_redacted import Redaction, redact_pieces
 from windowsill.store import SessionInfo, Store
-from windowsill.store.checks import no_session
+from windowsill.store.base import no_session
 from windowsill.strategies.registry import is_installed
 
 VERSION = 2

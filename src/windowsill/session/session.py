@@ -1,7 +1,9 @@
-"""The session: the object a user holds."""
+"""The session: the object a user holds; and `fit`, its form in one call."""
+# ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -30,12 +32,13 @@ from windowsill.messages import KEEP, ORIGIN, Mark, Message, Origin, OutputRef, 
 from windowsill.models import Model, record_usage
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import count_lines, result_text
-from windowsill.session import audit, branches, folds, provider_edits
+from windowsill.session import audit, branches, edits
 from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
 from windowsill.session.checkpoints import KEPT, LISTED, Checkpoint, Checkpoints, Reason, What
 from windowsill.store import Store, open_store
-from windowsill.store.checks import check_name
+from windowsill.store.base import check_name
+from windowsill.store.memory import MemoryStore
 from windowsill.strategies import Strategy
 from windowsill.strategies.manager import ContextManager
 from windowsill.strategies.registry import check_found
@@ -54,8 +57,6 @@ if TYPE_CHECKING:
     from windowsill.state.changes import Change
     from windowsill.state.session_state import SessionState
 
-
-# ruff: noqa: PLC0415 - what most sessions never use is loaded with its first use
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -319,7 +320,7 @@ class Session:
         edited = False
         if added.cleared or any(isinstance(block, Unknown) for each in added.messages for block in each.blocks):
             fields = sent.fields if sent is not None else {}
-            edited = provider_edits.record(self.journal, added.messages, added.cleared, fields)
+            edited = edits.record(self.journal, added.messages, added.cleared, fields)
         if added.usage is not None:
             record_usage(added.usage, (sent.context if sent is not None else self.composer.context).model)
             if sent is not None and not edited:
@@ -474,12 +475,12 @@ class Session:
     ) -> str:
         """Hide messages by hand, with `text` or a marker in their place; return the id of the fold."""
         with self._current() as journal:
-            return folds.fold_run(journal, first, last or first, text, kind, reason)
+            return edits.fold_run(journal, first, last or first, text, kind, reason)
 
     def mask(self, *message_ids: str, text: str | None = None, reason: str = "") -> str:
         """Hide the tool outputs of these messages by hand behind a placeholder; return the id of the fold."""
         with self._current() as journal:
-            return folds.mask_results(journal, message_ids, text, reason)
+            return edits.mask_results(journal, message_ids, text, reason)
 
     def unfold(self, fold_id: str, *, span: int | None = None, fit: bool = False, reason: str = "") -> str:
         """Bring back what a fold hid: all of it, one `span` of it, or with `fit` as much as the budget allows."""
@@ -736,3 +737,53 @@ def _place_outputs(message: Message, seq: int) -> Message:
         )
         refs.append(result.ref or here)
     return msgspec.structs.replace(message, blocks=with_refs(message.blocks, refs))
+
+
+FULL: Size = 1.0
+STEP: Size = 0.75
+"""A caller without a session sends the whole list each time. What is hidden grows in steps of a quarter of the budget,
+counted from the start, so that the same cut, and with it the cached prefix, holds for many turns."""
+
+
+def fit(
+    messages: Any,
+    *,
+    system: Any = None,
+    tools: Any = (),
+    max_output: int | None = None,
+    strategy: str | Strategy | None = None,
+    writer: Source | None = None,
+    **settings: Unpack[StatedSettings],
+) -> Payload:
+    """Make a message list or a whole request body fit: dicts, SDK objects, JSON text or bytes.
+
+    What fits comes back unchanged. `payload.messages` is the list in the format it came in, `payload.to(...)` any
+    other, `payload.report` what was done. State a `model`, a `budget` or a `window`. Settings are those of
+    `Session.open`; a `writer` that asks a model is waited for, `wait` seconds at most: there is no later request that
+    could use its text.
+    """
+    request = providers.read_request(messages, format=settings.get("format"))
+    model = settings.get("model") or request.model
+    if model is None and settings.get("budget") is None and settings.get("window") is None:
+        raise InputError("fit needs to know how much room there is", remedy="give model=, budget= or window=")
+    settings["model"], settings["format"] = model, request.format
+    if settings.get("high") is None:
+        settings["high"] = FULL
+        if settings.get("low") is None:
+            settings["low"] = STEP
+    ticks = itertools.count(1)
+    with Session.open(
+        "fit",
+        strategy=strategy,
+        writer=writer,
+        store=MemoryStore(),
+        config=False,
+        clock=lambda: float(next(ticks)),
+        **settings,
+    ) as session:
+        session.extend(request.messages)
+        composer, format = session.composer, session.composer.format
+        parts = composer.parts(
+            system if system is not None else request.system, tuple(tools) or request.tools, request.rest, format
+        )
+        return composer.compose(parts, format=format, max_output=max_output, model_name=model, stateless=True)

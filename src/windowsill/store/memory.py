@@ -14,11 +14,10 @@ import msgspec
 from windowsill.errors import ConflictError, LockedError
 from windowsill.history.entries import Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
-from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session
-from windowsill.store.lock import in_force
+from windowsill.store.base import check_batch, check_extras, check_name, duplicate, in_force, no_session
 
 if TYPE_CHECKING:
-    from windowsill.store.sqlite.search_index import MemoryIndex
+    from windowsill.store.sqlite.fts import MemoryIndex
 
 
 class _Journal(msgspec.Struct):
@@ -244,7 +243,7 @@ class MemoryStore:
 
     def search_index(self) -> MemoryIndex:
         """Return the index of what was said in the sessions; it is made when it is first asked for."""
-        from windowsill.store.sqlite.search_index import MemoryIndex  # noqa: PLC0415 - few sessions in memory search
+        from windowsill.store.sqlite.fts import MemoryIndex  # noqa: PLC0415 - few sessions in memory search
 
         with self._lock:
             if self._index is None:

@@ -23,7 +23,7 @@ from windowsill.history.folds import Brief
 from windowsill.history.marker import own_words
 from windowsill.messages import Reply, Unknown, Usage
 from windowsill.summaries import Material
-from windowsill.summaries.errors import FaultKind, UnusableError, note
+from windowsill.summaries.requests import FaultKind, UnusableError, note
 
 LONGEST_COMPLAINT = 200
 """Characters of what the validator says: it quotes the object, which may be large."""

@@ -31,8 +31,8 @@ from windowsill.providers.http import HttpClient, Post, RetryPolicy
 from windowsill.summaries import Material, ModelWriter, Writer, Written, prompts, requests
 from windowsill.summaries.answers import Parsed, judge, read_answer
 from windowsill.summaries.digest import load
-from windowsill.summaries.errors import FaultKind, UnusableError, note
 from windowsill.summaries.offline import add_record, storable, write_by_code
+from windowsill.summaries.requests import FaultKind, UnusableError, note
 from windowsill.text import type_name
 
 if TYPE_CHECKING:

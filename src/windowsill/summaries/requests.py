@@ -1,14 +1,15 @@
 """The requests that ask a model for a summary: behind the request that is about to be sent, or apart from it.
 
 Apart from it, the conversation is text. Its messages are divided by a mark that is made from all of them, so that none
-of them can hold it: what a message says cannot pass for another message.
+of them can hold it: what a message says cannot pass for another message. The reasons why a model gave no summary that
+can be used stand here too, each by its name.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -16,14 +17,96 @@ from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.history.folds import Brief
 from windowsill.history.repair import repair, without_open_calls
-from windowsill.messages import Message, Request, Text, json_value, text_message
+from windowsill.messages import Message, Request, Text, Usage, json_value, text_message
+from windowsill.models import learn_window
 from windowsill.models.catalog import key as model_key
 from windowsill.providers.base import THOUGHTS
 from windowsill.providers.convert import message_text
 from windowsill.providers.endpoints import Endpoint
+from windowsill.providers.faults import FaultKind as ModelFaultKind
+from windowsill.providers.faults import ModelError
 from windowsill.summaries import Material, Shared, prompts
-from windowsill.summaries.errors import UnusableError
 from windowsill.text import cut_middle
+
+FaultKind: TypeAlias = Literal[
+    "no-key",  # there is none, or the provider does not accept it
+    "no-model",  # nobody says which model is to write
+    "prefix",  # the request that is about to be sent cannot be asked again
+    "too-long",  # the request does not fit the model's window
+    "rejected",  # the provider does not take the request
+    "rate-limited",
+    "server-error",
+    "unreachable",
+    "timeout",
+    "unreadable",  # an answer that is not in the provider's format
+    "failed",  # a function of the user's raised
+    "empty",
+    "refusal",
+    "tool-calls",  # calls in the place of words
+    "truncated",
+    "no-summary-tag",
+    "no-retain-tag",
+    "tag-twice",
+    "tag-nested",
+    "tag-unclosed",
+    "outside-tags",  # words beside what was asked for
+    "not-json",
+    "json-twice",
+    "not-an-object",
+    "schema",  # the object breaks the schema
+    "broken-schema",  # the schema itself is not valid
+    "larger",  # not smaller than what it replaces
+    "over-room",
+    "language",  # another script than the user's
+    "ledger",  # no room for what code recorded
+]
+"""Every name a note of a model writer may begin with, after the stage it happened in."""
+
+
+class UnusableError(WindowsillError):
+    """The model gave no text that can be used. `kind` names the reason, `notes` hold those of earlier stages too."""
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        what: str,
+        *,
+        remedy: str = "",
+        notes: tuple[str, ...] = (),
+        usage: Usage | None = None,
+        window: int | None = None,
+        **about: Any,
+    ) -> None:
+        self.kind = kind
+        self.notes = notes
+        self.usage = usage
+        """The cost of the attempt."""
+        self.window = window
+        """The window in tokens that the provider named, where the request was too long."""
+        super().__init__(what, remedy=remedy, **about)
+
+    @classmethod
+    def of(cls, error: ModelError) -> UnusableError:
+        """Return the fault of a model call as the reason why there is no text."""
+        return cls(_KINDS[error.kind], error.what, remedy=error.remedy, window=learn_window(error.provider_message))
+
+
+_KINDS: dict[ModelFaultKind, FaultKind] = {
+    "no-key": "no-key",
+    "rate-limited": "rate-limited",
+    "unreachable": "unreachable",
+    "timeout": "timeout",
+    "overflow": "too-long",
+    "refused": "rejected",
+    "server": "server-error",
+    "malformed": "unreadable",
+}
+
+
+def note(stage: str, kind: FaultKind, what: str) -> str:
+    """Write a fault as a note: where it happened, its name, and what it was."""
+    return f"{stage}: {kind}: {what}" if stage else f"{kind}: {what}"
+
 
 LONGEST = 4_000
 """Tokens of an answer where the brief has no room of its own."""

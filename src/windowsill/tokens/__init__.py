@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from windowsill.tokens.counters import APPROXIMATIONS, VOCABULARIES, Counter, counter, register
-from windowsill.tokens.frames import FRAMINGS, Framing, framing
+from windowsill.tokens.counters import (
+    APPROXIMATIONS,
+    FRAMINGS,
+    VOCABULARIES,
+    Counter,
+    Framing,
+    counter,
+    framing,
+    register,
+)
 from windowsill.tokens.media import IMAGE_RULES, ImageRule, image_rule
 from windowsill.tokens.scale import KINDS, Calibration, Kind, Scale, Weight, kind_of, media_size
 

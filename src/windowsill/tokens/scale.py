@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, Tool, ToolResult, ToolUse, Unknown
-from windowsill.tokens.counters import Counter
-from windowsill.tokens.frames import Framing, function_tokens, json_text
+from windowsill.tokens.counters import Counter, Framing, function_tokens, json_text
 from windowsill.tokens.media import (
     ImageRule,
     decoded_size,

@@ -30,7 +30,7 @@ from windowsill.state.layers import (
 )
 from windowsill.state.tools.argument_checks import Refusal, list_names
 from windowsill.state.tools.restrictions import Narrow, NarrowedTool
-from windowsill.tokens.frames import json_text
+from windowsill.tokens.counters import json_text
 
 BUDGET = 2_000
 """Tokens of definitions in a request."""

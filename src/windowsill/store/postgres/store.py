@@ -12,18 +12,25 @@ import psycopg
 from windowsill.errors import ConflictError, LockedError, StoreError
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
-from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
-from windowsill.store.lock import is_dead
-from windowsill.store.postgres.connections import (
+from windowsill.store.base import (
+    check_batch,
+    check_extras,
+    check_name,
+    duplicate,
+    is_dead,
+    no_session,
+    settings_checksum,
+)
+from windowsill.store.postgres.pool import (
     Address,
     Connections,
     connect,
     execute,
     is_lost,
+    translated,
 )
-from windowsill.store.postgres.errors import translated
-from windowsill.store.postgres.migrate import applied, in_schema, migrate
-from windowsill.store.postgres.search_index import PostgresIndex
+from windowsill.store.postgres.schema import applied, in_schema, migrate
+from windowsill.store.postgres.tsvector import PostgresIndex
 from windowsill.store.statements import Migration, migrations, statements
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from windowsill.errors import StoreError
-from windowsill.store.sqlite.connections import BUSY_SECONDS, connect
-from windowsill.store.sqlite.errors import is_busy, translated
+from windowsill.store.sqlite.connections import BUSY_SECONDS, connect, is_busy, translated
 from windowsill.store.statements import Migration
 
 APPLICATION_ID = 0x57534C4C

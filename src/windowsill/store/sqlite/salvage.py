@@ -12,7 +12,7 @@ import msgspec
 
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry
-from windowsill.store.sqlite.errors import translated
+from windowsill.store.sqlite.connections import translated
 from windowsill.store.sqlite.store import to_entry
 from windowsill.store.statements import statements
 

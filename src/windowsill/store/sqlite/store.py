@@ -14,11 +14,18 @@ import msgspec
 from windowsill.errors import ConflictError, DamagedError, LockedError, StoreError, log
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
-from windowsill.store.checks import check_batch, check_extras, check_name, duplicate, no_session, settings_checksum
-from windowsill.store.lock import in_force
+from windowsill.store.base import (
+    check_batch,
+    check_extras,
+    check_name,
+    duplicate,
+    in_force,
+    no_session,
+    settings_checksum,
+)
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
+from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready
-from windowsill.store.sqlite.search_index import SQLiteIndex
 from windowsill.store.statements import migrations, statements
 
 _WHOLE = (int, int, str, str, float, bytes, bytes, bytes, bytes)

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from psycopg import sql
 
 from windowsill.errors import StoreError
-from windowsill.store.postgres.connections import Address, Connection, connect, execute
-from windowsill.store.postgres.errors import translated
+from windowsill.store.postgres.pool import Address, Connection, connect, execute, translated
 from windowsill.store.statements import Migration, migrations
 
 _SCHEMA = re.compile(r"\bwindowsill(?=[.'])")

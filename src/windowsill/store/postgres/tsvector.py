@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from windowsill.store.postgres.connections import Connection, Connections, execute
+from windowsill.store.postgres.pool import Connection, Connections, execute
 from windowsill.store.search_index import (
     APART,
     Filters,

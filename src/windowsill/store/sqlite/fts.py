@@ -21,7 +21,7 @@ from windowsill.store.search_index import (
     PassageFacts,
     possible_names,
 )
-from windowsill.store.sqlite.errors import translated
+from windowsill.store.sqlite.connections import translated
 from windowsill.store.sqlite.migrate import split
 from windowsill.store.statements import migrations, statements
 
