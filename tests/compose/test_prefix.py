@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.conversations import result, text_block
 from windowsill import Session
-from windowsill.compose.prompt_cache import same_blocks, same_start
+from windowsill.compose.render import same_blocks, same_start
 
 pytestmark = pytest.mark.unit
 

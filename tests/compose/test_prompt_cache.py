@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support.conversations import result, text_block, thinking
 from support.sessions import TASK, opened, talk
-from windowsill.compose.prompt_cache import LOOK_BACK, MARK, Breakpoints, mark_message
+from windowsill.compose.render import LOOK_BACK, MARK, Breakpoints, mark_message
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.history.units import units
-from windowsill.history.view import Item
+from windowsill.history.view import Item, units
 from windowsill.tokens import Weight
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.sessions import opened
 from windowsill import Session, fit, providers
-from windowsill.compose.prompt_cache import mark_message
+from windowsill.compose.render import mark_message
 from windowsill.errors import FormatError, InputError
 from windowsill.history import entries
 from windowsill.messages import Message, Text, ToolResult, ToolUse, json_value, text_message

@@ -11,7 +11,7 @@ import windowsill
 from support.conversations import PNG, broken_anthropic, broken_openai, call, sound_anthropic, sound_openai, tool
 from support.sessions import TASK, turn
 from windowsill import BudgetError, FormatError, InputError, NotFoundError, UnknownModelError, fit
-from windowsill.compose.prompt_cache import same_start
+from windowsill.compose.render import same_start
 
 pytestmark = pytest.mark.unit
 

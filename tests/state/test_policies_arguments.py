@@ -7,7 +7,7 @@ import pytest
 from windowsill import shell
 from windowsill.errors import InputError
 from windowsill.messages import Tool
-from windowsill.state.policies.arguments import arguments_of, kind_of
+from windowsill.state.policies.guard import arguments_of, kind_of
 from windowsill.state.tools import ToolOffer
 
 pytestmark = pytest.mark.unit

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from support.sessions import opened, plain_view, talk
-from windowsill.history.units import Unit
-from windowsill.history.view import Item
+from windowsill.history.view import Item, Unit
 from windowsill.strategies.base import (
     foldable_units,
     items_of,

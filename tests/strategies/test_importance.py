@@ -11,10 +11,9 @@ from support.conversations import result, text_block, use
 from support.sessions import TASK, opened, plain_view, problems, talk, turn
 from windowsill import Session, SettingError
 from windowsill.budget import Budget
-from windowsill.compose.check import check_fold
 from windowsill.history.folds import MessageSpan
-from windowsill.history.units import units
-from windowsill.history.view import Item
+from windowsill.history.proposals import check_fold
+from windowsill.history.view import Item, units
 from windowsill.strategies import get
 from windowsill.strategies.importance import Importance
 from windowsill.strategies.scores import ScoreMemory

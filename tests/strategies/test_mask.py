@@ -9,7 +9,7 @@ from support.conversations import PNG, result, text_block, use
 from support.sessions import TASK, opened, problems, shown, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
-from windowsill.compose.check import check_fold
+from windowsill.history.proposals import check_fold
 from windowsill.messages import ToolResult, ToolUse
 from windowsill.outputs.show import TRIMMED
 from windowsill.strategies import get

@@ -9,8 +9,8 @@ from support.conversations import result, use
 from support.sessions import opened, problems, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
-from windowsill.compose.check import check_fold
-from windowsill.history.units import units
+from windowsill.history.proposals import check_fold
+from windowsill.history.view import units
 from windowsill.strategies.priority import Priority
 
 pytestmark = pytest.mark.unit

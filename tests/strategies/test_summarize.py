@@ -9,7 +9,7 @@ from support.sessions import TASK, opened, talk
 from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import SettingError, strategies
 from windowsill.compose.summaries import fill
-from windowsill.history.units import units
+from windowsill.history.view import units
 from windowsill.strategies.base import items_of, new_tokens, turns, units_after_task
 from windowsill.strategies.summarize import Summarize
 from windowsill.summaries import Written

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowsill.summaries.digest import Command, Digest, Excerpt, Failure, File, Name, Quote, Task, Value
-from windowsill.summaries.offline import fenced, lay_out
-from windowsill.summaries.sections import STYLES
+from windowsill.summaries.offline import STYLES, fenced, lay_out
 from windowsill.tokens import counter
 
 pytestmark = pytest.mark.unit

@@ -9,8 +9,8 @@ from support.conversations import result, text_block, use
 from support.sessions import TASK, opened
 from windowsill import Budget, Plan, SettingError, Strategy
 from windowsill.budget import Size
-from windowsill.compose.check import check_fold
 from windowsill.compose.summaries import fill
+from windowsill.history.proposals import check_fold
 from windowsill.session.edits import commit_fold
 from windowsill.summaries import Written
 

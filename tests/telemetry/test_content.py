@@ -10,7 +10,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from support.telemetry import listening
 from windowsill import telemetry
 from windowsill.messages import Image, Message, Reasoning, Text, ToolResult, ToolUse, text_message
-from windowsill.telemetry.content import SWITCH
+from windowsill.telemetry.spans import SWITCH
 
 pytestmark = pytest.mark.unit
 

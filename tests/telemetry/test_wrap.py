@@ -14,7 +14,7 @@ from support.wrapped_clients import SPEAKERS
 from windowsill import Session
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route
-from windowsill.telemetry.content import SWITCH
+from windowsill.telemetry.spans import SWITCH
 from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration

@@ -14,7 +14,6 @@ import msgspec
 
 from windowsill import providers, strategies, telemetry
 from windowsill.budget import Budget, Size, budget_for, tokens_of
-from windowsill.compose.check import check_fold
 from windowsill.compose.managed import ManagerCalls, history_of, read_composed
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import (
@@ -28,17 +27,16 @@ from windowsill.compose.payload import (
     parts_key,
     read_parts,
 )
-from windowsill.compose.prompt_cache import Breakpoints, same_blocks, same_start
 from windowsill.compose.reduce import follow, reductions
-from windowsill.compose.render import Rendered, Renderer, own_tools
+from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools, same_blocks, same_start
 from windowsill.compose.squeeze import hide_passing, over_limits
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile, states_high
-from windowsill.config.profiles import has_profile
-from windowsill.config.settings import with_tables
+from windowsill.config.settings import has_profile, with_tables
 from windowsill.errors import BudgetError, FoldError, InputError, StoreError, UnknownModelError, WindowsillError, log
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import MANAGED, Call, call_meta
+from windowsill.history.proposals import check_fold
 from windowsill.history.view import Item, View, fold_meta
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import READ_TOOL, Message, Usage, text_message

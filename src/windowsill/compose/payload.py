@@ -12,13 +12,11 @@ import msgspec
 
 from windowsill import providers
 from windowsill.budget import Budget
-from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Rendered, Renderer, own_tools
+from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
 from windowsill.history.head import prompt_hash
 from windowsill.history.repair import drop_open_calls, is_blank
 from windowsill.history.repair_rules import OPENING, Repair
-from windowsill.history.units import units
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.history.view import Item, View, sum_weights, units
 from windowsill.messages import Message, Text, Tool, json_value, text_length, text_message
 from windowsill.models import Demands, Model
 from windowsill.models.prices import prices

@@ -19,7 +19,7 @@ from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.providers.convert import message_text
 from windowsill.search import Archive, Found
 from windowsill.summaries.frame import frame_recalled
-from windowsill.summaries.identifiers import find_identifiers
+from windowsill.summaries.quotes import find_identifiers
 
 LARGEST_STEP = 8_000
 """Characters of one message that are looked at for names, half from each end."""

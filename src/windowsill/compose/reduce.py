@@ -14,7 +14,6 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.check import check_fold, check_plan
 from windowsill.compose.payload import FitResult, RequestSpec
 from windowsill.compose.squeeze import (
     collapse,
@@ -28,6 +27,7 @@ from windowsill.compose.squeeze import (
 from windowsill.compose.summaries import Drafted, SummaryQueue, write_records
 from windowsill.errors import BudgetError, FoldError, StoreError, WindowsillError
 from windowsill.history.folds import Proposal, ends
+from windowsill.history.proposals import check_fold, check_plan
 from windowsill.history.view import View
 from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.base import held_places

@@ -14,9 +14,8 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.history.folds import FoldKind, MessageSpan, Proposal, Span, StandIn
-from windowsill.history.marker import gather, replace_block
-from windowsill.history.units import units
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.history.proposals import gather, replace_block
+from windowsill.history.view import Item, View, sum_weights, units
 from windowsill.messages import (
     ORIGIN,
     Block,

@@ -16,11 +16,10 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.check import check_plan
 from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
 from windowsill.history.folds import MessageSpan, Proposal, Span, StandIn
-from windowsill.history.marker import Facts, describe, hide
+from windowsill.history.proposals import Facts, check_plan, describe, hide
 from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
 from windowsill.strategies.base import MARKED

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from windowsill.config.load import Loaded, load
-from windowsill.config.profiles import Profile, profile_for
 from windowsill.config.settings import (
     PRESETS,
     Preset,
+    Profile,
     Settings,
     StatedSettings,
     apply_profile,
+    profile_for,
     read_settings,
     states_high,
     with_changes,

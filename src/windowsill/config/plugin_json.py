@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from windowsill.config.profiles import writer_of
+from windowsill.config.settings import writer_of
 from windowsill.errors import SettingError
 
 CONTEXT = "contextStrategy"

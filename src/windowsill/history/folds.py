@@ -32,7 +32,7 @@ class MessageSpan(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
-    """The facts about the hidden messages (see `history.marker`), so that the next fold need not read them again."""
+    """The facts about the hidden messages (see `history.proposals`), so that the next fold need not read them again."""
 
 
 class BlockSpan(msgspec.Struct, frozen=True, array_like=True, tag="part"):

@@ -13,7 +13,6 @@ from windowsill.history.repair_rules import Repair
 from windowsill.messages import Request, Tool
 from windowsill.models import find
 from windowsill.providers.base import Api, Format, Linker, Problem, ProviderSpec, StopReasons
-from windowsill.providers.detect import detect, detect_body
 from windowsill.providers.lookup import (
     ALIASES,
     LINKERS,
@@ -30,7 +29,16 @@ from windowsill.providers.lookup import (
     stop_kind,
 )
 from windowsill.providers.openai_chat import DIALECTS
-from windowsill.providers.read import Added, read_added, read_request, read_tool, read_tools, read_usage
+from windowsill.providers.read import (
+    Added,
+    detect,
+    detect_body,
+    read_added,
+    read_request,
+    read_tool,
+    read_tools,
+    read_usage,
+)
 from windowsill.providers.request_fields import answer_limit, settings_of, shared_fields, with_schema
 from windowsill.providers.wire import any_decoder, decode, encode, to_bytes
 from windowsill.tokens import Calibration, Scale, counter, framing, image_rule

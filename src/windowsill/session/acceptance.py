@@ -12,13 +12,13 @@ import msgspec
 
 from windowsill import providers
 from windowsill.compose.model_context import ModelContext
-from windowsill.compose.prompt_cache import Breakpoints
+from windowsill.compose.render import Breakpoints
 from windowsill.config import apply_profile, read_settings
 from windowsill.errors import BudgetError, DamagedError, WindowsillError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, on_path, reader, within
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
 from windowsill.history.head import call_meta, rewind_meta
-from windowsill.history.marker import Facts
+from windowsill.history.proposals import Facts
 from windowsill.history.view import View, fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.reader import JournalReader
 from windowsill.messages import Block, Message, ToolResult, ToolUse, Usage

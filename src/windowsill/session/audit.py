@@ -11,8 +11,7 @@ import msgspec
 
 from windowsill import providers
 from windowsill.compose.payload import build_body
-from windowsill.compose.prompt_cache import Breakpoints
-from windowsill.compose.render import Rendered, Renderer, own_tools
+from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, ends, unpack_stand_ins

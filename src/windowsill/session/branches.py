@@ -12,8 +12,7 @@ from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, within
 from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, ends, unpack_stand_ins
 from windowsill.history.head import Draft, Head, rewind_meta
-from windowsill.history.units import units
-from windowsill.history.view import View, build, fold_meta, message_meta, restored_by, unfold_meta
+from windowsill.history.view import View, build, fold_meta, message_meta, restored_by, unfold_meta, units
 from windowsill.journal.writer import JournalWriter
 from windowsill.strategies.base import MARKER_TOKENS, fold_units
 

@@ -14,7 +14,7 @@ from windowsill.errors import NotFoundError
 from windowsill.history.entries import ROOT, START, Entry, extend, of_message, pieces
 from windowsill.history.folds import MessageSpan, Proposal
 from windowsill.history.head import Call, Draft, call_meta
-from windowsill.history.marker import gather
+from windowsill.history.proposals import gather
 from windowsill.history.view import message_meta, response_key, sum_weights
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Reasoning, Request, Tool

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from windowsill.compose.check import check_fold
 from windowsill.compose.summaries import write_records
 from windowsill.errors import FoldError
 from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
-from windowsill.history.marker import gather, hide, marker, replace_block
+from windowsill.history.proposals import check_fold, gather, hide, marker, replace_block
 from windowsill.history.view import Item
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import ORIGIN, Block, Cleared, Message, Origin, Text, ToolResult, Unknown, text_message

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from windowsill.budget import Budget
 from windowsill.history.folds import Brief, Proposal
-from windowsill.history.units import Unit
-from windowsill.history.view import Item, View
+from windowsill.history.view import Item, Unit, View
 from windowsill.strategies.base import (
     Plan,
     ProviderRequestFields,

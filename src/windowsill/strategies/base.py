@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, ClassVar
 
@@ -11,9 +11,8 @@ import msgspec
 from windowsill.budget import LOW_BELOW_HIGH, Budget
 from windowsill.errors import SettingError, WindowsillError
 from windowsill.history.folds import BlockSpan, Brief, FoldKind, MessageSpan, Proposal, Style
-from windowsill.history.marker import gather, hide, marker
-from windowsill.history.units import Unit, units
-from windowsill.history.view import Item, View, sum_weights
+from windowsill.history.proposals import gather, hide, marker
+from windowsill.history.view import Item, Unit, View, sum_weights, units
 from windowsill.messages import ORIGIN, Block, Message, Origin
 from windowsill.tokens import Weight
 
@@ -414,3 +413,10 @@ def split_directives(directives: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return directives one by one, without empty ones."""
     several = (directives,) if isinstance(directives, str) else directives
     return tuple(each.strip() for each in several if each.strip())
+
+
+def key_of(item: Item) -> Hashable:
+    """Return what tells an item apart, as it is shown now, from all others of its session."""
+    if not item.cuts and not item.fold:
+        return item.seq
+    return (item.seq, item.span, *((cut.block, cut.fold, cut.span) for cut in item.cuts))

@@ -9,8 +9,7 @@ import msgspec
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.folds import Brief
-from windowsill.history.units import Unit
-from windowsill.history.view import View
+from windowsill.history.view import Unit, View
 from windowsill.strategies.base import (
     Plan,
     SummaryStrategy,

@@ -15,9 +15,8 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.history.folds import MessageSpan, Proposal
-from windowsill.history.marker import describe, gather, hide
-from windowsill.history.units import Unit
-from windowsill.history.view import Item, View
+from windowsill.history.proposals import describe, gather, hide
+from windowsill.history.view import Item, Unit, View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.strategies.base import (
     OFFLINE,

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from windowsill.history.folds import BlockSpan, Proposal
-from windowsill.history.marker import replace_block
+from windowsill.history.proposals import replace_block
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, ToolUse, text_length
 from windowsill.outputs.parts import ref_at

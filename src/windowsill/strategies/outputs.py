@@ -18,7 +18,7 @@ import msgspec
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.errors import SettingError
 from windowsill.history.folds import BlockSpan, Proposal, StandIn
-from windowsill.history.marker import replace_block
+from windowsill.history.proposals import replace_block
 from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import (
     OWN_TOOLS,
@@ -42,7 +42,7 @@ from windowsill.outputs.show import (
     result_text,
 )
 from windowsill.outputs.structure import ENDS, outline
-from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words
+from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_range, check_words, key_of
 from windowsill.strategies.masks import (
     EXEMPT,
     Masker,
@@ -51,7 +51,6 @@ from windowsill.strategies.masks import (
     note_tools,
     results_of,
 )
-from windowsill.strategies.scores import key_of
 from windowsill.tokens import Weight
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from windowsill.history.view import Item, View
+from windowsill.strategies.base import key_of
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -49,13 +50,6 @@ class ScoreMemory:
             found[key] = known[key] if key in known else find(item)
         self._views[view] = (under, found)
         return list(found.values())
-
-
-def key_of(item: Item) -> Hashable:
-    """Return what tells an item apart, as it is shown now, from all others of its session."""
-    if not item.cuts and not item.fold:
-        return item.seq
-    return (item.seq, item.span, *((cut.block, cut.fold, cut.span) for cut in item.cuts))
 
 
 KEYWORDS = (

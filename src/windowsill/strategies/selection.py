@@ -11,7 +11,7 @@ import msgspec
 
 from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import Brief, MessageSpan, Proposal
-from windowsill.history.marker import gather, hide, marker
+from windowsill.history.proposals import gather, hide, marker
 from windowsill.history.view import View
 from windowsill.messages import ORIGIN, WITHIN_REACH, Message, Origin, text_message
 from windowsill.strategies.base import (

@@ -7,8 +7,7 @@ from math import ceil
 
 from windowsill.budget import Budget
 from windowsill.errors import SettingError
-from windowsill.history.units import Unit
-from windowsill.history.view import View
+from windowsill.history.view import Unit, View
 from windowsill.strategies.base import (
     MARKER_TOKENS,
     Plan,

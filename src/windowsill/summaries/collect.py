@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 
 from windowsill import shell
-from windowsill.history.marker import own_words
+from windowsill.history.proposals import own_words
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Origin, ToolResult, ToolUse, text_of
 from windowsill.secrets.documents import redact_for_reading
-from windowsill.summaries import excerpts
 from windowsill.summaries.digest import (
     CAPS,
     DIGEST,
@@ -38,10 +37,14 @@ from windowsill.summaries.digest import (
     task_key,
     without_told,
 )
-from windowsill.summaries.excerpts import REMINDER, Edited
 from windowsill.summaries.frame import unframe
-from windowsill.summaries.identifiers import LARGEST_SCAN, Source, collect_names
-from windowsill.summaries.sentences import (
+from windowsill.summaries.quotes import (
+    LARGEST_SCAN,
+    REMINDER,
+    Edited,
+    Source,
+    collect_names,
+    current_excerpts,
     find_decisions,
     find_quotes,
     find_rules,
@@ -251,7 +254,7 @@ class _Collector:
                 errors=self._failures.all(),
                 tasks=list(self._tasks.values()),
                 values=list(self._values.values()),
-                excerpts=excerpts.current_excerpts(self._before.excerpts, self._shown),
+                excerpts=current_excerpts(self._before.excerpts, self._shown),
                 state=self._before.state,
                 **{name: join(entries, KEYS[name]) for name, entries in lists.items()},
             )

@@ -1,25 +1,28 @@
 """Spans and metrics of requests, folds, searches, model calls and tool runs.
 
 Metrics come first, then spans, as a span records its duration as a metric. Neither ever raises into a turn: see
-`harmless`.
+`harmless`. The content of messages is left out by default, and is never recorded with the secrets in it.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, Literal, Self, TypeAlias
 
+import msgspec
 from opentelemetry import context, metrics, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from windowsill.errors import WindowsillError, log
-from windowsill.messages import Message, Usage
-from windowsill.telemetry import content, names
+from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Usage
+from windowsill.telemetry import names
+from windowsill.telemetry.names import EVENT, SCOPE
 
 _logged: set[str] = set()
 """Kinds of errors that were logged: a collector that is down would fill the log with every turn."""
@@ -293,15 +296,15 @@ class ModelCall(Span):
     @property
     def wants_content(self) -> bool:
         """True when messages are to be recorded: ask before putting them together."""
-        return self.live and (content.on_spans() or content.on_events())
+        return self.live and (content_on_spans() or content_on_events())
 
     def record_request(self, messages: Sequence[Message], system: Message | None = None) -> None:
         """Record the messages of the request, where content is wanted."""
         if self.wants_content:
             with harmless():
-                self._record_content(input_messages=content.messages_as_parts(messages))
+                self._record_content(input_messages=messages_as_parts(messages))
                 if system is not None:
-                    self._record_content(system_instructions=content.parts_of(system.blocks))
+                    self._record_content(system_instructions=parts_of(system.blocks))
 
     def record_first_chunk(self) -> None:
         """Record that the first piece of a streamed answer has come; later calls do nothing."""
@@ -327,19 +330,19 @@ class ModelCall(Span):
             self.set(used_cache_creation=written, used_cache_write=written)
         if messages and self.wants_content:
             with harmless():
-                self._record_content(output_messages=content.messages_as_parts(messages, finish=finish or "stop"))
+                self._record_content(output_messages=messages_as_parts(messages, finish=finish or "stop"))
 
     def _record_content(self, **parts: Any) -> None:
-        if content.on_events():
+        if content_on_events():
             self._content = {**(self._content or {}), **names.full_names(parts)}
-        if content.on_spans():
-            self.set(**{word: content.as_json(value) for word, value in parts.items()})
+        if content_on_spans():
+            self.set(**{word: as_json(value) for word, value in parts.items()})
 
     def end(self, error: BaseException | None = None) -> None:
         """End it; where content is wanted on events, emit what was recorded."""
         if self._content and not self._ended:
             with harmless():
-                content.emit({**self._attributes, **self._content})
+                emit_content({**self._attributes, **self._content})
         super().end(error)
 
 
@@ -350,9 +353,9 @@ class ToolRun(Span):
         """Record the end of the run; the result only where content is wanted."""
         if is_error:
             self.fail("tool_error")
-        if result is not None and content.on_spans():
+        if result is not None and content_on_spans():
             with harmless():
-                self.set(tool_result=content.as_json(content.without_secrets(result)))
+                self.set(tool_result=as_json(without_secrets(result)))
 
 
 def span(name: str, /, *, timed: str | None = None, **attributes: Any) -> Span:
@@ -407,18 +410,18 @@ def tool_run(
         "tool_call": call_id,
         "tool_type": type,
     }
-    if arguments is not None and content.on_spans():
+    if arguments is not None and content_on_spans():
         with harmless():
-            about["tool_arguments"] = content.as_json(content.without_secrets(arguments))
+            about["tool_arguments"] = as_json(without_secrets(arguments))
     return ToolRun(f"{names.EXECUTE_TOOL} {tool}", about, timed=names.OPERATION_DURATION)
 
 
 def retrieval(source: str, query: str, *, session: str | None = None, **attributes: Any) -> Span:
     """Start the span of a search; the question is recorded only where content is wanted."""
     about = {"operation": names.RETRIEVAL, "source": source, "session": session, **attributes}
-    if content.on_spans():
+    if content_on_spans():
         with harmless():
-            about["query"] = content.without_secrets(query)
+            about["query"] = without_secrets(query)
     return Span(f"{names.RETRIEVAL} {source}", about, timed=names.OPERATION_DURATION)
 
 
@@ -448,5 +451,80 @@ def _reason(error: BaseException) -> str:
     reason = ""
     if isinstance(error, WindowsillError):
         with harmless():
-            reason = str(content.without_secrets(str(error)))[:LONGEST_REASON]  # cut first, half a key would be left
+            reason = str(without_secrets(str(error)))[:LONGEST_REASON]  # cut first, half a key would be left
     return reason
+
+
+SWITCH: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable with which OpenTelemetry's instrumentations are asked to record content."""
+
+
+def content_on_spans() -> bool:
+    """Tell whether spans are to carry content."""
+    return os.environ.get(SWITCH, "").strip().lower() in ("true", "span_only", "span_and_event")
+
+
+def content_on_events() -> bool:
+    """Tell whether events are to carry content."""
+    return os.environ.get(SWITCH, "").strip().lower() in ("event_only", "span_and_event")
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a text or a JSON value without the secrets in it: in texts, in names, or under the name of a secret."""
+    from windowsill.secrets.documents import redact_value  # noqa: PLC0415 - only loaded where content is recorded
+
+    return redact_value(value)
+
+
+def messages_as_parts(messages: Iterable[Message], *, finish: str | None = None) -> list[dict[str, Any]]:
+    """Return messages in the form of the conventions; `finish` is why the model stopped."""
+    more = {} if finish is None else {"finish_reason": finish}
+    return [
+        {
+            "role": "tool" if message.results and len(message.results) == len(message.blocks) else message.role,
+            "parts": parts_of(message.blocks),
+            **more,
+        }
+        for message in messages
+    ]
+
+
+def parts_of(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Return the blocks of a message as parts, without secrets."""
+    return [_part(block) for block in blocks]
+
+
+def _part(block: Block) -> dict[str, Any]:
+    match block:
+        case Text():
+            return {"type": "text", "content": without_secrets(block.text)}
+        case Reasoning():
+            return {"type": "reasoning", "content": without_secrets(block.text)}
+        case ToolUse():
+            return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": without_secrets(block.input)}
+        case ToolResult():
+            texts = (
+                part.text or "" if isinstance(part, Text | Document) else f"[{type(part).__name__.lower()}]"
+                for part in block.content
+            )
+            response = "\n".join(texts)
+            return {"type": "tool_call_response", "id": block.tool_use_id, "response": without_secrets(response)}
+        case Image() | Document():
+            # Nobody looks at a picture in a trace: its type suffices.
+            modality = "image" if isinstance(block, Image) else "document"
+            return {"type": "blob", "modality": modality, "mime_type": block.media_type, "content": ""}
+        case _:
+            return {"type": block.type or "unknown"}
+
+
+def as_json(value: Any) -> str:
+    """Return a value as text: the attributes of a span hold no objects."""
+    return msgspec.json.encode(value, enc_hook=str).decode()
+
+
+def emit_content(attributes: dict[str, Any]) -> None:
+    """Emit content as an event of the application's logger provider."""
+    # The API of events is not stable yet, and only those who ask for events load it.
+    from opentelemetry import _logs  # noqa: PLC0415
+
+    _logs.get_logger(SCOPE).emit(_logs.LogRecord(event_name=EVENT, attributes=attributes))

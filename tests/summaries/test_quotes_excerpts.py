@@ -3,7 +3,7 @@
 import pytest
 
 from windowsill.summaries.digest import Excerpt
-from windowsill.summaries.excerpts import Edited, current_excerpts, pick_shown
+from windowsill.summaries.quotes import Edited, current_excerpts, pick_shown
 from windowsill.summaries.tool_calls import Edit
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.summaries.sentences import (
+from windowsill.summaries.quotes import (
     LONGEST_REQUEST,
     find_decisions,
     find_quotes,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.summaries.identifiers import MOST_OF_AN_OUTPUT, Source, collect_names, find_identifiers
+from windowsill.summaries.quotes import MOST_OF_AN_OUTPUT, Source, collect_names, find_identifiers
 
 pytestmark = pytest.mark.unit
 
