@@ -110,8 +110,8 @@ _WALKS = frozenset({"--recursive", "--dereference-recursive", "--archive"})
 _NAMES = frozenset({"--include", "-g", "--glob", "-name"})
 """Options before the names of the only files that are taken."""
 _NEGATES = re.compile(r"!|-not$|-iname$")
-_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "xargs"})
-"""Words with which `find` does more than list names."""
+_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "xargs", "read", "$"})
+"""Words with which `find` does more than list names; a bare `$` is what is left of a substitution."""
 
 # Words
 
@@ -270,7 +270,7 @@ def _simple_commands(command: str, depth: int = 0) -> Iterator[tuple[list[str], 
 
 _VARIABLE = re.compile(r"\$(?:(\w+|[@*])|\{(\w+(?:\[[\w@*]+\])?)(?::?[-=+]([^{}]*))?\}|\{(PWD%/\*)\}|\(\(\d*\)\))")
 _BLANK = re.compile(r"\$(?:IFS\b|\{IFS\})")
-_ASSIGNS = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _EXTENDED = re.compile(r"[@?*+!]\([^()]*\)")
 _HERE = {"PWD": ".", "PWD%/*": "..", "OLDPWD": "~-"}
 """Folders that a command names as seen from where it runs, which is not where this process runs."""
@@ -308,7 +308,9 @@ def words_of(command: str | Sequence[str], depth: int = 0, variables: dict[str, 
     """Yield the words of a command, those of scripts and substitutions in it included."""
     known = {} if variables is None else variables
     text = command if isinstance(command, str) else "\n".join(command)
-    computed = _SUBSTITUTED.sub(_computed, _BLANK.sub(" ", text))
+    computed = _BLANK.sub(" ", text)
+    for _ in range(DEEPEST):
+        computed = _SUBSTITUTED.sub(_computed, computed)
     own = split(computed) if isinstance(command, str) else _mark_operators(command)
     known |= _parameters(own)
     own = list(_expanded(own, known))
@@ -352,10 +354,11 @@ def _computed(match: re.Match[str]) -> str:
 def _parameters(words: Sequence[str]) -> dict[str, str]:
     """Return what `$1` and the like may stand for: the words that functions of the command are called with."""
     names = {name for name, sign in pairwise(words) if isinstance(sign, Operator) and sign.startswith("()")} | {"set"}
+    names |= {name for word, name in pairwise(words) if word == "function"}
     given: dict[str, list[str]] = {}
     place = 0
     for word in words:
-        if isinstance(word, Operator):
+        if isinstance(word, Operator) or word == "{":
             place = 0
         elif place and word != "--":
             given.setdefault(str(place), []).append(word)
@@ -422,7 +425,8 @@ def _expanded(words: Iterable[str], known: dict[str, str]) -> Iterator[str]:
         elif spelled.startswith("~+"):
             spelled = "." + spelled[2:]
         if assigned := _ASSIGNS.fullmatch(spelled):
-            known[assigned[1]] = assigned[2][:LONGEST_FOLDER]
+            start = known.get(assigned[1], "") if assigned[2] else ""
+            known[assigned[1]] = (start + assigned[3])[:LONGEST_FOLDER]
         if loop or word == "for":
             loop.append(spelled)
         yield spelled
@@ -487,7 +491,9 @@ def _walked(command: Sequence[str], *, acts: bool) -> list[str]:
     below = [f"**/{name}" for name in named] if narrowed else ["**"]
     if program == "find":
         words = [program, *takewhile(lambda word: not word.startswith("-"), words[1:])]
-    plain = [word for word in words[1:] if not word.startswith("-") and not _NUMBER.fullmatch(word)]
+    plain = [word for word in words[1:] if word and not word.startswith("-") and not _NUMBER.fullmatch(word)]
+    if len(plain) == 1:  # a link is made here, and a search begins here
+        plain = ["."] * 2 if program.endswith("grep") else [*plain, "."] if program == "ln" else plain
     return [f"{path}/{each}" for word in plain[places] for path in _spell_braces(word) for each in below]
 
 
