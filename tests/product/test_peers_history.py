@@ -97,7 +97,7 @@ def test_every_reduction_is_explained():
     payload = session.compose_sync()
     fold = payload.report.folds[0]
     assert (fold.strategy, fold.kind) == ("economy", "condense")
-    assert "tokens passed 1,500" in fold.reason
+    assert "tokens passed 1,455" in fold.reason
     assert payload.report.hidden == fold.messages
     assert [event.id for event in session.audit] == [each.id for each in payload.report.folds]
     assert fold.id in session.explain("m2").why

@@ -21,8 +21,6 @@ pytestmark = pytest.mark.integration
 
 MODEL = "claude-sonnet-4-6"
 LONG = "word " * 400
-CLIENT = httpx2.Client(timeout=60, verify=False)
-"""One for all requests: each that is made looks for certificates."""
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def post(proxy, value, path="/v1/messages", key="key-a", **headers):
     content = value if isinstance(value, bytes) else json.dumps(value).encode()
     named = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
     named |= {name.replace("_", "-"): text for name, text in headers.items()}
-    return CLIENT.post(proxy.url + path, content=content, headers=named)
+    return proxy.client.post(proxy.url + path, content=content, headers=named)
 
 
 def streamed(proxy):

@@ -157,7 +157,7 @@ def test_a_hidden_message_is_explained_by_its_fold():
     assert (told.visible, told.message, told.call) == (False, "m2", None)
     assert told.why == f"hidden by condense {fold.id} of economy: {fold.reason}"
     assert told.folds == (fold,)
-    assert "passed 1,500" in told.why
+    assert "passed 1,455" in told.why
 
 
 def test_a_visible_message_is_explained():

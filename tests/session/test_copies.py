@@ -30,7 +30,7 @@ def fill(store: Store) -> str:
             session.add({"role": "user", "content": [result]})
             session.compose_sync(system="You mend software.")
         session.checkpoint("middle")
-        session.rewind(session.view.items[-3].id)
+        session.rewind([item.id for item in session.view.items if not item.fold][-2])
         ref = session.outputs.keep([f"kept line {number}\n" for number in range(500)])
         session.archive.store([text_message("user", "a walnut by hand")])
     return ref.id

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 
 import msgspec
 import pytest
@@ -196,6 +197,16 @@ def test_damage_does_not_become_sound(store):
         import_session(MemoryStore(), exported(store))
 
 
+@pytest.fixture
+def usual_depth():
+    """The depth of calls that Python allows by default: other tests may have raised it."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("usual_depth")
 def test_what_is_nested_too_deeply_to_be_searched_is_not_exported_unseen():
     """It is refused by name; an exact backup has it."""
     nested: dict = {}

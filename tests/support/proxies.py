@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import uvicorn
 
 from windowsill.proxy.server import Proxy, machine_key
@@ -25,6 +26,8 @@ class Running:
         self.app = app
         self.url = url
         self.store = store
+        self.client = httpx2.Client(timeout=60, verify=False)
+        """One for all requests: each that is made looks for certificates."""
 
     @property
     def sessions(self) -> list[str]:
@@ -57,9 +60,11 @@ def proxied(place: Path, upstream: str, **settings: Any) -> Iterator[Running]:
     thread.start()
     assert server.listening.wait(60)
     port = server.servers[0].sockets[0].getsockname()[1]
+    running = Running(app, f"http://127.0.0.1:{port}", store)
     try:
-        yield Running(app, f"http://127.0.0.1:{port}", store)
+        yield running
     finally:
+        running.client.close()
         server.should_exit = True
         thread.join(60)
         store.close()

@@ -16,6 +16,9 @@ from windowsill.history.view import View, build, fold_meta, message_meta, restor
 from windowsill.journal.writer import JournalWriter
 from windowsill.strategies.base import MARKER_TOKENS, fold_units
 
+MANY_SPANS = 16
+"""Spans of a fold that are shown again one by one; for more the view is built anew."""
+
 
 class Branch(msgspec.Struct, frozen=True):
     """An end of the history: the current one, or one that was left by a rewind."""
@@ -127,15 +130,22 @@ def _without_fold(journal: JournalWriter, entries: Sequence[Entry]) -> Head:
     undone = next(written for written in entries if written.kind == "unfold")
     removal = unfold_meta(undone.meta)
     entry = journal.entry(removal.fold)
-    spans = [fold_meta(entry.meta).spans[number] for number in removal.spans]
+    folded = fold_meta(entry.meta).spans
+    spans = [folded[number] for number in removal.spans]
     shapers = [*journal.branch("fold", "unfold"), undone]
     after.view.edits_of_past = edits_of_past(
         {each.seq: fold_meta(each.meta) for each in shapers if each.kind == "fold"},
         {each.seq: unfold_meta(each.meta) for each in shapers if each.kind == "unfold"},
     )
     after.view.restored |= restored_by(spans)
-    for span in spans:
-        _show_again(journal, after.view, entry, span, undone)
+    if len(spans) > MANY_SPANS:
+        # Each looks through all folds behind it: for many, one look at the whole branch costs less.
+        path = journal.branch("message", "fold", "unfold", "mark")
+        whole = build([*path, undone], after.view.scale, after.view.read)
+        after.view.splice(after.view.items[0].first, after.view.items[-1].last, whole)
+    else:
+        for span in spans:
+            _show_again(journal, after.view, entry, span, undone)
     for written in entries:
         after.apply(written)
     return after
