@@ -3,6 +3,7 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import anthropic
 import httpx2
@@ -151,12 +152,12 @@ def test_packed_requests_are_read_and_pass_as_they_came(tmp_path):
 @pytest.mark.anyio
 async def test_a_conversation_never_outgrows_its_window(proxy, provider, sdk, stream):
     """Each official client, far beyond the window: every request is valid and fits, and everything is kept."""
-    client = sdk.client(proxy.url, later=False)
-    said = []
-    for number in range(25):
-        said.append(sdk.user(f"Question {number}: {LONG}"))
-        reply = await sdk.ask(client, said, stream=stream)
-        said += sdk.said(reply)
+    with closing(sdk.client(proxy.url, later=False)) as client:
+        said = []
+        for number in range(25):
+            said.append(sdk.user(f"Question {number}: {LONG}"))
+            reply = await sdk.ask(client, said, stream=stream)
+            said += sdk.said(reply)
     assert provider.refused == []
     assert {each.status for each in provider.seen} == {200}
     assert len(proxy.sessions) == 1
@@ -312,9 +313,10 @@ def test_a_torn_stream_is_kept_as_far_as_it_came(proxy, provider):
     """The client sees that it broke off; the session has what was said."""
     provider.respond = lambda _: Answer(text="a long answer in many pieces " * 20)
     provider.break_off_after = 6
-    client = anthropic.Anthropic(base_url=proxy.url, api_key="k", max_retries=0)
-    with pytest.raises(Exception), client.messages.stream(**body("Hello")) as stream:  # noqa: B017, PT011 - as it likes
-        stream.get_final_message().content[0].text.index("no such words")
+    with closing(anthropic.Anthropic(base_url=proxy.url, api_key="k", max_retries=0)) as client:
+        broken = client.messages.stream(**body("Hello"))
+        with pytest.raises(Exception), broken as stream:  # noqa: B017, PT011 - as the client likes
+            stream.get_final_message().content[0].text.index("no such words")
     provider.break_off_after = None
     with Session.open(proxy.sessions[0], store=proxy.store) as session:
         assert [message.role for message in session.messages()] == ["user", "assistant"]
