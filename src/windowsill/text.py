@@ -49,6 +49,11 @@ def shorten(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 call` or `2,000 calls`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def type_name(value: object) -> str:
     """Name the type of a value with its article: `a list`, `an int`."""
     name = type(value).__name__

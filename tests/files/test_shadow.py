@@ -350,49 +350,39 @@ def test_a_file_that_nothing_recorded_is_not_removed(work):
     assert (work / "new").read_text() == "new"
 
 
-def test_a_restore_that_fails_in_the_middle_leaves_everything_as_it_was(work, monkeypatch):
-    """All files or none."""
-    for name in "abc":
-        (work / name).write_text("old")
+def changed(work, monkeypatch, fails):
+    """Return a folder's shadow, a record with its three files old, and one with them new; renames then fail as said."""
     kept = shadow(work)
-    first = kept.record(SESSION).tree
-    for name in "abc":
-        (work / name).write_text("new")
-    now = kept.record(SESSION)
+    records = []
+    for text in ("old", "new"):
+        for name in "abc":
+            (work / name).write_text(text)
+        records.append(kept.record(SESSION))
     real, calls = os.rename, []
 
     def rename(source, target, **options):
         calls.append(target)
-        if len(calls) == 2:
+        if fails(len(calls)):
             raise OSError(28, "No space left on device")
         return real(source, target, **options)
 
     monkeypatch.setattr(os, "rename", rename)
+    return kept, *records
+
+
+def test_a_restore_that_fails_in_the_middle_leaves_everything_as_it_was(work, monkeypatch):
+    """All files or none."""
+    kept, first, now = changed(work, monkeypatch, lambda call: call == 2)
     with pytest.raises(StoreError, match=r"are as they were.*No space left"):
-        restore_files(kept, SESSION, first, now)
+        restore_files(kept, SESSION, first.tree, now)
     assert {name: value[1] for name, value in contents(work).items()} == dict.fromkeys("abc", b"new")
 
 
 def test_a_restore_that_cannot_be_undone_says_which_files_are_restored(work, monkeypatch):
     """Nobody is told that all is well when it is not."""
-    for name in "abc":
-        (work / name).write_text("old")
-    kept = shadow(work)
-    first = kept.record(SESSION).tree
-    for name in "abc":
-        (work / name).write_text("new")
-    now = kept.record(SESSION)
-    real, calls = os.rename, []
-
-    def rename(source, target, **options):
-        calls.append(target)
-        if len(calls) > 1:
-            raise OSError(5, "Input/output error")
-        return real(source, target, **options)
-
-    monkeypatch.setattr(os, "rename", rename)
+    kept, first, now = changed(work, monkeypatch, lambda call: call > 1)
     with pytest.raises(StoreError, match=r"so did undoing it.*1 of 3 are as wanted \(a\)"):
-        restore_files(kept, SESSION, first, now)
+        restore_files(kept, SESSION, first.tree, now)
 
 
 def test_a_record_that_is_damaged_changes_no_file(work):

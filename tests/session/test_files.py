@@ -1,5 +1,8 @@
 """Files with the conversation: recorded at checkpoints and after steps, and brought back with it, both or neither."""
 
+import contextlib
+import sqlite3
+
 import pytest
 
 from support.cli_calls import call
@@ -47,7 +50,7 @@ def test_a_checkpoint_brings_back_conversation_and_files(store, work):
     restored = session.restore("start")
     assert words(session) == before
     assert (work / "main.py").read_text() == "print('one')\n"
-    assert restored.notes[0].startswith("1 files written, 0 removed; to undo: restore l")
+    assert restored.notes[0].startswith("1 file written, 0 removed; to undo: restore l")
     session.restore(restored.notes[0].rpartition(" ")[2])
     assert words(session) == after
     assert (work / "main.py").read_text() == "print('two')\n"
@@ -106,7 +109,8 @@ def test_files_are_recorded_after_each_step_of_tools(store, work):
         assert session.checkpointer.make_if_due() is None
         places.append(session.view.items[-1].id)
     assert session.checkpoints() == []
-    session.rewind(places[0], files=True)
+    entry = session.rewind(places[0], files=True)
+    assert session.journal.entry(session.journal.seq_of(entry)).kind == "rewind"
     assert (work / "main.py").read_text() == "version 0"
     assert sorted(each.name for each in work.iterdir()) == ["made-0", "main.py"]
 
@@ -188,7 +192,19 @@ def test_the_folder_of_a_deleted_session_may_be_gone(store, work):
     session.checkpoint("start")
     (work / "main.py").unlink()
     work.rmdir()
+    records = store.path.parent / "files"
+    assert any(path.is_file() for path in records.rglob("objects/??/*"))
     assert delete_session(store, "s")
+    assert not any(path.is_file() for path in records.rglob("objects/??/*"))
+
+
+def test_a_session_whose_settings_are_damaged_can_be_deleted(store):
+    """Nothing says any more which folder was recorded; the session goes all the same."""
+    talk(opened(store), 1)
+    with contextlib.closing(sqlite3.connect(store.path)) as database, database:
+        database.execute("UPDATE session SET settings = x'00'")
+    assert delete_session(store, "s")
+    assert store.info("s") is None
 
 
 def test_the_command_line_records_compares_and_restores(work, tmp_path):
@@ -203,8 +219,10 @@ def test_the_command_line_records_compares_and_restores(work, tmp_path):
     shown = call("sessions", "diff", "s", "start", "--files", "--store", place).out
     assert "-print('one')\n+print('two')\n" in shown
     told = call("sessions", "restore", "s", "start", "--store", place).out
-    assert "1 files written, 0 removed; to undo: restore l" in told
+    assert "1 file written, 0 removed; to undo: restore l" in told
     assert (work / "main.py").read_text() == "print('one')\n"
     assert "left alone: new.py: it is new since" in told
     assert "1 removed" in call("sessions", "restore", "s", "start", "--remove-new", "--files", "--store", place).out
     assert not (work / "new.py").exists()
+    rewound = call("sessions", "rewind", "s", "--at", "2100-01-01", "--files", "--store", place)
+    assert "its files are back too (to undo both: windowsill sessions restore s l" in rewound.out, rewound.err

@@ -32,11 +32,11 @@ READERS = (
 
 
 def spelled(rng: random.Random, base: Path) -> str:
-    """Write the path of the secret in one of the ways of a shell, seen from the folder `work` beside it."""
+    """Write the path of the secret in one of the ways of a shell, seen from the folder `project` beside it."""
     whole = f"{base}/vault/key"
     return rng.choice(
         [
-            *(whole, "../vault/key", "./../vault/key", f"{base}//vault/./key", f"{base}/work/../vault/key"),
+            *(whole, "../vault/key", "./../vault/key", f"{base}//vault/./key", f"{base}/project/../vault/key"),
             *(f"{base}/va''ult/key", f'{base}/"vault"/key', f"{base}/vaul\\t/key", f"{base}/'vault'/k\\ey"),
             *(f"{base}/vaul[t]/key", f"{base}/v*lt/key", f"{base}/?ault/key", f"{base}/[!a]ault/k*", "../v*/key"),
             *(f"{base}/{{vault,none}}/key", f"{base}/va{{ul,xx}}t/key", f"{base}/vault/{{key,key}}"),
@@ -55,13 +55,13 @@ def changed_folder(rng: random.Random, base: Path) -> str:
 def test_a_command_that_reads_a_forbidden_file_is_refused(tally, tmp_path):
     """Whatever its reader, its spelling and its folder, as far as its words show them."""
     base = tmp_path.resolve()
-    work, vault = base / "work", base / "vault"
-    work.mkdir()
+    project, vault = base / "project", base / "vault"
+    project.mkdir()
     vault.mkdir()
     (vault / "key").write_text(f"{SECRET}\n")
-    (work / "a").write_text("nothing\n")
+    (project / "a").write_text("nothing\n")
     guards = [
-        Guard(System(constraints=Constraints(max_tool_calls=None, forbidden_paths=(str(path),))), base=str(work))
+        Guard(System(constraints=Constraints(max_tool_calls=None, forbidden_paths=(str(path),))), base=str(project))
         for path in (vault, vault / "key")
     ]
 
@@ -72,7 +72,7 @@ def test_a_command_that_reads_a_forbidden_file_is_refused(tally, tmp_path):
             path = near.get(folder, "key") if rng.random() < 0.7 else f"{base}/vault/key"
         command = folder + rng.choice(READERS).replace("{{", "{").replace("}}", "}").replace("{}", path)
         done = subprocess.run(
-            ["bash", "-c", command], cwd=work, capture_output=True, text=True, check=False, timeout=20
+            ["bash", "-c", command], cwd=project, capture_output=True, text=True, check=False, timeout=20
         )
         if SECRET not in done.stdout:
             return []

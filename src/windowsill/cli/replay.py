@@ -45,10 +45,10 @@ from windowsill.replay.recordings import BrokenLine, Recording, read_recordings,
 from windowsill.replay.report import ReplayReport
 from windowsill.replay.runs import cross, run_variants
 from windowsill.replay.stored import stored_recording
-from windowsill.replay.summary import LEGEND, cells, compare_headlines, counted, describe_loss, headline, money
+from windowsill.replay.summary import LEGEND, cells, compare_headlines, describe_loss, headline, money
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
-from windowsill.text import printable_line, shorten
+from windowsill.text import count_of, printable_line, shorten
 
 
 class _WithColumns(click.Command):
@@ -390,13 +390,13 @@ def sentences(recorded: RecordedCost | None, compared: CostComparison | None) ->
     }
     kinds = ", ".join(f"{kind} {tokens:,}" for kind, tokens in parts.items() if tokens)
     price = "no price is known" if recorded.dollars is None else money(recorded.dollars)
-    calls = counted(recorded.calls, "call")
+    calls = count_of(recorded.calls, "call")
     yield f"You paid for {calls}: {recorded.tokens:,} tokens ({kinds}), {price}{_missing(recorded)}."
     if compared is None:
         yield "No recorded call was replayed: there is nothing to compare."
         return
     if compared.priced < recorded.calls:
-        yield f"Of these, {counted(compared.priced, 'call')} could be replayed and priced, and are compared."
+        yield f"Of these, {count_of(compared.priced, 'call')} could be replayed and priced, and are compared."
     if compared.unrecorded:
         yield (
             f"The recordings lack system prompts and tools, up to {compared.unrecorded:,} tokens a request. They are "
@@ -408,7 +408,7 @@ def _missing(recorded: RecordedCost) -> str:
     if recorded.dollars is None or not recorded.unpriced:
         models = ", ".join(recorded.unpriced)
         return f" for {models}" if models else ""
-    unpriced = ", ".join(f"{counted(count, 'call')} of {model}" for model, count in recorded.unpriced.items())
+    unpriced = ", ".join(f"{count_of(count, 'call')} of {model}" for model, count in recorded.unpriced.items())
     return f" without {unpriced}, for which no price is known"
 
 

@@ -326,7 +326,10 @@ def rewind(
         entry = session.rewind(to, at=at, before=before, reason=BY_HAND, files=files)
         messages = sum(1 for _ in session.messages())
         value = {"session": session.id, "entry": entry, "messages": messages, "left": left}
-    text = f"rewound {value['session']} to {messages:,} messages; the branch that was left ends at {left}"
+        text = f"rewound {session.id} to {messages:,} messages; the branch that was left ends at {left}"
+        if files:
+            value["undo"] = undo = session.checkpoints(1)[0].id
+            text += f"; its files are back too (to undo both: windowsill sessions restore {session.id} {undo})"
     print_result(value, text, as_json=as_json)
 
 

@@ -6,7 +6,6 @@ user's settings, hooks, filters and protocols, and files are recorded byte for b
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -113,9 +112,10 @@ class Shadow:
     def __init__(self, folder: Folder, place: Path) -> None:
         if shutil.which("git") is None:
             raise InputError("files are recorded with git, which is not installed", remedy="install git")
-        self.folder = folder.check()
+        # Records of a folder that is gone can still be deleted.
+        self.folder = folder.check() if Path(folder.path).exists() else folder
         self.top = self.folder.top
-        self.root = Path(self.folder.path)
+        self.root = Path(self.folder.path).resolve()
         self.repository = place.resolve() / _name_of(self.root)
         # Where the user's repository begins elsewhere one day, paths in the index do too.
         self._index = self.repository / f"index-{_name_of(self.top)}"
@@ -129,6 +129,7 @@ class Shadow:
 
         Without a session it is a record to compare with, which nobody goes back to.
         """
+        self.folder.check()
         with self.held():
             self._begin()
             left_out = self._update_index()
@@ -304,6 +305,12 @@ class Shadow:
         """Keep others out of the repository, within the time of one record."""
         self.repository.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         self._deadline = time.monotonic() + self.folder.seconds
+        try:
+            import fcntl  # noqa: PLC0415 - a session without files is used where there is none
+        except ImportError:
+            raise InputError(
+                "files cannot be recorded on this system: it has no locks on files", remedy="leave `files` out"
+            ) from None
         with (self.repository / "windowsill.lock").open("w") as file:
             while True:
                 try:
@@ -331,14 +338,14 @@ class Shadow:
         """Start git as a reader of contents, which answers to ids on its standard input."""
         command = self._command(("cat-file", "--batch"))
         return subprocess.Popen(  # noqa: S603 - arguments are ours
-            command, cwd=self.root, env=self._environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, cwd=self._cwd, env=self._environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     def _run(self, arguments: Iterable[str | bytes], input: bytes | None) -> subprocess.CompletedProcess[bytes]:
         try:
             return subprocess.run(  # noqa: S603 - arguments are ours, and paths go in by standard input
                 self._command(arguments),
-                cwd=self.root,
+                cwd=self._cwd,
                 env=self._environment(),
                 input=input if input is not None else b"",
                 capture_output=True,
@@ -367,6 +374,11 @@ class Shadow:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_LITERAL_PATHSPECS": "1",
         }
+
+    @property
+    def _cwd(self) -> Path:
+        """The folder; where that is gone, its records can still be read and deleted."""
+        return self.root if self.root.is_dir() else self.repository
 
     def _left(self) -> float:
         left = self._deadline - time.monotonic()

@@ -31,7 +31,7 @@ from windowsill.history.folds import (
 from windowsill.history.view import Item, View, sum_weights, units
 from windowsill.messages import ORIGIN, WITHIN_REACH, Block, Message, Origin, Text, ToolResult, ToolUse, text_message
 from windowsill.secrets.documents import redact_for_reading, redact_value
-from windowsill.text import shorten, type_name
+from windowsill.text import count_of, shorten, type_name
 from windowsill.tokens import Weight
 
 _INJECTED = re.compile(
@@ -111,13 +111,13 @@ def list_calls(facts: Facts) -> str:
 
 def describe(facts: Facts) -> str:
     """Say in one line how much is hidden, and which tools were called there."""
-    hidden = f"{_count(facts.messages, 'earlier message')} ({facts.tokens:,} tokens) stood here."
+    hidden = f"{count_of(facts.messages, 'earlier message')} ({facts.tokens:,} tokens) stood here."
     return f"{hidden} {list_calls(facts)}".strip()
 
 
 def marker(facts: Facts) -> Message:
     """Write the message that stands for hidden messages."""
-    hidden = f"{_count(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
+    hidden = f"{count_of(facts.messages, 'earlier message')} of this conversation ({facts.tokens:,} tokens)"
     lines = [f"[Memory Summary] {hidden} are left out here{WITHIN_REACH}. What was there:"]
     if calls := list_calls(facts):
         lines.append(calls)
@@ -125,13 +125,9 @@ def marker(facts: Facts) -> Message:
     return text_message("user", "\n".join(lines), metadata={ORIGIN: Origin.MARKER})
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message) -> MessageSpan:
-    """Return the span that hides these neighbours and shows `stand_in`; `facts` are what code knows of them."""
-    weight = view.weigh(stand_in)
+def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message | None) -> MessageSpan:
+    """Return the span that hides these neighbours and shows `stand_in`, if any; `facts` are what code knows of them."""
+    weight = view.weigh(stand_in) if stand_in is not None else Weight()
     return MessageSpan(
         first=items[0].first,
         last=items[-1].last,

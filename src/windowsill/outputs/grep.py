@@ -13,9 +13,10 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.outputs.parts import Line, Output, line_from, lines, skip_lines, stretch
-from windowsill.outputs.read import WIDEST, check_from_one, check_offset, count_of
+from windowsill.outputs.read import WIDEST, check_from_one, check_offset
 from windowsill.outputs.show import Limits, byte_size, cut_line
 from windowsill.regex import Match, Pattern, PatternError, compile_lines
+from windowsill.text import count_of
 
 SECONDS = 10.0
 """The most seconds for one answer: a model waits, and can go on from where the search stopped."""

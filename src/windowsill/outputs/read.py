@@ -5,6 +5,7 @@ from __future__ import annotations
 from windowsill.errors import InputError
 from windowsill.outputs.parts import Line, Output, lines, stretch
 from windowsill.outputs.show import Limits, byte_size, characters_within
+from windowsill.text import count_of
 
 EMPTY = "[the output is empty]"
 _NOTE_ROOM = 160
@@ -89,8 +90,3 @@ def check_from_one(name: str, value: int) -> None:
     """Refuse a place or a number that does not count from 1."""
     if value < 1:
         raise InputError(f"{name} is {value}", remedy="give 1 or more: lines and columns count from 1")
-
-
-def count_of(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

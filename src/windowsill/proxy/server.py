@@ -62,6 +62,9 @@ KEY_BYTES = 32
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 TOKEN = "x-windowsill-token"  # noqa: S105 - the name of a header
 CONNECT_SECONDS = 15.0
+PATIENCE = 30.0
+"""Seconds after which a connection is closed that waits for the rest of a request."""
+
 MOST_OWNERS = 64
 MOST_FAULTS = 20
 BYTES_PER_TOKEN = 4
@@ -109,7 +112,7 @@ class Proxy:
         with extra("proxy", "the proxy"):
             import httpx2
             from starlette.applications import Starlette
-            from starlette.routing import Route as Path_
+            from starlette.routing import Route as Endpoint
         self._http = httpx2
         self._store = store
         self._upstreams = {**parse_upstreams(()), **(upstreams or {})}
@@ -124,7 +127,7 @@ class Proxy:
         self.faults: deque[Fault] = deque(maxlen=MOST_FAULTS)
         self.counts: Counter[str] = Counter()
         self._client: httpx2.AsyncClient | None = None
-        self._app = Starlette(routes=[Path_("/{path:path}", self._answer, methods=METHODS)], lifespan=self._lifespan)
+        self._app = Starlette(routes=[Endpoint("/{path:path}", self._answer, methods=METHODS)], lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -496,7 +499,7 @@ async def serve(
     hosts = ("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()
     app = Proxy(place, upstreams=upstreams, options=options, key=key, token=token, hosts=hosts)
     sockets = open_sockets(host, port)
-    config = uvicorn.Config(app, log_level="warning", http=impatient_protocol(30.0), ws="none", lifespan="on")
+    config = uvicorn.Config(app, log_level="warning", http=impatient_protocol(PATIENCE), ws="none", lifespan="on")
     try:
         if ready is not None:
             ready(f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}")

@@ -10,6 +10,7 @@ from windowsill.replay.evidence import Loss
 from windowsill.replay.report import Figures, ReplayReport, Totals
 from windowsill.replay.walk import ReplayOptions
 from windowsill.strategies.registry import DEFAULT
+from windowsill.text import count_of
 
 LEGEND = {
     "window": "the most tokens a request may have; without one, as many as its model takes",
@@ -44,7 +45,7 @@ def headline(report: ReplayReport) -> list[str]:
         _saved(total, report.options),
         *_kept(total),
         *_missed(report),
-        f"{counted(total.folds, 'fold')}; {_safety(total)}.",
+        f"{count_of(total.folds, 'fold')}; {_safety(total)}.",
     ]
 
 
@@ -106,19 +107,14 @@ def percent(share: float) -> str:
     return "100%" if share == 1 else f"{min(share, 0.999):.1%}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 call` or `2,000 calls`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _saved(total: Totals, options: ReplayOptions) -> str:
     window = "each model's own window" if options.window is None else f"{options.window:,} tokens"
     compared = total.compared
     start = f"With {options.strategy or DEFAULT} at {window}"
     if compared is not None and compared.dollars is not None and compared.recorded_dollars is not None:
-        calls = f"your {counted(compared.priced, 'call')}"
+        calls = f"your {count_of(compared.priced, 'call')}"
         return f"{start}, {calls} would have cost {_against(compared.dollars, compared.recorded_dollars)}."
-    calls = counted(total.calls, "call")
+    calls = count_of(total.calls, "call")
     if total.dollars is not None and total.dollars_everything is not None:
         end = _against(total.dollars, total.dollars_everything, " sending everything each time")
         return f"{start}, {calls} would cost {end}."
@@ -150,10 +146,10 @@ def _kept(total: Totals) -> Iterator[str]:
     if total.kept is not None:
         outputs = total.kept_from_outputs
         apart = f"{percent(outputs or 0)} of the {total.values_needed_from_outputs:,} that only tool outputs had shown"
-        values = counted(total.values_needed, "value")
+        values = count_of(total.values_needed, "value")
         parts.append(f"{percent(total.kept)} of {values}{'' if outputs in {None, 1} else f' ({apart})'}")
     if total.kept_lines is not None:
-        parts.append(f"{percent(total.kept_lines)} of {counted(total.lines_needed, 'quoted line')}")
+        parts.append(f"{percent(total.kept_lines)} of {count_of(total.lines_needed, 'quoted line')}")
     if parts:
         yield f"Of what later calls needed, the requests still had {' and '.join(parts)}."
     else:
@@ -164,16 +160,16 @@ def _missed(report: ReplayReport) -> Iterator[str]:
     losses = [loss for session in report.sessions for loss in session.losses]
     kinds = Counter(loss.kind for loss in losses)
     if losses:
-        what = " and ".join(counted(kinds[kind], kind) for kind in ("value", "line") if kinds[kind])
+        what = " and ".join(count_of(kinds[kind], kind) for kind in ("value", "line") if kinds[kind])
         reachable = sum(loss.reachable for loss in losses)
         every = "all of them" if reachable == len(losses) else f"{reachable:,} of them"
         yield f"Not in view when needed: {what}; one search of the history finds {every}."
 
 
 def _safety(total: Totals) -> str:
-    failed = f", {total.failed:,} of {counted(total.sessions, 'session')} not replayed to the end"
-    requests = f"{counted(total.invalid, 'request')} invalid, {total.over:,} above the window"
-    return f"{requests}, {counted(total.lost, 'message')} lost{failed if total.failed else ''}"
+    failed = f", {total.failed:,} of {count_of(total.sessions, 'session')} not replayed to the end"
+    requests = f"{count_of(total.invalid, 'request')} invalid, {total.over:,} above the window"
+    return f"{requests}, {count_of(total.lost, 'message')} lost{failed if total.failed else ''}"
 
 
 def _cost(total: Totals) -> float:

@@ -26,6 +26,7 @@ from windowsill.history.view import fold_meta
 from windowsill.session.branches import move
 from windowsill.store.base import check_name
 from windowsill.telemetry import names
+from windowsill.text import count_of
 
 if TYPE_CHECKING:
     from windowsill.session.session import Session
@@ -292,7 +293,7 @@ class Checkpoints:
             if what == "conversation":
                 move(journal, seq, reason)
                 return msgspec.structs.replace(found, notes=())
-            notes = self.bring_back(found.files, None if what == "files" else (seq, reason), remove_new=remove_new)
+            _, notes = self.bring_back(found.files, None if what == "files" else (seq, reason), remove_new=remove_new)
             return msgspec.structs.replace(found, notes=notes)
 
     def files_at(self, seq: int) -> str:
@@ -327,10 +328,13 @@ class Checkpoints:
             remedy="files are recorded from the first checkpoint on after the session is opened with `files`",
         )
 
-    def bring_back(self, tree: str, to: tuple[int, str] | None, *, remove_new: bool = False) -> tuple[str, ...]:
-        """Restore the files of a record, and move the head where `to` says so, both or neither; return notes.
+    def bring_back(
+        self, tree: str, to: tuple[int, str] | None, *, remove_new: bool = False
+    ) -> tuple[str, tuple[str, ...]]:
+        """Restore the files of a record, and move the head where `to` says so, both or neither.
 
-        A checkpoint is made first: restoring it undoes this.
+        Return the id of the move, if there is one, and notes: the first says how to undo this, by the checkpoint
+        that is made before anything changes, the others name files that were left alone.
         """
         if self._shadow is None or not tree:
             raise self._no_files()
@@ -339,14 +343,14 @@ class Checkpoints:
         safety = self._make("", "before a restore", now)
         restored = restore_files(self._shadow, session, tree, now, remove_new=remove_new)
         try:
-            if to is not None:
-                move(self._journal, *to)
+            moved = move(self._journal, *to) if to is not None else ""
             self._note_files(tree)
         except BaseException:
             restore_files(self._shadow, session, now.tree, self._shadow.record(session))
             raise
-        undo = f"{len(restored.written)} files written, {len(restored.removed)} removed; to undo: restore {safety.id}"
-        return (undo, *_short([f"left alone: {each}" for each in restored.left_alone]))
+        written = count_of(len(restored.written), "file")
+        undo = f"{written} written, {len(restored.removed):,} removed; to undo: restore {safety.id}"
+        return moved, (undo, *_short([f"left alone: {each}" for each in restored.left_alone]))
 
     def clean_up(self, keep: int = KEPT) -> int:
         """Forget all checkpoints but the last ones; return how many. `switch` still knows their ids."""

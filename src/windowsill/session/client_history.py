@@ -12,9 +12,9 @@ from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.payload import Payload
 from windowsill.errors import NotFoundError
 from windowsill.history.entries import ROOT, START, Entry, extend, of_message, pieces
-from windowsill.history.folds import MessageSpan, Proposal
+from windowsill.history.folds import Proposal
 from windowsill.history.head import Call, Draft, call_meta
-from windowsill.history.proposals import gather
+from windowsill.history.proposals import gather, hide
 from windowsill.history.view import message_meta, response_key, sum_weights
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Reasoning, Request, Tool
@@ -22,7 +22,6 @@ from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of, rest_of
 from windowsill.store import Place
-from windowsill.tokens import Weight
 
 FEWEST_SHARED = 4
 """Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
@@ -274,23 +273,15 @@ class ClientHistory:
         with self._journal.lock:
             view = self._journal.view
             items = list(view.items)
-            hidden = sum_weights(item.weight for item in items)
-            span = MessageSpan(
-                first=items[0].first,
-                last=items[-1].last,
-                hides=sum(item.hides or 1 for item in items),
-                saves=hidden,
-                weight=Weight(),
-                facts=msgspec.to_builtins(gather(view, items)),
-            )
+            span = hide(view, items, gather(view, items), None)
             fold = Proposal(kind="condense", reason=BY_CLIENT, strategy="client", spans=(span,), stand_ins=(None,))
-            before = view.tokens()
+            before, after = view.tokens(), view.tokens_of(view.after(fold.spans))
 
-            def hide(draft: Draft, _: list[Entry]) -> None:
-                draft.fold(fold, before, 0)
+            def note(draft: Draft, _: list[Entry]) -> None:
+                draft.fold(fold, before, after)
 
             messages = self._alone(without_system(request)[1])
-            self._journal.add(messages, conversation=view.conversation_hash, also=hide, afresh=True)
+            self._journal.add(messages, conversation=view.conversation_hash, also=note, afresh=True)
 
     def ends_with(self, request: Request) -> bool:
         """Tell whether a client's list is the end of this session without its beginning, which it dropped."""

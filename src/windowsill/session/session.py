@@ -533,8 +533,10 @@ class Session:
                 place = branches.place_of_time(journal, at or 0.0)
             if not files:
                 return branches.move(journal, place, reason)
-            self.checkpointer.bring_back(self.checkpointer.files_at(place), (place, reason))
-            return journal.entry(journal.version).id
+            entry, (_, *left_alone) = self.checkpointer.bring_back(self.checkpointer.files_at(place), (place, reason))
+            for note in left_alone:
+                log.warning("session %s: %s", self.id, note)
+            return entry
 
     # Branches
 

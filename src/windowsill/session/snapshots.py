@@ -396,17 +396,24 @@ def snapshot_folder(store: Store, session: str, folder: Path | str | None = None
 
 def shadow_of(store: Store, folder: Folder) -> Shadow:
     """Return what records the files of a folder: beside the database, or where sessions are kept by default."""
+    return Shadow(folder, _place_of_files(store))
+
+
+def _place_of_files(store: Store) -> Path:
     database = getattr(store, "path", None)
     place = database.parent if isinstance(database, Path) else default_place(os.environ, Path.cwd())
-    return Shadow(folder, place / FILES)
+    return place / FILES
 
 
 def delete_session(store: Store, session: str) -> bool:
     """Remove a session with everything that belongs to it, its snapshots and records of files too; false if none."""
-    if (info := store.info(session)) is not None and (files := read_settings(info.settings, session).files):
-        with suppress(InputError):
-            # A folder that is gone has records all the same, but nothing tells any more where they are.
-            shadow_of(store, files).forget(session)
+    files = None
+    if (info := store.info(session)) is not None:
+        # Settings that cannot be read do not say which folder was recorded.
+        with suppress(DamagedError):
+            files = read_settings(info.settings, session).files
+    if files is not None and _place_of_files(store).is_dir():
+        shadow_of(store, files).forget(session)
     if isinstance(getattr(store, "path", None), Path) and (folder := snapshot_folder(store, session)).is_dir():
         shutil.rmtree(folder)
     return store.delete(session)

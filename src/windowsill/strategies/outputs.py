@@ -29,7 +29,6 @@ from windowsill.messages import (
     ToolResult,
 )
 from windowsill.outputs.parts import ref_at
-from windowsill.outputs.read import count_of
 from windowsill.outputs.repeated_lines import SeenLines
 from windowsill.outputs.show import (
     LEAST_BYTES,
@@ -51,6 +50,7 @@ from windowsill.strategies.masks import (
     note_tools,
     results_of,
 )
+from windowsill.text import count_of
 from windowsill.tokens import Weight
 
 SHARE, LEAST, MOST = 0.25, 20_000, 60_000
