@@ -55,6 +55,14 @@ def test_whole_id_wins_over_the_beginning_of_another(place):
     assert sessions("explain", "work-2", "m1", "--json", place=place).json["message"] == "m1"
 
 
+def test_a_command_that_an_error_gives_can_be_typed_as_it_stands(tmp_path):
+    """The id of a session may have spaces in it."""
+    with Session.open("my agent", model="gpt-4o", store=tmp_path) as made:
+        made.add("Hello.")
+    done = sessions("explain", "my agent", "x", place=tmp_path)
+    assert "`windowsill sessions log 'my agent' --all`" in done.err
+
+
 def test_beginning_that_several_share_names_them(place):
     """Nothing is guessed: the error lists what begins alike."""
     done = sessions("show", "work", place=place)

@@ -65,3 +65,11 @@ def test_a_store_is_not_copied_onto_itself(tmp_path: Path):
     say(tmp_path, "one")
     done = call("store", "copy", tmp_path, "--store", tmp_path, "--move")
     assert (done.code, done.err) == (2, "windowsill: both are the same store; give another TARGET\n")
+
+
+def test_a_copy_of_a_session_that_is_not_there_makes_no_store(tmp_path: Path):
+    """A name that was mistyped leaves nothing behind."""
+    say(tmp_path / "here", "one")
+    done = call("store", "copy", tmp_path / "there", "nobody", "--store", tmp_path / "here")
+    assert "there is no session 'nobody'" in done.err
+    assert not (tmp_path / "there").exists()

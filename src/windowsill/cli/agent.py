@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,7 +113,7 @@ def agent(  # noqa: PLR0913 - the options of the command
         assert result is not None
         click.echo(f"windowsill: {result.status}: {result.error}", err=True)
         if not result.ok and result.status != "failed":
-            click.echo(f"windowsill: `windowsill agent --session {id!r}` goes on where this was", err=True)
+            click.echo(f"windowsill: `windowsill agent --session {quote(id)}` goes on where this was", err=True)
         sys.exit(code)
 
 

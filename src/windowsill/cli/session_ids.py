@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -83,7 +84,7 @@ def find_entry(session: Session, typed: str, *kinds: Kind) -> str:
     found = [id for id in entry_ids(session, kinds) if id.startswith(typed)]
     what = kinds[0] if kinds else "entry"
     if not found:
-        listed = f"`windowsill sessions log {session.id}{' --calls' if what == 'call' else ' --all'}` lists them"
+        listed = f"`windowsill sessions log {quote(session.id)}{' --calls' if what == 'call' else ' --all'}` lists them"
         raise NotFoundError(f"session {session.id!r} has no {what} {typed!r}", remedy=listed, session=session.id)
     return _only(found, f"{f'{what}s' if kinds else 'entries'} begin with {typed!r}")
 

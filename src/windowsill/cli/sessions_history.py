@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -329,7 +330,7 @@ def rewind(
         text = f"rewound {session.id} to {messages:,} messages; the branch that was left ends at {left}"
         if files:
             value["undo"] = undo = session.checkpoints(1)[0].id
-            text += f"; its files are back too (to undo both: windowsill sessions restore {session.id} {undo})"
+            text += f"; its files are back too (to undo both: windowsill sessions restore {quote(session.id)} {undo})"
     print_result(value, text, as_json=as_json)
 
 

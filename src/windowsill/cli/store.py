@@ -122,16 +122,18 @@ def copy(target: str, ids: tuple[str, ...], place: str | None, *, move: bool) ->
     """
     from windowsill.session.copies import copy_facts, copy_session
 
-    with open_store_at(place) as source, open_store_at(target, create=True) as goal:
-        _refuse_same(source, goal)
+    with open_store_at(place) as source:
+        # Before the target is made: nothing is left behind by a name that was mistyped.
         chosen = [find_session(source, id) for id in ids] if ids else source.sessions()
-        for each in chosen:
-            count = copy_session(source, goal, each.id)
-            if move:
-                _delete_moved(source, goal, each.id)
-            print_line(f"{'moved' if move else 'copied'} {each.id}: {count:,} new entries")
-        if not ids:
-            copy_facts(source, goal)
+        with open_store_at(target, create=True) as goal:
+            _refuse_same(source, goal)
+            for each in chosen:
+                count = copy_session(source, goal, each.id)
+                if move:
+                    _delete_moved(source, goal, each.id)
+                print_line(f"{'moved' if move else 'copied'} {each.id}: {count:,} new entries")
+            if not ids:
+                copy_facts(source, goal)
 
 
 def _delete_moved(source: Store, goal: Store, id: str) -> None:
