@@ -1,10 +1,9 @@
-"""The agent loop of 2,000 turns: a request before every model call, against peers that trim."""
+"""The agent loop of 2,000 turns: a request before every model call, against a peer that trims."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 from bench.measure import show, stopwatch
 from bench.trace import SYSTEM, TASK, turns
@@ -53,35 +52,6 @@ def langchain(count: int) -> float:
     return taken[0]
 
 
-def strands(count: int) -> float:
-    """Seconds for the loop with strands' SlidingWindowConversationManager, which counts messages, not tokens."""
-    from strands.agent.conversation_manager import SlidingWindowConversationManager
-
-    manager = SlidingWindowConversationManager(window_size=40)
-    agent = SimpleNamespace(messages=[{"role": "user", "content": [{"text": TASK}]}])
-    recorded = list(turns(count))
-    with stopwatch() as taken:
-        for assistant, results in recorded:
-            manager.apply_management(agent)
-            uses = [
-                {"toolUse": {"toolUseId": call["id"], "name": call["function"]["name"], "input": {}}}
-                for call in assistant["tool_calls"]
-            ]
-            agent.messages.append({"role": "assistant", "content": [{"text": assistant["content"]}, *uses]})
-            answers = [
-                {
-                    "toolResult": {
-                        "toolUseId": result["tool_call_id"],
-                        "status": "success",
-                        "content": [{"text": result["content"]}],
-                    }
-                }
-                for result in results
-            ]
-            agent.messages.append({"role": "user", "content": answers})
-    return taken[0]
-
-
 def run(*, quick: bool) -> None:
     """Print the figures."""
     count = 300 if quick else TURNS
@@ -90,11 +60,9 @@ def run(*, quick: bool) -> None:
         twice = min(ours(count, Path(folder) / f"two-{run}.db") for run in range(2))
     memory = min(ours(count, MemoryStore()) for _ in range(2))
     peer = langchain(count)
-    other = strands(count)
     show(f"agent loop, {count:,} turns: SQLite, one durable commit a turn", f"{durable:.2f} s")
     show(f"agent loop, {count:,} turns: SQLite, two durable commits a turn", f"{twice:.2f} s", f"{peer / twice:.1f} x")
     show(f"agent loop, {count:,} turns: in memory", f"{memory:.2f} s")
     show(f"agent loop, {count:,} turns: langchain-core trim_messages", f"{peer:.2f} s")
-    show(f"agent loop, {count:,} turns: strands SlidingWindow (counts messages only)", f"{other:.2f} s")
     show("times faster than trim_messages, durable", f"{peer / durable:.1f} x", ">= 15", met=peer / durable >= 15)
     show("times faster than trim_messages, in memory", f"{peer / memory:.1f} x", ">= 30", met=peer / memory >= 30)

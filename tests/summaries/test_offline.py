@@ -1,5 +1,6 @@
 """The offline writer as a whole."""
 
+import functools
 import json
 
 import msgspec
@@ -213,11 +214,16 @@ def test_no_arguments_and_no_outputs_break_it(calls, style):
     assert unframe(frame(written.text)).text == written.text
 
 
+@functools.cache
+def written_digests():
+    """The digest of a short session, and of what a longer one had after its task."""
+    return tuple(Offline().write(Brief(), material(each)).digest for each in (session(3), session(40)[1:]))
+
+
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=12))
 def test_a_digest_stays_within_its_caps_however_often_it_is_merged(parts):
     """And the first request stays word for word."""
-    first = Offline().write(Brief(), material(session(3))).digest
-    later = Offline().write(Brief(), material(session(40)[1:])).digest
+    first, later = written_digests()
     digest = merge_stored([first, *([later] * sum(parts))])
     assert digest["requests"][0] == {"text": "Mend the import. Never push to main.", "id": "m0"}
     assert all(len(digest.get(name, ())) <= most for name, most in CAPS.items())

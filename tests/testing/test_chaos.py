@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.agent_models import FORMATS, ask, asking, fault, talking, told
@@ -118,6 +118,7 @@ def test_without_a_seed_nothing_happens_by_chance() -> None:
     assert model.did == ["server"] + ["ok"] * 8
 
 
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), format=st.sampled_from(FORMATS))
 def test_same_seed(seed: int, format: str) -> None:
     """The same seed gives the same bytes and the same errors."""
