@@ -9,6 +9,7 @@ import pytest
 
 from support.cli_calls import call
 from windowsill import DamagedError, Session
+from windowsill.store.packing import Packing
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import connect
 from windowsill.store.sqlite.migrate import migrate
@@ -143,10 +144,13 @@ def test_a_database_of_an_earlier_schema_opens_and_is_sound(tmp_path, place):
     with closing(connect(old)) as db:
         migrate(db, migrations("sqlite")[:4], old)
         db.execute("ATTACH ? AS new", (str(place / "sessions.db"),))
+        db.create_function("unpacked", 1, lambda data: Packing().unpack(data, "a", ""))
         db.execute("INSERT INTO session SELECT key, id, created, settings FROM new.session")
-        for table in ("entry", "body", "blob", "place"):
+        for table in ("entry", "place"):
             db.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
-        db.execute("INSERT INTO snapshot SELECT key, session, seq, substr(data, 17) FROM new.snapshot")
+        db.execute("INSERT INTO body SELECT key, unpacked(data) FROM new.body")
+        db.execute("INSERT INTO blob SELECT key, session, id, unpacked(data) FROM new.blob")
+        db.execute("INSERT INTO snapshot SELECT key, session, seq, substr(unpacked(data), 17) FROM new.snapshot")
     with Session.open("a", store=old) as session:
         assert (seen(session), session.verify()) == (before, [])
         session.add("more")

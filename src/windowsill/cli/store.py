@@ -26,6 +26,8 @@ COMMANDS = {
     "check": LazyCommand(f"{_HERE}:check", "Check the store itself: its file or database, and its indexes."),
     "migrate": LazyCommand(f"{_HERE}:migrate", "Bring a store to the schema of this version."),
     "copy": LazyCommand(f"{_HERE}:copy", "Copy or move whole sessions to another store."),
+    "vacuum": LazyCommand(f"{_HERE}:vacuum", "Give the room of deleted sessions back, with every byte of them."),
+    "key": LazyCommand(f"{_HERE}:key", "Make a key with which new stores are encrypted."),
     "repair": LazyCommand(f"{_HERE}:repair", "Save what is left of a damaged database file."),
 }
 
@@ -54,7 +56,12 @@ def info(place: str | None = None, *, as_json: bool = False) -> None:
         print_json(about)
         return
     for key, value in about.items():
-        print_line(f"{key}: {f'{value:,}' if isinstance(value, int) else value}")
+        shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:,}" if isinstance(value, int) else value
+        print_line(f"{key}: {shown}")
+    if about["encrypted"]:
+        print_line("readable without the key: names, times, sizes, hashes, and what was indexed for search")
+    if about["deleted"]:
+        print_line("deleted sessions are in the server's files until `windowsill store vacuum`")
 
 
 @click.command()
@@ -148,6 +155,31 @@ def _delete_moved(source: Store, goal: Store, id: str) -> None:
     if before is None or after is None or before.version != after.version:
         raise StoreError(f"session {id!r} has gone on meanwhile", remedy="run the command again")
     delete_session(source, id)
+
+
+@click.command()
+@store_option
+def vacuum(place: str | None) -> None:
+    """Write the database anew, without the room and the bytes of sessions that were deleted.
+
+    Others wait until it is done. A server keeps what was deleted in its files until then, and longer in its write-ahead
+    log, its replicas and its backups; in a SQLite file it is overwritten at once, and only its room is still taken.
+    """
+    with open_store_at(place) as store:
+        before = store.about().bytes
+        store.vacuum()
+        print_line(f"{before:,} bytes before, {store.about().bytes:,} now")
+
+
+@click.command()
+def key() -> None:
+    """Make a key with which new stores are encrypted, and print it.
+
+    Keep it where it is not lost, and set WINDOWSILL_KEY to it. Without it nobody reads the sessions again.
+    """
+    from windowsill.store.packing import new_key
+
+    print_line(new_key())
 
 
 @click.command()

@@ -28,6 +28,7 @@ from windowsill.session.export import already_there
 from windowsill.state.layers import State
 from windowsill.state.session_state import StateMeta
 from windowsill.store import Store, default_place
+from windowsill.store.packing import open_file, seal_file
 
 VERSION = "1.0"
 
@@ -102,14 +103,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def pack(snapshot: Snapshot) -> bytes:
     """Encode a snapshot as the bytes of a file."""
     body = msgspec.json.encode(snapshot)
-    return body[:-1] + _CHECKSUM + _end(body)
+    return seal_file(body[:-1] + _CHECKSUM + _end(body))
 
 
 def unpack(data: bytes) -> Snapshot:
     """Decode a snapshot from the bytes of a file; `DamagedError` says what is wrong with them."""
     if not data:
         raise _damaged("it is empty")
-    start, found, end = data.rpartition(_CHECKSUM)
+    start, found, end = open_file(data).rpartition(_CHECKSUM)
     body = start + b"}"
     if not found or len(end) != len(_end(body)) or not end.endswith(b'"}'):
         raise _damaged("it does not end with a checksum")

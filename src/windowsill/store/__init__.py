@@ -79,6 +79,10 @@ class StoreInfo(msgspec.Struct, frozen=True):
     place: str
     schema: int
     bytes: int
+    encrypted: bool = False
+    """Bodies, blobs, views, settings and facts are encrypted with a key from WINDOWSILL_KEY."""
+    deleted: int = 0
+    """Deleted sessions whose bytes are in the files of the database until `windowsill store vacuum`."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -215,6 +219,9 @@ class Store(Protocol):
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the place itself; the hash chain is the reader's to check."""
+
+    def vacuum(self) -> None:
+        """Write the database anew, without the room and the bytes of what was deleted; others wait meanwhile."""
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""

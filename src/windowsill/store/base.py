@@ -9,12 +9,14 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from windowsill.errors import InputError, NotFoundError, StoreError
 from windowsill.history.entries import Entry
-from windowsill.store import Lock
+from windowsill.store import Lock, Store
 from windowsill.text import type_name
 
 _UNKNOWN = "?"
@@ -125,6 +127,16 @@ def check_extras(
         check_name("blob's id", id)
 
 
+@contextmanager
+def closed_on_error(store: Store) -> Iterator[None]:
+    """Close a store that cannot be opened after all."""
+    try:
+        yield
+    except BaseException:
+        store.close()
+        raise
+
+
 def duplicate(session: str, id: str) -> StoreError:
     """Make the error for an entry id that the session already has."""
     return StoreError(
@@ -141,6 +153,25 @@ def settings_checksum(session: str, settings: bytes) -> bytes:
     """Return the checksum of the settings of a session."""
     data = settings if isinstance(settings, bytes) else repr(settings).encode(errors="replace")
     return hashlib.blake2b(session.encode() + b"\0" + data, digest_size=16).digest()
+
+
+def journal_problems(run: Callable[[str], Iterable[Any]]) -> list[str]:
+    """List what is wrong with the rows of journals, by the statements `gaps`, `lost_tips` and `session_checksums`."""
+    found = [
+        f"session {id!r} has {count} entries, but its last one is number {last}" for id, count, last in run("gaps")
+    ]
+    found += [
+        f"session {id!r} ended with entry {known}, but its last one is {last or 'gone'}"
+        if known != last
+        else f"session {id!r} ends with another entry {last} than the one that was written"
+        for id, known, last in run("lost_tips")
+    ]
+    found += [
+        f"the settings of session {id!r} are not what was written"
+        for id, settings, checksum in run("session_checksums")
+        if checksum != settings_checksum(id, settings)
+    ]
+    return found
 
 
 def _problem(expected: int, entry: Entry) -> tuple[str, str] | None:

@@ -260,6 +260,9 @@ class MemoryStore:
         """Nothing: memory has no file that could be damaged."""
         return []
 
+    def vacuum(self) -> None:
+        """Do nothing: what was deleted is gone."""
+
     def close(self) -> None:
         """Nothing to release: the store stays usable, so that a test can look at it afterwards."""
 

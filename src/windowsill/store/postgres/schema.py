@@ -62,7 +62,8 @@ def migrate(db: Connection, address: Address, steps: Sequence[Migration], *, pos
     done = applied(db, address.schema)
     _refuse(done, steps, address.name)
     made = []
-    for step in missing(done, steps, post=post):
+    # Nobody works with a database that has nothing yet.
+    for step in missing(done, steps, post=post or not done):
         with db.transaction():
             # Another process may have done it while this one waited for the lock.
             execute(db, _LOCK, {"schema": address.schema})

@@ -16,11 +16,14 @@ from windowsill.store.base import (
     check_batch,
     check_extras,
     check_name,
+    closed_on_error,
     duplicate,
     is_dead,
+    journal_problems,
     no_session,
     settings_checksum,
 )
+from windowsill.store.packing import DELETED, FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.postgres.pool import (
     Address,
     Connections,
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
 MAX_SEQ = 2**32 - 1
 """The last number an entry can have."""
+
+PACKED = "0004_packing_post"
+"""The step after which values may be packed."""
 
 
 class PostgresStore:
@@ -61,6 +67,11 @@ class PostgresStore:
             if not create and not applied(db, stated.schema):
                 raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")
             migrate(db, stated, migrations("postgres"))
+            # Workers of an earlier version could not read it.
+            compress = any(name == PACKED for name in applied(db, stated.schema).values())
+        self._packing = Packing(compress=False)
+        with closed_on_error(self):
+            self._packing = packing_of(self, self.address, compress=compress)
 
     def migrate(self) -> list[Migration]:
         """Apply the steps of the schema that are missing, also those that older workers do not survive; return them."""
@@ -70,19 +81,18 @@ class PostgresStore:
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
         """Make sure the session exists; true when it is new. Its settings are written only then."""
         check_name("session's name", session)
-        checksum = settings_checksum(session, settings)
-        return bool(
-            self._run("create_session", session=session, created=float(at), settings=settings, checksum=checksum)
-        )
+        stored = self._packing.hide(settings, session, SETTINGS)
+        row = {"created": float(at), "settings": stored, "checksum": settings_checksum(session, stored)}
+        return bool(self._run("create_session", session=session, **row))
 
     def info(self, session: str) -> SessionInfo | None:
         """Return what is known of one session, or `None`."""
         rows = self._run("session_info", session=session)
-        return SessionInfo(*rows[0]) if rows else None
+        return self._packing.to_info(rows[0]) if rows else None
 
     def sessions(self) -> list[SessionInfo]:
         """List all sessions, the last used first."""
-        return [SessionInfo(*row) for row in self._run("all_sessions")]
+        return [self._packing.to_info(row) for row in self._run("all_sessions")]
 
     def delete(self, session: str) -> bool:
         """Remove a session with everything that belongs to it; false when there was none."""
@@ -92,12 +102,14 @@ class PostgresStore:
             for (key,) in rows:
                 execute(db, self._sql["delete_passages_of_session"], {"key": key})
                 execute(db, self._sql["delete_session"], {"key": key})
+                execute(db, self._sql["count_deleted"], {"key": DELETED})
             return bool(rows)
 
     def set_settings(self, session: str, settings: bytes) -> None:
         """Replace the session's settings."""
-        checksum = settings_checksum(session, settings)
-        if not self._run("set_settings", session=session, settings=settings, checksum=checksum):
+        stored = self._packing.hide(settings, session, SETTINGS)
+        checksum = settings_checksum(session, stored)
+        if not self._run("set_settings", session=session, settings=stored, checksum=checksum):
             raise no_session(session)
 
     def append(
@@ -118,7 +130,9 @@ class PostgresStore:
         views, files = list(snapshots), list(blobs)
         check_batch(session, version, entries)
         check_extras(session, version + len(entries), views, files)
-        last_views, last_places = dict(views), dict(places)
+        packed = self._packing.pack_entries(session, entries)
+        files, last_views = self._packing.pack_blobs(session, files), dict(self._packing.pack_views(session, views))
+        last_places = dict(places)
         parameters = {
             "session": session,
             "version": version,
@@ -127,10 +141,10 @@ class PostgresStore:
             "kinds": [entry.kind for entry in entries],
             "ids": [entry.id for entry in entries],
             "times": [entry.at for entry in entries],
-            "metas": [entry.meta for entry in entries],
+            "metas": [meta for meta, _ in packed],
             "hashes": [entry.hash for entry in entries],
             "body_hashes": [entry.body_hash for entry in entries],
-            "bodies": [entry.body for entry in entries],
+            "bodies": [body for _, body in packed],
             "snapshot_seqs": list(last_views),
             "snapshots": list(last_views.values()),
             "blob_ids": [id for id, _ in files],
@@ -204,7 +218,10 @@ class PostgresStore:
         wanted = None if kinds is None else list(kinds)
         statement = f"read_{few}whole" if bodies else f"read_{few}meta"
         numbers = {"first": _clamped(first), "last": _clamped(last)}
-        return [Entry(*row) for row in self._run(statement, session=session, kinds=wanted, **numbers)]
+        return [
+            self._packing.to_entry(session, row)
+            for row in self._run(statement, session=session, kinds=wanted, **numbers)
+        ]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
         """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
@@ -213,7 +230,7 @@ class PostgresStore:
     def find(self, session: str, id: str) -> Entry | None:
         """Return the entry with this id."""
         rows = self._run("find_entry", session=session, id=id)
-        return Entry(*rows[0]) if rows else None
+        return self._packing.to_entry(session, rows[0]) if rows else None
 
     def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
         """Return the places of the first of these keys that is known: one for each session, newer ones first."""
@@ -223,18 +240,18 @@ class PostgresStore:
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""
         rows = self._run("last_snapshot", session=session, seq=_clamped(at_or_before, -1))
-        return rows[0] if rows else None
+        return self._packing.to_view(session, *rows[0]) if rows else None
 
     def blob(self, session: str, id: str) -> bytes | None:
         """Return a blob of this session."""
         rows = self._run("blob", session=session, id=id)
-        return rows[0][0] if rows else None
+        return self._packing.to_blob(session, id, rows[0][0]) if rows else None
 
     def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Keep blobs without touching the journal; one whose id is already there is left as it is."""
         files = list(blobs)
         check_extras(session, 0, [], files)
-        ids, data = [id for id, _ in files], [data for _, data in files]
+        ids, data = [id for id, _ in files], [data for _, data in self._packing.pack_blobs(session, files)]
         if not self._run("put_blobs", session=session, ids=ids, blobs=data):
             raise no_session(session)
 
@@ -252,16 +269,16 @@ class PostgresStore:
     def remember(self, key: str, value: bytes) -> None:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""
         check_name("fact's key", key)
-        self._run("remember", key=key, value=value)
+        self._run("remember", key=key, value=self._packing.hide(value, FACTS, key))
 
     def recall(self, key: str) -> bytes | None:
         """Return a fact kept by `remember`."""
         rows = self._run("recall", key=key)
-        return rows[0][0] if rows else None
+        return self._packing.reveal(rows[0][0], FACTS, key) if rows else None
 
     def facts(self, prefix: str) -> dict[str, bytes]:
         """Return the facts whose keys begin with `prefix`, in the order of their keys."""
-        return dict(self._run("facts", prefix=prefix))
+        return {key: self._packing.reveal(value, FACTS, key) for key, value in self._run("facts", prefix=prefix)}
 
     def forget(self, key: str) -> bool:
         """Drop a fact; false when there was none."""
@@ -298,29 +315,35 @@ class PostgresStore:
         (size,) = self._run("size")[0]
         with self._connections.connection() as db:
             version = max(applied(db, self._connections.address.schema), default=0)
-        return StoreInfo("postgresql", self.address, version, size)
+        deleted, encrypted = int(self.recall(DELETED) or 0), self._packing.key is not None
+        return StoreInfo("postgresql", self.address, version, size, encrypted, deleted)
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the database itself; the hash chain is the reader's to check."""
         found: list[str] = []
         try:
             found += [f"the index {name} is not valid: REINDEX it" for (name,) in self._run("invalid_indexes")]
-            found += [
-                f"session {id!r} has {count} entries, but its last one is number {last}"
-                for id, count, last in self._run("gaps", session=session)
-            ]
-            found += [
-                f"session {id!r} ended with entry {known} or later, but its last one is {last or 'gone'}"
-                for id, known, last in self._run("lost_tips", session=session)
-            ]
-            found += [
-                f"the settings of session {id!r} are not what was written"
-                for id, settings, checksum in self._run("session_checksums", session=session)
-                if checksum != settings_checksum(id, settings)
-            ]
+            found += journal_problems(lambda statement: self._run(statement, session=session))
         except StoreError as error:
             found.append(str(error))
         return found
+
+    def vacuum(self) -> None:
+        """Write the tables anew, without the bytes of what was deleted; others wait meanwhile.
+
+        `VACUUM` alone would let them stand in its pages until others are written over them.
+        """
+        deleted, refused = self.recall(DELETED), list[str]()
+        with self._connections.connection() as db:
+            listener = lambda notice: refused.append(notice.message_primary or "")  # noqa: E731 - taken away below
+            db.add_notice_handler(listener)
+            try:
+                db.execute(self._sql["vacuum"])
+            finally:
+                db.remove_notice_handler(listener)
+        if refused:
+            raise StoreError(f"{self.address}: {refused[0]}", remedy="let the owner of the tables run it")
+        self._run("forget_deleted", key=DELETED, value=deleted)
 
     def close(self) -> None:
         """Release the connections. Closing twice is fine."""

@@ -185,10 +185,7 @@ class Connections:
             yield self._writer
             return
         with self._write_lock, translated(self.path):
-            if self._writer is None:
-                self._writer = self._open(_WRITER)
-                self._file = _file_at(self.path)
-            db = self._writer
+            db = self._open_writer()
             try:
                 self._begin(db)
                 self._writing_thread = threading.get_ident()
@@ -228,6 +225,25 @@ class Connections:
                     return
         finally:
             db.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
+
+    def checkpoint(self) -> None:
+        """Empty the write-ahead log into the file, so that what was deleted is in neither, unless this thread writes.
+
+        The log of a process that reads just now is left for later.
+        """
+        if self._writing_thread != threading.get_ident():
+            self._run_alone("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def vacuum(self) -> None:
+        """Write the file anew without the pages that nothing uses."""
+        self._run_alone("VACUUM")
+        self._run_alone("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _run_alone(self, statement: str) -> None:
+        """Run a statement that cannot be part of a transaction."""
+        self._notice_fork()
+        with self._write_lock, translated(self.path):
+            self._open_writer().execute(statement).fetchall()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -273,6 +289,12 @@ class Connections:
         self._pid = os.getpid()
         self._readers.release()
         self._write_lock.release()
+
+    def _open_writer(self) -> sqlite3.Connection:
+        if self._writer is None:
+            self._writer = self._open(_WRITER)
+            self._file = _file_at(self.path)
+        return self._writer
 
     def _open(self, pragmas: tuple[str, ...]) -> sqlite3.Connection:
         if self._closed:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,8 +13,9 @@ import msgspec
 
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry
+from windowsill.store.packing import MARK, Packing, fitting_key, stated_keys
 from windowsill.store.sqlite.connections import translated
-from windowsill.store.sqlite.store import to_entry
+from windowsill.store.sqlite.store import check_row
 from windowsill.store.statements import statements
 
 T = TypeVar("T")
@@ -39,25 +41,36 @@ def read_remains(path: Path) -> Iterator[Remains]:
     with translated(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         sql = statements("sqlite")
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        packing = _packing(db, path)
         last = _number(db, sql["salvage_last_session"]) or MOST_SESSIONS
         for key, id, created, settings in _rows(_reader(db, sql["salvage_sessions"]), 1, last):
+            if not isinstance(id, str) or not isinstance(created, float) or not isinstance(settings, bytes):
+                continue
             entries: dict[int, Entry] = {}
             version = max(_number(db, sql["salvage_tip"], key), _number(db, sql["salvage_last_entry"], key))
             bodies = dict(_rows(_reader(db, sql["salvage_bodies"], key), 1, version))
             for row in _rows(_reader(db, sql["salvage_entries"], key), 1, version):
-                try:
-                    entry = to_entry(row, path)
-                except DamagedError:
-                    continue
-                body = bodies.get(entry.seq, b"")
-                entries[entry.seq] = msgspec.structs.replace(entry, body=body if isinstance(body, bytes) else b"")
-            blobs = {
-                blob: data
-                for of, blob, data in _rows(_reader(db, sql["salvage_blobs"]), 1, _number(db, sql["salvage_last_blob"]))
-                if of == key and isinstance(blob, str) and isinstance(data, bytes)
-            }
-            if isinstance(id, str) and isinstance(created, float) and isinstance(settings, bytes):
-                yield Remains(id, created, settings, entries, version, blobs)
+                body = bodies.get(row[0], b"")
+                with suppress(DamagedError):
+                    found = check_row((*row[:6], body if isinstance(body, bytes) else b"", *row[7:]), path)
+                    entries[row[0]] = packing.to_entry(id, found)
+            blobs: dict[str, bytes] = {}
+            for of, blob, data in _rows(_reader(db, sql["salvage_blobs"]), 1, _number(db, sql["salvage_last_blob"])):
+                if of == key and isinstance(blob, str) and isinstance(data, bytes):
+                    with suppress(DamagedError):
+                        blobs[blob] = packing.to_blob(id, blob, data)
+            about = packing.to_info((id, created, created, version, settings))
+            yield Remains(id, created, about.settings, entries, version, blobs)
+
+
+def _packing(db: sqlite3.Connection, path: Path) -> Packing:
+    """Return the packing of the database; with the first key that is stated, if it no longer says with which."""
+    stated = stated_keys(os.environ)
+    try:
+        row = db.execute(statements("sqlite")["recall"], (MARK,)).fetchone()
+    except sqlite3.Error:
+        return Packing(stated[0] if stated else None)
+    return Packing(fitting_key(row[0] if row else None, stated, str(path)))
 
 
 def _reader(db: sqlite3.Connection, statement: str, *first: object) -> Callable[[int, int], list[Any]]:

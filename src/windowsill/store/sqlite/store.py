@@ -18,11 +18,14 @@ from windowsill.store.base import (
     check_batch,
     check_extras,
     check_name,
+    closed_on_error,
     duplicate,
     in_force,
+    journal_problems,
     no_session,
     settings_checksum,
 )
+from windowsill.store.packing import FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
 from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready
@@ -32,26 +35,26 @@ _WHOLE = (int, int, str, str, float, bytes, bytes, bytes, bytes)
 _META = (*_WHOLE[:6], type(None), *_WHOLE[7:])
 
 
-def to_entry(row: Sequence[Any], path: Path) -> Entry:
-    """Return the entry a row holds; overwritten pages can give any type, which no hash could even compare."""
+def check_row(row: Sequence[Any], path: Path) -> Sequence[Any]:
+    """Return a row that holds an entry; overwritten pages can give any type, which no hash could even compare."""
     if tuple(map(type, row)) not in (_WHOLE, _META):
-        raise DamagedError(
-            f"{path}: an entry is not what was written (number {row[0]!r})",
-            remedy="put a backup in its place, or run `windowsill sessions verify` to see what is left",
-            path=path,
-        )
-    return Entry(*row)
+        raise _changed(path, f"entry {row[0]!r}")
+    return row
 
 
 def _bytes(value: Any, what: str, path: Path) -> bytes:
     """Return a value that was written as bytes; overwritten pages can give any type."""
     if not isinstance(value, bytes):
-        raise DamagedError(
-            f"{path}: {what} is not what was written",
-            remedy="put a backup in its place, or run `windowsill sessions verify` to see what is left",
-            path=path,
-        )
+        raise _changed(path, what)
     return value
+
+
+def _changed(path: Path, what: str) -> DamagedError:
+    return DamagedError(
+        f"{path}: {what} is not what was written",
+        remedy="put a backup in its place, or run `windowsill sessions verify` to see what is left",
+        path=path,
+    )
 
 
 def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None) -> list[str]:
@@ -60,21 +63,7 @@ def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None
     found += [
         f"a row of {table} belongs to no {parent}" for table, _, parent, _ in db.execute("PRAGMA foreign_key_check")
     ]
-    found += [
-        f"session {id!r} has {count} entries, but its last one is number {last}"
-        for id, count, last in db.execute(sql["gaps"], (session,))
-    ]
-    found += [
-        f"session {id!r} ended with entry {known}, but its last one is {last or 'gone'}"
-        if known != last
-        else f"session {id!r} ends with another entry {last} than the one that was written"
-        for id, known, last in db.execute(sql["lost_tips"], (session,))
-    ]
-    found += [
-        f"the settings of session {id!r} are not what was written"
-        for id, settings, checksum in db.execute(sql["session_checksums"], (session,))
-        if checksum != settings_checksum(id, settings)
-    ]
+    found += journal_problems(lambda statement: db.execute(sql[statement], (session,)))
     (strays,) = db.execute(sql["stray_bodies"]).fetchone()
     if strays:
         found.append(f"{strays} bodies belong to no entry")
@@ -96,28 +85,28 @@ class SQLiteStore:
         self._sql = statements("sqlite")
         make_ready(self.path, migrations("sqlite"), busy_seconds=busy_seconds)
         self._connections = Connections(self.path, busy_seconds=busy_seconds)
+        self._packing = Packing()
+        with closed_on_error(self):
+            self._packing = packing_of(self, str(self.path))
         self._compared: set[str] = set()
         """Sessions whose entries were compared with the indexes over them."""
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
         """Make sure the session exists; true when it is new. Its settings are written only then."""
         check_name("session's name", session)
+        stored = self._packing.hide(settings, session, SETTINGS)
+        row = (session, float(at), stored, settings_checksum(session, stored))
         with self._connections.writing() as db:
-            return (
-                db.execute(
-                    self._sql["create_session"], (session, float(at), settings, settings_checksum(session, settings))
-                ).rowcount
-                > 0
-            )
+            return db.execute(self._sql["create_session"], row).rowcount > 0
 
     def info(self, session: str) -> SessionInfo | None:
         """Return what is known of one session, or `None`."""
         row = self._one("session_info", session)
-        return SessionInfo(*row) if row else None
+        return self._packing.to_info(row) if row else None
 
     def sessions(self) -> list[SessionInfo]:
         """List all sessions, the last used first."""
-        return [SessionInfo(*row) for row in self._all("all_sessions")]
+        return [self._packing.to_info(row) for row in self._all("all_sessions")]
 
     def delete(self, session: str) -> bool:
         """Remove a session with everything that belongs to it; false when there was none."""
@@ -127,13 +116,16 @@ class SQLiteStore:
             if row:
                 db.execute(self._sql["delete_bodies"], row)
                 db.execute(self._sql["delete_session"], row)
-            return row is not None
+        if row:
+            self._connections.checkpoint()
+        return row is not None
 
     def set_settings(self, session: str, settings: bytes) -> None:
         """Replace the session's settings."""
+        stored = self._packing.hide(settings, session, SETTINGS)
         with self._connections.writing() as db:
             if not db.execute(
-                self._sql["set_settings"], (settings, settings_checksum(session, settings), session)
+                self._sql["set_settings"], (stored, settings_checksum(session, stored), session)
             ).rowcount:
                 raise no_session(session)
 
@@ -151,6 +143,9 @@ class SQLiteStore:
         views, files = list(snapshots), list(blobs)
         check_batch(session, version, entries)
         check_extras(session, version + len(entries), views, files)
+        # Whoever is waited for should not wait for this.
+        packed = self._packing.pack_entries(session, entries)
+        views, files = self._packing.pack_views(session, views), self._packing.pack_blobs(session, files)
         with self._connections.writing() as db:
             row = db.execute(self._sql["journal_end"], (session,)).fetchone()
             if row is None:
@@ -158,7 +153,7 @@ class SQLiteStore:
             key, found = row
             if found != version:
                 raise ConflictError(session, version, found)
-            self._insert(db, session, key, entries)
+            self._insert(db, session, key, entries, packed)
             if views:
                 db.executemany(self._sql["put_snapshot"], [(key, seq, data) for seq, data in views])
             if files:
@@ -179,7 +174,7 @@ class SQLiteStore:
             self._compare_indexes(session)
         statement = f"read_{few}whole" if bodies else f"read_{few}meta"
         rows = self._all(statement, session, max(first, 0), min(last, MAX_SEQ), wanted)
-        return [to_entry(row, self.path) for row in rows]
+        return [self._packing.to_entry(session, check_row(row, self.path)) for row in rows]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
         """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
@@ -192,7 +187,7 @@ class SQLiteStore:
         if row and row[3] != id:
             self._remake_indexes()
             row = self._one("find_entry", session, id)
-        return to_entry(row, self.path) if row else None
+        return self._packing.to_entry(session, check_row(row, self.path)) if row else None
 
     def places(self, keys: Iterable[bytes], *, session: str | None = None) -> list[Place]:
         """Return the places of the first of these keys that is known: one for each session, newer ones first."""
@@ -208,7 +203,7 @@ class SQLiteStore:
     def snapshot(self, session: str, at_or_before: int) -> tuple[int, bytes] | None:
         """Return the last view snapshot at or before an entry."""
         row = self._one("last_snapshot", session, max(-1, min(at_or_before, MAX_SEQ)))
-        return (row[0], row[1]) if row else None
+        return self._packing.to_view(session, *row) if row else None
 
     def blob(self, session: str, id: str) -> bytes | None:
         """Return a blob of this session."""
@@ -219,17 +214,19 @@ class SQLiteStore:
                 rows = db.execute(self._sql["blob"], (session, id, LARGE_BLOB)).fetchall()
                 if not rows:
                     return None
-                if rows[0][1] is not None:
-                    return _bytes(rows[0][1], f"blob {id!r}", self.path)
-                with db.blobopen("blob", "data", rows[0][0], readonly=True) as data:
-                    return data.read()
+                stored = rows[0][1]
+                if stored is None:
+                    with db.blobopen("blob", "data", rows[0][0], readonly=True) as data:
+                        stored = data.read()
             finally:
                 db.execute("COMMIT")
+        return self._packing.to_blob(session, id, _bytes(stored, f"blob {id!r}", self.path))
 
     def put_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Keep blobs without touching the journal; one whose id is already there is left as it is."""
         files = list(blobs)
         check_extras(session, 0, [], files)
+        files = self._packing.pack_blobs(session, files)
         with self._connections.writing() as db:
             key = self._key(db, session)
             db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
@@ -249,16 +246,16 @@ class SQLiteStore:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""
         check_name("fact's key", key)
         with self._connections.writing() as db:
-            db.execute(self._sql["remember"], (key, value))
+            db.execute(self._sql["remember"], (key, self._packing.hide(value, FACTS, key)))
 
     def recall(self, key: str) -> bytes | None:
         """Return a fact kept by `remember`."""
         row = self._one("recall", key)
-        return row[0] if row else None
+        return self._packing.reveal(row[0], FACTS, key) if row else None
 
     def facts(self, prefix: str) -> dict[str, bytes]:
         """Return the facts whose keys begin with `prefix`, in the order of their keys."""
-        return dict(self._all("facts", prefix))
+        return {key: self._packing.reveal(value, FACTS, key) for key, value in self._all("facts", prefix)}
 
     def forget(self, key: str) -> bool:
         """Drop a fact; false when there was none."""
@@ -296,7 +293,8 @@ class SQLiteStore:
         """Return what is known of the store as a whole."""
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         size = sum(file.stat().st_size for file in files if file.exists())
-        return StoreInfo("sqlite", str(self.path.resolve()), migrations("sqlite")[-1].version, size)
+        version = migrations("sqlite")[-1].version
+        return StoreInfo("sqlite", str(self.path.resolve()), version, size, encrypted=self._packing.key is not None)
 
     def check(self, session: str | None = None) -> list[str]:
         """List what is wrong with the file itself; the hash chain is the reader's to check."""
@@ -310,6 +308,10 @@ class SQLiteStore:
             found.append(str(error))
         return found
 
+    def vacuum(self) -> None:
+        """Write the file anew without the room of what was deleted; others wait meanwhile."""
+        self._connections.vacuum()
+
     def close(self) -> None:
         """Release the connections. Closing twice is fine."""
         self._connections.close()
@@ -320,11 +322,21 @@ class SQLiteStore:
             raise no_session(session)
         return int(row[0])
 
-    def _insert(self, db: sqlite3.Connection, session: str, key: int, entries: Sequence[Entry]) -> None:
+    def _insert(
+        self,
+        db: sqlite3.Connection,
+        session: str,
+        key: int,
+        entries: Sequence[Entry],
+        packed: Sequence[tuple[bytes, bytes]],
+    ) -> None:
         try:
             db.executemany(
                 self._sql["insert_entry"],
-                [(key, e.seq, e.parent, e.kind, e.id, e.at, e.meta, e.hash, e.body_hash) for e in entries],
+                [
+                    (key, e.seq, e.parent, e.kind, e.id, e.at, meta, e.hash, e.body_hash)
+                    for e, (meta, _) in zip(entries, packed, strict=True)
+                ],
             )
         except sqlite3.IntegrityError:
             ids = msgspec.json.encode([entry.id for entry in entries]).decode()
@@ -337,7 +349,7 @@ class SQLiteStore:
             jumps = sum(entry.parent != entry.seq - 1 for entry in entries)
             rare = sum(entry.kind not in COMMON for entry in entries)
             db.execute(self._sql["move_tip"], (key, last.seq, last.hash, jumps, rare))
-        bodies = [(key, entry.seq, entry.body) for entry in entries if entry.body]
+        bodies = [(key, entry.seq, body) for entry, (_, body) in zip(entries, packed, strict=True) if body]
         if bodies:
             db.executemany(self._sql["insert_body"], bodies)
 

@@ -13,18 +13,14 @@ WHERE %(session)s::text IS NULL OR id = %(session)s
 ORDER BY id;
 
 -- name: lost_tips
--- No entry knows whether others came after it, but what was written beside the last ones does.
-SELECT s.id, n.known, coalesce(e.last, 0)
+-- A session that has entries has a tip, and the tip is its last entry.
+SELECT s.id, coalesce(t.seq, 0), coalesce(e.seq, 0)
 FROM windowsill.session AS s
-LEFT JOIN LATERAL (SELECT max(l.seq) AS last FROM windowsill.entry AS l WHERE l.session = s.key) AS e ON true
-CROSS JOIN LATERAL (
-    SELECT greatest(
-        (SELECT max(p.seq) FROM windowsill.place AS p WHERE p.session = s.key),
-        (SELECT max(t.seq) FROM windowsill.snapshot AS t WHERE t.session = s.key),
-        (SELECT g.seq FROM windowsill.passage_progress AS g WHERE g.session = s.key)
-    ) AS known
-) AS n
-WHERE (%(session)s::text IS NULL OR s.id = %(session)s) AND n.known > coalesce(e.last, 0)
+LEFT JOIN windowsill.tip AS t ON t.session = s.key
+LEFT JOIN LATERAL (
+    SELECT l.seq, l.hash FROM windowsill.entry AS l WHERE l.session = s.key ORDER BY l.seq DESC LIMIT 1
+) AS e ON true
+WHERE (%(session)s::text IS NULL OR s.id = %(session)s) AND (t.seq, t.hash) IS DISTINCT FROM (e.seq, e.hash)
 ORDER BY s.id;
 
 -- name: invalid_indexes

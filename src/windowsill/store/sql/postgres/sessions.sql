@@ -35,3 +35,15 @@ DELETE FROM windowsill.session WHERE key = %(key)s;
 UPDATE windowsill.session SET settings = %(settings)s, checksum = %(checksum)s
 WHERE id = %(session)s
 RETURNING key;
+
+-- name: count_deleted
+INSERT INTO windowsill.fact (key, value) VALUES (%(key)s, '1')
+ON CONFLICT (key) DO UPDATE SET value = ((convert_from(fact.value, 'UTF8')::bigint + 1)::text)::bytea;
+
+-- name: forget_deleted
+-- Unless others were deleted meanwhile.
+DELETE FROM windowsill.fact WHERE key = %(key)s AND value = %(value)s;
+
+-- name: vacuum
+VACUUM (FULL) windowsill.session, windowsill.entry, windowsill.tip, windowsill.snapshot, windowsill.blob,
+windowsill.place, windowsill.passage, windowsill.passage_vector, windowsill.passage_progress, windowsill.fact;

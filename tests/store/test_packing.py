@@ -1,0 +1,250 @@
+"""Values as databases keep them: compressed, and encrypted where there is a key."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from support import postgres
+from support.cli_calls import call
+from support.stores import chain, child_env, everything
+from windowsill import Session, open_store
+from windowsill.errors import DamagedError, InputError, StoreError
+from windowsill.session.copies import copy_facts, copy_session
+from windowsill.store.packing import MARK, VARIABLE, Key, Packing, new_key
+
+WORD = "xylophone-7731"
+"""What must not be found in a file."""
+
+
+@pytest.fixture
+def key(monkeypatch) -> str:
+    made = new_key()
+    monkeypatch.setenv(VARIABLE, made)
+    return made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """A place for a store, and the folder with its files."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "kept"), tmp_path / "kept"
+        return
+    server = postgres.Server(durable=False)
+    try:
+        yield server.url("kept"), server.folder / "data"
+    finally:
+        server.remove()
+
+
+def has_word(folder: Path, word: bytes = WORD.encode()) -> bool:
+    """Tell whether a word is in any file of a folder, logs included."""
+    if (server := folder if folder.name == "data" else folder.parent).name == "data":
+        with psycopg.connect(f"host={server.parent} user=postgres dbname=postgres", autocommit=True) as db:
+            db.execute("CHECKPOINT")
+    return any(word in file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("key", [None, Key(new_key())], ids=["plain", "encrypted"])
+@given(data=st.one_of(st.binary(), st.text().map(str.encode), st.binary(max_size=20).map(lambda piece: piece * 300)))
+@example(data=b"\xc1")
+@example(data=b"\xc1\x00\xc1")
+@example(data=b"\xc1\x01not deflated")
+@example(data=b"\xc1\x02not encrypted")
+def test_everything_reads_back(key: Key | None, data: bytes):
+    """Any bytes are unpacked as they were packed, and take at most two more, or thirty with a key."""
+    packing = Packing(key)
+    packed = packing.pack(data, "s", "body 1")
+    assert packing.unpack(packed, "s", "body 1") == data
+    assert len(packed) <= len(data) + (2 if key is None else 32)
+
+
+@pytest.mark.unit
+def test_a_message_takes_less_than_half():
+    """A message of a few hundred bytes is made shorter, by what messages have in common."""
+    body = (
+        b'{"role":"assistant","content":[{"type":"text","text":"Let me look."},{"type":"tool_use","id":"toolu_01A",'
+        b'"name":"Bash","input":{"command":"git status","description":"Show the state of the work tree"}}]}'
+    )
+    assert len(Packing().pack(body, "s", "body 1")) < len(body) / 2
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("place", ["body 2", "blob 1"])
+def test_what_is_moved_or_changed_is_noticed(place: str):
+    """A value that stands in another place than it was encrypted for, or was changed, is damage."""
+    packing = Packing(Key(new_key()))
+    packed = packing.pack(b"words " * 40, "s", "body 1")
+    for wrong in (packed, packed[:-1], packed[:20] + b"x" + packed[21:]):
+        with pytest.raises(DamagedError, match=f"the {place} of session 's' is not what was written"):
+            packing.unpack(wrong, "s", place)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("text", ["secret", "A" * 43, "x y z", "ä" * 44, new_key() + "A"])
+def test_what_is_no_key_is_refused(monkeypatch, tmp_path, text: str):
+    """A key that nobody could have made here is an error that says how one is made; no store is made."""
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(InputError, match=r"WINDOWSILL_KEY is not a key; `windowsill store key` makes one"):
+        open_store(tmp_path / "kept")
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.integration
+def test_no_word_of_an_encrypted_store_is_in_its_files(place):
+    """Messages, metadata, summaries, kept outputs, labels, state, settings and facts are nowhere in the files."""
+    address, folder = place
+    with Session.open("a session", model="gpt-4o", store=address, config=False) as session:
+        session.add(f"Remember {WORD}")
+        session.add({"role": "assistant", "content": f"I will remember {WORD}."})
+        session.add({"role": "user", "content": f"{WORD} " * 20_000})
+        for number in range(20):
+            session.add({"role": "user" if number % 2 else "assistant", "content": f"{WORD} {number} " * 20})
+        session.checkpoint(f"before {WORD}")
+        session.fold("m4", "m9", text=f"About {WORD}", reason=f"{WORD} is long")
+        kept = session.outputs.keep([f"{WORD}\n" * 100_000])
+        session.write_snapshot(folder.parent / "snapshots")
+        session.compose_sync(system=f"You know {WORD}")
+        session.journal.store.remember("learned", WORD.encode())
+        before = session.compose_sync(system=f"You know {WORD}").body()
+        assert session.verify() == []
+    assert not has_word(folder)
+    assert not has_word(folder.parent / "snapshots")
+    assert has_word(folder, b"a session")
+    again = Session.from_snapshot(folder.parent / "snapshots", store=":memory:")
+    assert WORD in again.message("m1").text
+    with Session.open("a session", store=address) as session:
+        assert session.compose_sync(system=f"You know {WORD}").body() == before
+        assert session.journal.store.recall("learned") == WORD.encode()
+        assert WORD in session.outputs.read(kept.id)
+
+
+@pytest.mark.integration
+def test_without_its_key_a_store_is_not_opened(place, key, monkeypatch):
+    """A missing key, another key: each is said, and nothing is written. With several, the one that fits is taken."""
+    address, _ = place
+    with closing(open_store(address)) as store:
+        store.create("s", at=1.0, settings=b'{"budget": 1000}')
+        store.append("s", 0, chain(3), blobs=[("b", b"blob")], snapshots=[(3, b"view")])
+        assert store.about().encrypted
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(StoreError, match=r"are encrypted, and there is no key; set WINDOWSILL_KEY"):
+        open_store(address)
+    monkeypatch.setenv(VARIABLE, new_key())
+    with pytest.raises(StoreError, match=r"are encrypted, with another key than that in WINDOWSILL_KEY"):
+        open_store(address)
+    monkeypatch.setenv(VARIABLE, f"{new_key()}, {key}")
+    with closing(open_store(address)) as store:
+        assert everything(store) == chain(3)
+        assert (store.blob("s", "b"), store.snapshot("s", 9), store.info("s").settings) == (
+            b"blob",
+            (3, b"view"),
+            b'{"budget": 1000}',
+        )
+        assert store.check() == []
+
+
+@pytest.mark.integration
+def test_a_key_is_changed_by_a_copy(tmp_path, key, monkeypatch):
+    """A copy goes to the first of the keys, with every fact but the mark of the key, and both verify."""
+    with Session.open("s", model="gpt-4o", store=tmp_path / "old", config=False) as session:
+        session.add(f"Remember {WORD}")
+        session.journal.store.remember("learned", b"fact")
+    monkeypatch.setenv(VARIABLE, f"{(new := new_key())},{key}")
+    with closing(open_store(tmp_path / "old")) as old, closing(open_store(tmp_path / "new")) as goal:
+        copy_session(old, goal, "s")
+        copy_facts(old, goal)
+        assert everything(goal) == everything(old)
+    monkeypatch.setenv(VARIABLE, new)
+    with Session.open("s", store=tmp_path / "new") as session:
+        assert session.verify() == []
+        assert session.journal.store.recall("learned") == b"fact"
+    assert not has_word(tmp_path)
+
+
+@pytest.mark.integration
+def test_a_store_made_without_a_key_stays_as_it_is(tmp_path, monkeypatch, caplog):
+    """It opens with a warning that says how its sessions get into an encrypted one."""
+    with closing(open_store(tmp_path)) as store:
+        store.create("s", at=1.0)
+        store.append("s", 0, chain(1))
+    monkeypatch.setenv(VARIABLE, new_key())
+    with closing(open_store(tmp_path)) as store:
+        assert (everything(store), store.about().encrypted, store.recall(MARK)) == (chain(1), False, None)
+    assert "was made without a key and stays readable; `windowsill store copy`" in caplog.text
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.integration
+def test_a_damaged_encrypted_file_is_repaired_with_its_key(tmp_path):
+    """What is left is saved, encrypted; without the key it is an error, not a loss."""
+    store = ["--store", str(tmp_path / "old")]
+    with Session.open("s", model="gpt-4o", store=tmp_path / "old", config=False) as session:
+        session.extend([f"{WORD} {number}" for number in range(5)])
+    with closing(sqlite3.connect(tmp_path / "old" / "sessions.db")) as db:
+        db.execute("UPDATE body SET data = x'c102' || randomblob(50) WHERE key & 4294967295 = 3")
+        db.commit()
+    done = call("store", "repair", str(tmp_path / "new"), *store)
+    assert (done.code, done.out.count("entry 3 is lost (message m3)"), done.out.count("lost")) == (1, 1, 1)
+    with Session.open("s", store=tmp_path / "new") as session:
+        assert [each.id for each in session.messages()] == ["m1", "m2", "m4", "m5"]
+    assert not has_word(tmp_path)
+    without = subprocess.run(
+        [sys.executable, "-m", "windowsill", "store", "repair", str(tmp_path / "third"), *store],
+        env={name: value for name, value in child_env().items() if name != VARIABLE},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert (without.returncode, "and there is no key" in without.stderr) == (1, True)
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.unit
+def test_the_missing_package_is_named(tmp_path, monkeypatch):
+    """A key without the extra is an error that says what to install."""
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    with pytest.raises(InputError, match=r"WINDOWSILL_KEY needs a package that is missing.*encryption"):
+        open_store(tmp_path)
+
+
+@pytest.mark.integration
+def test_a_key_is_printed_that_can_be_used():
+    """`windowsill store key` prints another key each time."""
+    one, two = (call("store", "key").out.strip() for _ in range(2))
+    assert Key(one).decrypt(Key(one).encrypt(b"x", "s", "p"), "s", "p") == b"x"
+    assert one != two
+
+
+@pytest.mark.integration
+def test_what_was_deleted_is_gone_after_vacuum():
+    """The files of a server hold a deleted session until then, which `store info` says; its log is its own."""
+    server = postgres.Server(durable=False)
+    try:
+        address, word = server.url("kept"), os.urandom(40)
+        tables = server.folder / "data" / "base"
+        with closing(open_store(address)) as store:
+            for id in ("s", "other"):
+                store.create(id, at=1.0)
+                store.append(id, 0, chain(3, body=word + id.encode()), blobs=[("b", word)])
+            store.delete("s")
+            assert (store.about().deleted, everything(store, "other")[0].body) == (1, word + b"other")
+            store.delete("other")
+            assert has_word(tables, word)
+            said = call("store", "info", "--store", address).out
+            assert "deleted: 2" in said
+            assert "are in the server's files until `windowsill store vacuum`" in said
+            assert call("store", "vacuum", "--store", address).code == 0
+            assert not has_word(tables, word)
+            assert store.about().deleted == 0
+            assert store.check() == []
+    finally:
+        server.remove()
