@@ -254,6 +254,18 @@ def test_a_damaged_index_and_a_damaged_message_name_the_ref():
         kept.open("o1")
 
 
+@pytest.mark.parametrize("id", ["index/{ref}/part/4deb/0000000", "part/4deb/alive-x"])
+def test_a_damaged_id_is_told_and_costs_no_output(id):
+    """A database that lists an id which was never written is damaged; nothing is collected on its word."""
+    store = MemoryStore()
+    kept = outputs(store)
+    ref = kept.keep(["a\n"])
+    store.put_blobs("s", [("output/" + id.format(ref=ref.id), b"x")])
+    with pytest.raises(DamagedError, match="is no id of theirs"):
+        kept.collect()
+    assert len(store.blob_ids("s", "output/")) == 3
+
+
 def test_time_is_told_by_the_clock_that_was_passed_in():
     """The same content at the same time gives the same blobs."""
     first, second = MemoryStore(), MemoryStore()

@@ -36,6 +36,16 @@ def test_messages_go_back_in_the_shapes_they_came_in():
     assert request["modelId"] == "anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 
+def test_messages_of_one_role_in_a_row_become_one():
+    """Bedrock wants user and assistant in turn."""
+    session = opened(model="anthropic.claude-sonnet-4-5-20250929-v1:0", budget=50_000)
+    session.add("Hello")
+    session.compose_sync()
+    session.add("Are you there?")
+    messages = session.compose_sync().to("converse", cache=False)["messages"]
+    assert messages == [{"role": "user", "content": [{"text": "Hello"}, {"text": "Are you there?"}]}]
+
+
 def test_a_response_of_boto3_is_added_with_its_usage():
     """As it comes from `client.converse`."""
     session = opened(model="anthropic.claude-sonnet-4-5-20250929-v1:0", budget=50_000)

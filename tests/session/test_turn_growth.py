@@ -47,6 +47,18 @@ def test_a_later_turn_takes_as_many_steps_as_an_earlier_one(turn):
     assert many < 1.5 * few
 
 
+@pytest.mark.parametrize("format", ["anthropic", "openai", "responses", "gemini"])
+def test_a_turn_without_an_answer_takes_as_many_steps_as_an_earlier_one(format):
+    """However many messages the user wrote in a row, each request renders only the new one."""
+
+    def unanswered(session, number):
+        session.add(f"question {number}")
+        session.compose_sync()
+
+    costs = [cost_of_a_turn(opened(format=format, budget=1_000_000), n, unanswered) for n in (40, 80, 160)]
+    assert max(costs) < 1.5 * min(costs)
+
+
 def test_a_later_response_in_a_row_takes_as_many_steps_as_an_earlier_one():
     """Gemini's responses without ids are tied to their calls without reading the turn again."""
 

@@ -1,8 +1,8 @@
 """Render a view as a provider's messages, and remember the part that cannot change any more.
 
-A settled part of the view (the next message is the assistant's) renders to the same bytes whatever comes later, so each
-turn renders only what is new. That is what prompt caches live on: where breakpoints pay, and how much of a request
-equals the one before, is found here too.
+A settled part of the view (the assistant speaks next, or the user again after a request) renders to the same bytes
+whatever comes later, so each turn renders only what is new. That is what prompt caches live on: where breakpoints pay,
+and how much of a request equals the one before, is found here too.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Renderer:
         """Render the view for a request with this system prompt and these tools."""
         if self.demands.bound_reasoning and prompt_hash != self._prompt_hash:
             self._prompt_hash, self._edits = prompt_hash, -1
-        if self._edits != view.edits or self._done == self._start:
+        if self._edits != view.edits or not (self._chunks or self._tail.chunks):
             self._begin(view)
         boundaries = self._boundaries(view.items)
         if self._done == self._start and len(boundaries) > 1:
@@ -135,12 +135,22 @@ class Renderer:
             self._start = self._done = leading
 
     def _boundaries(self, items: list[Item]) -> list[int]:
-        """Find where nothing before can change any more: the assistant speaks next.
+        """Find where nothing before can change any more: the assistant speaks next, or the user once more.
 
         Calls before it were sent, answered or not: what comes later for them is told at its own place.
         """
         shown = [(index, items[index].role) for index in range(self._done, len(items)) if not items[index].is_empty]
-        return [index for (_, before), (index, role) in pairwise(shown) if role == "assistant" != before]
+        found = [index for (_, before), (index, role) in pairwise(shown) if role == "assistant" != before]
+        sent = self._tail.stop
+        if self._done < sent < min([*found, len(items)]) and self._stand_apart(items[sent - 1], items[sent]):
+            found.insert(0, sent)
+        return found
+
+    def _stand_apart(self, before: Item, item: Item) -> bool:
+        """Tell whether two messages of the user, with a request between them, stay two whatever they hold."""
+        rules = self.format.rules
+        users = before.role == item.role == "user" and not before.is_empty and not item.is_empty
+        return users and item.sent and (rules.takes_neighbours or not rules.alternate)
 
     def _without_refused_reasoning(self, view: View, item: Item, message: Message) -> Message:
         """Leave out reasoning that the provider would refuse: all of it, or what had another past."""

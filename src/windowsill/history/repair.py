@@ -414,6 +414,8 @@ class Mender:
         self.drafts: list[Draft] = []
         self.repairs: list[Repair] = []
         self.talking = False
+        self.sent = 0
+        """Drafts at the start that a request held."""
         self._clear()
 
     def _clear(self) -> None:
@@ -593,6 +595,7 @@ class Mender:
         self._fill_gaps(index)
         for draft in self.drafts[touched:]:
             self._fill(draft)
+        self.sent = len(self.drafts)
         self.pairing.settle()
         self._clear()
 
@@ -690,13 +693,15 @@ class Mender:
             last.add(piece)
 
     def _may_stand_beside(self, last: Draft, piece: Piece) -> bool:
-        """Tell whether two messages of one role may stay two: they came so, and the provider takes them so."""
-        return (
-            self.rules.takes_neighbours
-            and not (self.rules.joined_replies and piece.role == "assistant")
-            and self._is_unchanged(piece.source, piece.blocks)
-            and self._is_unchanged(last.last_source, last.blocks)
-        )
+        """Tell whether two messages of one role may stay two: the provider takes them so.
+
+        Either they came so, or the first was sent, and nothing is added to what was sent.
+        """
+        if not self.rules.takes_neighbours or (self.rules.joined_replies and piece.role == "assistant"):
+            return False
+        if piece.role == "user" and len(self.drafts) == self.sent:
+            return True
+        return self._is_unchanged(piece.source, piece.blocks) and self._is_unchanged(last.last_source, last.blocks)
 
     def _is_unchanged(self, source: int | None, blocks: Sequence[Block]) -> bool:
         """Tell whether these blocks are a whole message: of the provider's own format, as it came, or a stand-in.

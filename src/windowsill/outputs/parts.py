@@ -314,7 +314,17 @@ def token_of(blob: str) -> str:
 def alive_at(blob: str) -> int | None:
     """Return the time in the id of an alive blob, in milliseconds."""
     name = blob.rpartition("/")[2]
-    return int(name.removeprefix(_ALIVE)) if name.startswith(_ALIVE) else None
+    return _time(name.removeprefix(_ALIVE), blob) if name.startswith(_ALIVE) else None
+
+
+def _time(text: str, blob: str) -> int:
+    """Read the time in an id; `DamagedError` for an id that was never written."""
+    if not text.isdecimal():
+        raise DamagedError(
+            f"the kept outputs are damaged: {blob!r} is no id of theirs",
+            remedy="`windowsill sessions verify` says what is damaged; `windowsill store repair` saves the rest",
+        )
+    return int(text)
 
 
 def copies(store: Store, session: str, ref: str = "") -> list[Copy]:
@@ -323,7 +333,7 @@ def copies(store: Store, session: str, ref: str = "") -> list[Copy]:
     for blob in store.blob_ids(session, f"{INDEXES}{ref}/" if ref else INDEXES):
         name, _, written = blob.removeprefix(INDEXES).partition("/")
         at, _, token = written.partition("-")
-        found.append(Copy(int(at), token, name, blob))
+        found.append(Copy(_time(at, blob), token, name, blob))
     return sorted(found)
 
 

@@ -1,11 +1,13 @@
 """Writes requests for Amazon Bedrock's Converse, as boto3 takes them, from requests in Anthropic's form.
 
-Bedrock's rules for turns, calls and results are Anthropic's; only the names differ, and bytes stand as bytes.
+Bedrock's rules for turns, calls and results are Anthropic's, but it refuses messages of one role in a row; the names
+differ, and bytes stand as bytes.
 """
 
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -32,8 +34,11 @@ _NAME = re.compile(r"[^\w\s()\[\]-]+", re.ASCII)
 def converse_request(request: dict[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `client.converse`; fields that only the model knows go along as such."""
     written: dict[str, Any] = {"modelId": request["model"]} if "model" in request else {}
+    # Unlike Anthropic, Bedrock refuses two messages of one role in a row.
+    turns = itertools.groupby(request["messages"], key=lambda message: message["role"])
     written["messages"] = [
-        {"role": message["role"], "content": list(_blocks(message["content"]))} for message in request["messages"]
+        {"role": role, "content": [block for message in turn for block in _blocks(message["content"])]}
+        for role, turn in turns
     ]
     if "cache_control" in request and written["messages"]:
         # The provider would put the mark at the end itself.
