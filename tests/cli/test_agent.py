@@ -231,6 +231,35 @@ def test_commands_and_deletions_are_asked_about(agent, answers, happens):
     assert ((agent.folder / "said").exists(), (agent.folder / "app.py").exists()) == (happens, not happens)
 
 
+def test_what_is_asked_about_is_shown_whole(agent):
+    """However long a command is, nobody has to agree to an end that is not shown."""
+    command = "echo " + "harmless " * 60 + "> said"
+    agent.begins(Answer(calls=(call("run_shell", command=command),)), Answer(text="Done."), Answer(text="Really."))
+    assert command in agent.run(input="y\n").stdout
+    assert (agent.folder / "said").exists()
+
+
+def test_nobody_can_answer_where_standard_input_is_closed(agent):
+    """That is a no, for the same reason as everywhere, and no fault."""
+    agent.begins(
+        Answer(calls=(call("run_shell", command="echo hi > said"),)), Answer(text="Done."), Answer(text="Really.")
+    )
+    command = ["sh", "-c", 'exec "$@" <&-', "sh", *agent.command()]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, (agent.folder / "said").exists()) == (0, False)
+    with agent.session() as session:
+        assert "approval was denied" in results(session)[1][1]
+
+
+def test_nothing_that_is_shown_steers_the_terminal(agent):
+    """Words of the model and outputs of tools are shown without control characters."""
+    (agent.folder / "app.py").write_text("\x1b]0;title\x07")
+    agent.begins(Answer(calls=(call("read_file", path="app.py"),)), Answer(text="It\x1b[2J says\thello\nthere."))
+    shown = agent.run().stdout
+    assert ("\x1b" in shown, "\x07" in shown) == (False, False)
+    assert " says\thello\nthere." in shown
+
+
 def test_an_edit_needs_a_text_that_stands_there_once(agent):
     """Anything else is told, and the file stays as it is; line ends and the mode stay too."""
     file = agent.folder / "two.txt"
@@ -297,6 +326,32 @@ def test_a_mistake_in_the_call_is_one_line(agent):
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--detach",), "--detach needs --queue"),
+        (("--max-cost", "0"), "'--max-cost'"),
+        (("--max-seconds", "-1"), "'--max-seconds'"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(agent, options, words):
+    """Before anything is begun."""
+    ran = agent.run(*options)
+    assert (ran.returncode, words in ran.stderr, ran.stderr.count("\n")) == (2, True, 1)
+    assert agent.server.seen == []
+
+
+def test_a_limit_is_named_as_the_option_that_raises_it(agent):
+    """A pause says how to go on; a run without a call has cost nothing."""
+    agent.begins(Answer(calls=(call("list_files"), call("list_files", path="."))))
+    ran = agent.run("--max-tool-calls", "1")
+    assert (ran.returncode, "or raise --max-tool-calls=" in ran.stderr) == (1, True)
+    agent.script = iter(())
+    agent.server.fail(401, "invalid x-api-key")
+    ran = agent.run("--session", "other")
+    assert (ran.returncode, "-- 0 turns" in ran.stdout, "$0.0000" in ran.stdout) == (1, True, True)
+
+
 def test_a_killed_agent_goes_on_by_the_name_of_its_session(agent):
     """`kill -9` in the middle of a command: it is not run again, the model is told, and no task need be typed."""
     agent.begins(
@@ -360,6 +415,28 @@ def test_tools_of_an_mcp_server_are_used_by_their_annotations(agent, answer, ran
     assert (agent.folder / "log").read_text().splitlines() == expected
     with agent.session() as session:
         assert results(session)[0] == ("peek", "saw x", False)
+
+
+def test_a_tool_of_a_server_whose_name_is_taken_gets_that_of_its_server(agent):
+    """Two servers and the agent itself may all have a tool of one name."""
+    agent.script = iter(
+        [Answer(calls=(call("peek", name="x"), call("notes_peek", name="y"))), *[Answer(text="Ok.")] * 3]
+    )
+    for name in ("one", "two"):
+        (agent.folder / name).write_text("")
+    servers = [f"{MCP} {agent.folder / name} read_file" for name in ("one", "two")]
+    ran = agent.run("--mcp", servers[0], "--mcp", servers[1])
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [(agent.folder / name).read_text() for name in ("one", "two")] == ["peek x\n", "peek y\n"]
+    names = [each["name"] for each in agent.server.seen[0].body["tools"]]
+    assert [each for each in names if "read_file" in each] == ["read_file", "notes_read_file", "mcp2_read_file"]
+
+
+def test_a_mistake_beside_a_server_is_one_line(agent):
+    """What goes wrong while a server is connected is told as it is told without one."""
+    (agent.folder / "log").write_text("")
+    ran = agent.resume("--model", "anthropic:claude-sonnet-5", "--mcp", f"{MCP} {agent.folder / 'log'}")
+    assert ran.stderr == "windowsill: there is no task to go on with; give one\n"
 
 
 def test_a_server_or_a_kit_that_is_not_there_is_one_line(agent):

@@ -9,7 +9,8 @@ from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 
 
-def serve(log: Path) -> None:
+def serve(log: Path, *more: str) -> None:
+    """Serve four tools, and more that only have a name."""
     server = MCPServer("notes")
 
     def note(words: str) -> None:
@@ -40,8 +41,11 @@ def serve(log: Path) -> None:
         note(f"anything {name}")
         return "done"
 
+    for name in more:
+        server.add_tool(lambda: "nothing", name=name)
+
     server.run("stdio")
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), *sys.argv[2:])

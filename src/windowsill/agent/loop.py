@@ -661,7 +661,7 @@ class Loop:
         unknown = [each.description for each in state.task.success_criteria if each.status == "unknown"]
         if state.runtime.phase in self._settings.phases and unknown:
             words = "; ".join(unknown)
-            remedy = "give validators= for it, or tools that read or test, and run it again"
+            remedy = "give tools that read or test, or validators=, and run it again"
             return Ending("unverified", f"nothing has shown that this holds: {words}; {remedy}")
         return _ended(state, missing)
 

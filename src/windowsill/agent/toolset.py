@@ -71,6 +71,9 @@ OwnCall: TypeAlias = UpdatePlan | Remember | Finish
 
 _OWN: dict[str, type[OwnCall]] = {PLAN: UpdatePlan, REMEMBER: Remember, FINISH: Finish}
 
+OWN_NAMES = frozenset({*_OWN, *HISTORY})
+"""Names that no tool of a caller may have."""
+
 
 class ShownTools:
     """The tools of one request: those that are always there, and those that the state selects."""

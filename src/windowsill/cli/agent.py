@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from windowsill.cli.output import print_warning
 from windowsill.cli.session_ids import complete_sessions, open_store_at, store_option
 from windowsill.errors import InputError
+from windowsill.text import printable_line, shorten
 
 if TYPE_CHECKING:
     from windowsill.agent import Engine, Event, Result
@@ -31,11 +34,16 @@ check what you did by running it where that is possible, and say briefly what yo
 LONGEST = 100
 """Characters of one line of progress."""
 
+LIMIT = re.compile(r"\bmax_\w+(?==)")
+"""An argument of the engine that is an option here."""
+
 EXIT_CODES = {"completed": 0, "cancelled": 130}
 """By the status of a run; 1 for every other."""
 
 MODEL = "agent model of "
 """Before the name of a session: the model it was last run with, so that the name alone resumes it."""
+
+ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 ASKED = ("delete", "execute", "deploy")
 """Categories that are asked about, besides tools that state none."""
@@ -58,8 +66,9 @@ ASKED = ("delete", "execute", "deploy")
 @click.option("--criterion", "criteria", metavar="C", multiple=True, help="What has to hold at the end; repeatable.")
 @click.option("--window", type=int, metavar="N", help="The window of a model that is not known.")
 @click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Pause after so many model calls.")
-@click.option("--max-seconds", type=float, metavar="S", help="Pause after so many seconds.")
-@click.option("--max-cost", type=float, metavar="USD", help="Pause after so many dollars.")
+@click.option("--max-tool-calls", type=click.IntRange(min=1), metavar="N", help="Pause after so many tool calls.")
+@click.option("--max-seconds", type=ABOVE_0, metavar="S", help="Pause after so many seconds.")
+@click.option("--max-cost", type=ABOVE_0, metavar="USD", help="Pause after so many dollars.")
 @click.option("--yes", is_flag=True, help="Ask nothing: every call that policies allow is run.")
 @click.option("--queue", is_flag=True, help="Let a `windowsill worker` do it, and watch; the store is PostgreSQL.")
 @click.option("--detach", is_flag=True, help="With --queue: print the number of the run, and do not watch.")
@@ -89,6 +98,8 @@ def agent(  # noqa: PLR0913 - the options of the command
     """
     import anyio
 
+    if detach and not queue:
+        raise click.UsageError("--detach needs --queue: nothing else goes on without this command.")
     root = folder.resolve()
     id = name or f"agent {root}"
     settings = {
@@ -111,7 +122,7 @@ def agent(  # noqa: PLR0913 - the options of the command
     code = EXIT_CODES.get(result.status, 1) if result is not None else 0
     if code:
         assert result is not None
-        click.echo(f"windowsill: {result.status}: {result.error}", err=True)
+        print_warning(f"windowsill: {result.status}: {LIMIT.sub(_as_option, result.error)}")
         if not result.ok and result.status != "failed":
             click.echo(f"windowsill: `windowsill agent --session {quote(id)}` goes on where this was", err=True)
         sys.exit(code)
@@ -148,9 +159,10 @@ async def open_engine(
     if not base.is_dir():  # noqa: ASYNC240 - one look, before anything else goes on
         raise InputError(f"there is no folder {base}", remedy="name one that is there where the agent works")
     own = toolkit([kit.strip() for kit in settings["tools"].split(",") if kit.strip()], base)
+    names = [each.name for each in own]
     with Session.open(id, model=model_of(spec).name, window=settings["window"], store=store) as session:
         _prepare(session, spec)
-        async with mcp_tools(settings["mcp"]) as others:
+        async with mcp_tools(settings["mcp"], taken=names) as others:
             # The same definitions in every phase keep the provider's cache warm, and all of them are needed.
             yield Engine(
                 session,
@@ -200,15 +212,26 @@ def _prepare(session: Session, spec: str) -> None:
     session.journal.store.remember(MODEL + session.id, spec.encode())
 
 
+def _as_option(argument: re.Match[str]) -> str:
+    return f"--{argument[0].replace('_', '-')}"
+
+
 async def _ask(wanted: Approval, *, err: bool) -> bool:
     """Ask on the terminal. No thread waits for the answer, so that Ctrl-C ends this like everything else."""
     import anyio
 
+    # Whole, however long: nobody agrees to what is not shown.
     lines = f"  {wanted.tool} {_line_of(wanted.arguments)}\n  may it? ({wanted.why}) [y/N] "
     click.secho(lines, fg="yellow", nl=False, err=err)
+    if sys.stdin is None or sys.stdin.closed:
+        click.echo("(nobody can answer)", err=err)
+        return False
     with suppress(PermissionError):  # from a file, which need not be waited for
         await anyio.wait_readable(sys.stdin)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    answer = sys.stdin.readline().strip().lower()
+    if not sys.stdin.isatty():
+        click.echo(answer or "(no answer)", err=err)
+    return answer in ("y", "yes")
 
 
 class Lines:
@@ -236,36 +259,38 @@ class Screen:
         """Show one event."""
         match event.kind:
             case "text":
-                click.echo(event.text, nl=False)
+                click.echo(_printable(event.text), nl=False)
             case "answer" if event.text:
                 click.echo()
                 self._said = event.text
             case "ended" if event.data["status"] == "completed" and event.text != self._said:
-                click.echo(event.text)
+                click.echo(_printable(event.text))
             case "phase":
                 click.secho(f"== {event.text}", bold=True)
             case "folded":
                 saved = event.data["before"] - event.data["after"]
                 click.secho(f"* folded {saved:,} tokens away: {event.text}", fg="magenta")
             case "tool_started":
-                click.secho(f"> {event.text} {_line_of(event.data['arguments'])}", fg="cyan")
+                click.secho(f"> {event.text} {shorten(_line_of(event.data['arguments']), LONGEST)}", fg="cyan")
             case "tool_finished":
-                line = f"  {event.data['tool']}: {_shorten(event.text)} ({event.data['seconds']:.1f} s)"
+                line = f"  {event.data['tool']}: {shorten(event.text, LONGEST)} ({event.data['seconds']:.1f} s)"
                 click.secho(line, fg="red" if event.data["is_error"] else "green")
             case "tool_refused" | "retry" | "reduced" | "restored" | "warning":
-                click.secho(f"! {event.kind}: {_shorten(event.text)}", fg="yellow")
+                click.secho(f"! {event.kind}: {shorten(event.text, LONGEST)}", fg="yellow")
             case "checkpoint":
                 click.secho(f"* checkpoint {event.text} ({event.data['reason']})", dim=True)
 
     def end(self, session: Session, result: Result) -> None:
         """Report the criteria, and what the task has used since it began, interruptions included."""
+        if result.status == "cancelled":
+            click.echo()  # behind the signs of Ctrl-C
         for each in result.criteria:
-            proof = f" ({each.checked_by}: {_shorten(each.evidence)})" if each.checked_by else ""
-            click.echo(f"-- {each.status}: {each.description}{proof}")
+            proof = f" ({each.checked_by}: {shorten(each.evidence, LONGEST)})" if each.checked_by else ""
+            click.echo(f"-- {each.status}: {printable_line(each.description)}{proof}")
         used = result.used
         read = used.input + used.cached
         share = used.cached / read if read else 0.0
-        cost = f"${used.cost:.4f}" if used.cost else "cost unknown"
+        cost = f"${used.cost:.4f}" if used.cost or not used.model_calls else "cost unknown"
         click.echo(
             f"-- {used.model_calls} turns, {used.tool_calls} tool calls, {used.seconds:.0f} s; {read:,} tokens read "
             f"({share:.0%} cached), {used.output:,} written, {cost}; {len(session.folds)} folds in session "
@@ -275,10 +300,9 @@ class Screen:
 
 def _line_of(arguments: dict[str, Any]) -> str:
     """Show the arguments of a call in one line."""
-    return _shorten(", ".join(f"{name}={value!r}" for name, value in arguments.items()))
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
-def _shorten(text: str) -> str:
-    """Show the beginning of a text in one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+def _printable(text: str) -> str:
+    """Return a text without the characters that steer a terminal."""
+    return "".join([each if each.isprintable() or each in "\n\t" else " " for each in text])

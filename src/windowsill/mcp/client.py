@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from windowsill.agent import EngineTool, ToolError
+from windowsill.agent.toolset import OWN_NAMES
 from windowsill.errors import InputError, WindowsillError
 from windowsill.extras import extra
 from windowsill.messages import Block, Image, Text, Tool
@@ -21,32 +23,50 @@ SECONDS = 300.0
 
 
 @asynccontextmanager
-async def mcp_tools(servers: Iterable[str]) -> AsyncIterator[list[EngineTool]]:
-    """Connect to servers and give their tools: each is a command to start (`npx my-server --flag`) or an address."""
+async def mcp_tools(servers: Iterable[str], *, taken: Iterable[str] = ()) -> AsyncIterator[list[EngineTool]]:
+    """Connect to servers and give their tools: each is a command to start (`npx my-server --flag`) or an address.
+
+    A tool whose name is one of `taken`, of the engine's own or of an earlier server gets that of its server in front.
+    """
+    raised: Exception | None = None
     async with AsyncExitStack() as stack:
-        tools: dict[str, EngineTool] = {}
-        for server in servers:
-            with extra("mcp", "MCP"):
-                from mcp.client import Client
-                from mcp.client.stdio import StdioServerParameters
-            is_address = server.startswith(("http://", "https://"))
-            command, *arguments = [server] if is_address else shlex.split(server) or [""]
-            if not command:
-                raise InputError("the MCP server is empty", remedy="give a command, or an address")
-            place: Any = server if is_address else StdioServerParameters(command=command, args=arguments)
-            try:
-                client = await stack.enter_async_context(Client(place))
-                listed = (await client.list_tools()).tools
-            except Exception as error:
-                what = f"the MCP server {server!r} does not answer ({_cause(error)})"
-                raise WindowsillError(what, remedy="try its command by hand, or check its address") from error
-            for each in listed:
-                made = _engine_tool(client, each)
-                if made.name in tools:
-                    remedy = "leave one of the servers out"
-                    raise InputError(f"two MCP servers have a tool {made.name!r}", remedy=remedy)
-                tools[made.name] = made
-        yield list(tools.values())
+        try:
+            yield await _connect(stack, servers, {*OWN_NAMES, *taken})
+        except Exception as error:  # noqa: BLE001 - raised below: through the clients it would be one of a group
+            raised = error
+    if raised is not None:
+        raise raised
+
+
+async def _connect(stack: AsyncExitStack, servers: Iterable[str], taken: set[str]) -> list[EngineTool]:
+    tools: list[EngineTool] = []
+    for server in servers:
+        with extra("mcp", "MCP"):
+            from mcp.client import Client
+            from mcp.client.stdio import StdioServerParameters
+        is_address = server.startswith(("http://", "https://"))
+        command, *arguments = [server] if is_address else shlex.split(server) or [""]
+        if not command:
+            raise InputError("the MCP server is empty", remedy="give a command, or an address")
+        place: Any = server if is_address else StdioServerParameters(command=command, args=arguments)
+        try:
+            client = await stack.enter_async_context(Client(place))
+            listed = (await client.list_tools()).tools
+        except Exception as error:
+            what = f"the MCP server {server!r} does not answer ({_cause(error)})"
+            raise WindowsillError(what, remedy="try its command by hand, or check its address") from error
+        for each in listed:
+            name = _free_name(each.name, getattr(client.server_info, "name", "mcp"), taken)
+            taken.add(name)
+            tools.append(_engine_tool(client, each, name))
+    return tools
+
+
+def _free_name(name: str, server: str, taken: Collection[str]) -> str:
+    """Return a name for a tool that no other has, in the characters that every provider takes."""
+    names = itertools.chain((name, f"{server}_{name}"), (f"mcp{number}_{name}" for number in itertools.count(2)))
+    clean = (re.sub(r"[^A-Za-z0-9_-]", "_", each)[:64] for each in names)
+    return next(each for each in clean if each not in taken)
 
 
 def category_by_hints(annotations: Any) -> str:
@@ -63,9 +83,8 @@ def category_by_hints(annotations: Any) -> str:
     return "delete" if annotations.destructive_hint else "write"
 
 
-def _engine_tool(client: Any, listed: Any) -> EngineTool:
+def _engine_tool(client: Any, listed: Any, name: str) -> EngineTool:
     category = category_by_hints(listed.annotations)
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", listed.name)[:64]
 
     async def call(**arguments: Any) -> Any:
         answer = await client.call_tool(listed.name, arguments)

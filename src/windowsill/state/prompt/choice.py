@@ -375,15 +375,20 @@ class Selection:
         same = elements is self.elements and goal is self._goal and messages is self._messages
         if self.kind.expiry is None and same:
             return self.items
-        shown_there = [id(each) for each in elements if each.entry and messages is not None and messages.show(each)]
-        ranks = self._rank(elements, goal)
+        # What stands in the request is not looked at any further: that is most of what a run records.
+        hidden = [
+            place
+            for place, each in enumerate(elements)
+            if messages is None or not each.entry or not messages.show(each)
+        ]
+        ranks = self._rank([elements[place] for place in hidden], goal)
         rendered = {id(each): known for each in elements if (known := self._rendered.get(id(each)))}
-        chosen, until = self._best(elements, {**ranks, **dict.fromkeys(shown_there)}, state, now)
+        chosen, until = self._best(elements, hidden, ranks, state, now)
         items = self._items(elements, chosen, rendered)
         # Only from here on anything changes: counting and comparing are others' code, which may fail.
         self._ranks, self._rendered, self.items, self.until = ranks, rendered, items, until
         self.elements, self._goal, self._tokens = elements, goal, None
-        self._messages, self.in_view = messages, len(shown_there)
+        self._messages, self.in_view = messages, len(elements) - len(hidden)
         return items
 
     @property
@@ -404,7 +409,7 @@ class Selection:
             known[id(element)] = self._formatter.render(node_of(self.kind.look, element))
         return known[id(element)]
 
-    def _rank(self, elements: tuple[Any, ...], goal: Focus) -> dict[int, Any]:
+    def _rank(self, elements: Sequence[Any], goal: Focus) -> dict[int, Any]:
         """Rank elements by their identity; `None` is not shown."""
         kind, known = self.kind, self._ranks if goal is self._goal else {}
         ranks = {id(each): known.get(id(each)) for each in elements}
@@ -427,11 +432,11 @@ class Selection:
         return ranks
 
     def _best(
-        self, elements: tuple[Any, ...], ranks: dict[int, Any], state: State, now: float
+        self, elements: Sequence[Any], places: Sequence[int], ranks: dict[int, Any], state: State, now: float
     ) -> tuple[list[int], float]:
         """Return the places of what is chosen, the most important first, and until when that holds."""
         kind, until = self.kind, math.inf
-        passing = [place for place, each in enumerate(elements) if ranks[id(each)] is not None]
+        passing = [place for place in places if ranks[id(elements[place])] is not None]
         if kind.expiry is not None:
             ends = {place: kind.expiry(elements[place], state, self._limits) for place in passing}
             passing = [place for place in passing if now < ends[place]]
