@@ -315,3 +315,18 @@ def test_verify_finds_a_changed_message(place):
     assert (done.code, "is not what was written" in done.out) == (1, True)
     told = sessions("verify", "s", "--json", place=place)
     assert (told.code, told.json["sound"], len(told.json["sessions"]["s"])) == (1, False, 1)
+
+
+def test_a_handoff_tells_how_to_go_on_without_secrets(place):
+    """The task, the last words and the size; no secret unless it is asked for; not together with a format."""
+    with Session.open("h", store=place, model="claude-opus-4-6") as session:
+        session.add("Please mend the parser. DB_PASSWORD=hunter2hunter2")
+        session.add({"role": "assistant", "content": "I shall begin with the lexer."})
+    told = sessions("export", "h", "--handoff", place=place).out
+    assert told.startswith("# Handoff of session h\n")
+    assert "Please mend the parser" in told
+    assert "I shall begin with the lexer." in told
+    assert "fits the window" in told
+    assert "hunter2" not in told
+    assert "hunter2" in sessions("export", "h", "--handoff", "--secrets", place=place).out
+    assert "exclude each other" in sessions("export", "h", "--handoff", "--format", "openai", place=place).err

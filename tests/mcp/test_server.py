@@ -4,7 +4,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 import anyio
@@ -19,6 +19,7 @@ from windowsill import Session, open_store
 from windowsill.errors import SettingError
 from windowsill.mcp import http_app, server
 from windowsill.mcp.server import bracketed
+from windowsill.mcp.store_tools import StoreToolbox
 from windowsill.session.toolbox import TOOLS
 
 pytestmark = pytest.mark.integration
@@ -298,3 +299,20 @@ def test_a_server_without_a_session_serves_the_whole_store(place):
     run(main)
     assert [(info.id, info.version) for info in store.sessions()] == before
     store.close()
+
+
+def test_the_conversation_that_is_meant_is_the_one_at_hand(place):
+    """The one that the proxy holds, else the last used of this folder, else the last used."""
+    for number, (name, project) in enumerate([("held", "/a"), ("here", "/b"), ("also-here", "/b"), ("last", "/c")]):
+        with Session.open(
+            name, model="claude-sonnet-4-5", store=place, clock=lambda at=number: 9e9 + at, project=project
+        ) as session:
+            session.add(f"this is {name}")
+    with closing(open_store(place)) as store:
+        for expected, options in (
+            ("held", {"current": lambda: "held", "project": "/b"}),
+            ("also-here", {"current": lambda: "", "project": "/b"}),
+            ("last", {"project": "/nowhere"}),
+        ):
+            found = StoreToolbox(store, **options).call("history_search", {"query": "this is"})
+            assert f"this is {expected}" in found.text

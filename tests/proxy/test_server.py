@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import zstandard
 
-from support.proxies import proxied, say, upstream
+from support.proxies import LONG, MODEL, body, health, post, proxied, say, streamed, talk, upstream
 from support.wrapped_clients import Anthropic, Chat, Gemini, Responses
 from windowsill import Session
 from windowsill.clients import exchange as exchange_module
@@ -19,9 +19,6 @@ from windowsill.proxy.callers import MARK
 from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration
-
-MODEL = "claude-sonnet-4-6"
-LONG = "word " * 400
 
 
 @pytest.fixture
@@ -34,37 +31,6 @@ def provider():
 def proxy(tmp_path, provider):
     with proxied(tmp_path, provider.url) as made:
         yield made
-
-
-def body(*texts, **fields):
-    messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
-    return {"model": MODEL, "max_tokens": 100, "messages": messages, **fields}
-
-
-def post(proxy, value, path="/v1/messages", key="key-a", **headers):
-    content = value if isinstance(value, bytes) else json.dumps(value).encode()
-    named = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
-    named |= {name.replace("_", "-"): text for name, text in headers.items()}
-    return proxy.client.post(proxy.url + path, content=content, headers=named)
-
-
-def streamed(proxy):
-    return httpx2.stream("POST", f"{proxy.url}/v1/messages", json=body("Hello", stream=True), timeout=60)
-
-
-def talk(proxy, turns, texts=None, **headers):
-    """Ask on and on as a client with a list of its own does; return the list."""
-    texts = [] if texts is None else texts
-    for number in range(turns):
-        texts.append(f"Question {number}: {LONG}")
-        answer = post(proxy, body(*texts), **headers)
-        assert answer.status_code == 200, answer.text
-        texts.append(answer.json()["content"][0]["text"])
-    return texts
-
-
-def health(proxy):
-    return httpx2.get(f"{proxy.url}/__windowsill/health").json()
 
 
 # What passes

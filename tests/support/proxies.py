@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +17,9 @@ import uvicorn
 from windowsill.proxy.server import Proxy, machine_key
 from windowsill.store import open_store
 
+MODEL = "claude-sonnet-4-6"
+LONG = "word " * 400
+
 Got = tuple[str, Any, bytes]
 Answerer = Callable[[BaseHTTPRequestHandler, bytes], None]
 
@@ -22,12 +27,19 @@ Answerer = Callable[[BaseHTTPRequestHandler, bytes], None]
 class Running:
     """A proxy with its address and its store."""
 
-    def __init__(self, app: Proxy, url: str, store: Any) -> None:
+    def __init__(self, app: Proxy, url: str, store: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.app = app
         self.url = url
-        self.store = store
+        self._store = store
+        self._loop = loop
         self.client = httpx2.Client(timeout=60, verify=False)
         """One for all requests: each that is made looks for certificates."""
+
+    @property
+    def store(self) -> Any:
+        """The store, once everything that was passed on is recorded."""
+        asyncio.run_coroutine_threadsafe(self.app.recorded(), self._loop).result(60)
+        return self._store
 
     @property
     def sessions(self) -> list[str]:
@@ -43,6 +55,7 @@ class _Told(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
+        self.loop = asyncio.get_running_loop()
         self.listening.set()
 
 
@@ -60,7 +73,7 @@ def proxied(place: Path, upstream: str, **settings: Any) -> Iterator[Running]:
     thread.start()
     assert server.listening.wait(60)
     port = server.servers[0].sockets[0].getsockname()[1]
-    running = Running(app, f"http://127.0.0.1:{port}", store)
+    running = Running(app, f"http://127.0.0.1:{port}", store, server.loop)
     try:
         yield running
     finally:
@@ -114,3 +127,40 @@ def say(handler: BaseHTTPRequestHandler, status: int, body: bytes, **headers: st
     handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
     handler.wfile.write(body)
+
+
+def body(*texts: str, **fields: Any) -> dict[str, Any]:
+    """A request of Anthropic's: the texts are said in turn."""
+    messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    return {"model": MODEL, "max_tokens": 100, "messages": messages, **fields}
+
+
+def post(
+    proxy: Running, value: Any, path: str = "/v1/messages", key: str = "key-a", base: str = "", **headers: str
+) -> httpx2.Response:
+    """Ask through the proxy, or at `base`."""
+    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+    named = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
+    named |= {name.replace("_", "-"): text for name, text in headers.items()}
+    return proxy.client.post((base or proxy.url) + path, content=content, headers=named)
+
+
+def streamed(proxy: Running) -> Any:
+    """Ask for a stream."""
+    return httpx2.stream("POST", f"{proxy.url}/v1/messages", json=body("Hello", stream=True), timeout=60)
+
+
+def talk(proxy: Running, turns: int, texts: list[str] | None = None, **headers: str) -> list[str]:
+    """Ask on and on as a client with a list of its own does; return the list."""
+    texts = [] if texts is None else texts
+    for number in range(turns):
+        texts.append(f"Question {number}: {LONG}")
+        answer = post(proxy, body(*texts), **headers)
+        assert answer.status_code == 200, answer.text
+        texts.append(answer.json()["content"][0]["text"])
+    return texts
+
+
+def health(proxy: Running) -> Any:
+    """What the proxy says of itself."""
+    return httpx2.get(f"{proxy.url}/__windowsill/health").json()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,16 +26,25 @@ TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secre
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
 @click.option("--token", envvar=TOKEN, help=f"The secret that clients must send as a bearer token ({TOKEN}).")
+@click.option("--proxy", "address", metavar="URL", help="The proxy whose conversation is meant where none is named.")
 @click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @store_option
 def mcp(
-    session: str | None, place: str | None, host: str, port: int, token: str | None, metrics: int | None, *, http: bool
+    session: str | None,
+    place: str | None,
+    host: str,
+    port: int,
+    token: str | None,
+    address: str | None,
+    metrics: int | None,
+    *,
+    http: bool,
 ) -> None:
     """Serve the tools of SESSION, or of every session that is kept, to MCP clients.
 
     A model then reads and searches what left its window: tool_output_cache, tool_output_cache_grep, history_search,
-    history_read, context_status. Without SESSION each of them takes one, by default the one that was used last, and
-    sessions_list lists them.
+    history_read, context_status. Without SESSION each of them takes one, by default the one that the proxy holds, or
+    that was used last in this folder, or at all; and sessions_list lists them.
     """
     import anyio  # noqa: PLC0415 - help does not need it
 
@@ -42,7 +52,7 @@ def mcp(
 
     # An empty variable is none for click, and whoever set it wanted a token.
     token = os.environ.get(TOKEN) if token is None else token
-    with _toolbox(place, session) as found, _metrics(metrics):
+    with _toolbox(place, session, address) as found, _metrics(metrics):
         if http:
             ready = partial(click.echo, err=True)
             anyio.run(partial(serve_http, found, host=host, port=port, token=token, ready=ready))
@@ -51,7 +61,7 @@ def mcp(
 
 
 @contextmanager
-def _toolbox(place: str | None, session: str | None) -> Iterator[Toolbox | StoreToolbox]:
+def _toolbox(place: str | None, session: str | None, address: str | None) -> Iterator[Toolbox | StoreToolbox]:
     from windowsill.mcp.store_tools import StoreToolbox  # noqa: PLC0415 - as above
 
     if session is not None:
@@ -59,7 +69,18 @@ def _toolbox(place: str | None, session: str | None) -> Iterator[Toolbox | Store
             yield found.tools
     else:
         with open_store_at(place, create=True) as store:
-            yield StoreToolbox(store)
+            current = partial(_held_by, address) if address is not None else None
+            yield StoreToolbox(store, current=current, project=str(Path.cwd()))
+
+
+def _held_by(address: str) -> str:
+    """Return the conversation that a proxy composed last; empty when it does not answer."""
+    from windowsill.proxy.launch import ask_health  # noqa: PLC0415 - as above
+
+    try:
+        return str(ask_health(address).get("session") or "")
+    except (OSError, ValueError):
+        return ""
 
 
 def _metrics(port: int | None) -> AbstractContextManager[object]:

@@ -20,8 +20,8 @@ PORT = 8787
 TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
 
 
-def _options(window: str | None, strategy: str | None) -> dict[str, Any]:
-    stated = {"window": None if window is None else parse_size(window), "strategy": strategy}
+def _options(window: str | None, strategy: str | None, project: str | None) -> dict[str, Any]:
+    stated = {"window": None if window is None else parse_size(window), "strategy": strategy, "project": project}
     return {name: value for name, value in stated.items() if value is not None}
 
 
@@ -32,6 +32,7 @@ def _options(window: str | None, strategy: str | None) -> dict[str, Any]:
 @click.option("--upstream", multiple=True, metavar="NAME=URL", help="Where anthropic, openai or gemini is.")
 @click.option("--window", metavar="N", help="Fill at most N tokens of a model's window.")
 @click.option("--strategy", metavar="S", help="How to reduce; see `windowsill strategies`.")
+@click.option("--project", metavar="P", help="The project of new conversations, by which others find them.")
 @click.option("--verbose", is_flag=True, help="Log each request: method, path, status, time; never what it says.")
 @click.option("--check", is_flag=True, help="Say whether a proxy runs at this address and how it does, then end.")
 @store_option
@@ -42,6 +43,7 @@ def proxy(
     upstream: tuple[str, ...],
     window: str | None,
     strategy: str | None,
+    project: str | None,
     place: str | None,
     *,
     verbose: bool,
@@ -75,7 +77,7 @@ def proxy(
             port=port,
             token=token,
             upstreams=parse_upstreams(upstream),
-            options=_options(window, strategy),
+            options=_options(window, strategy, project),
             ready=partial(click.echo, err=True),
         )
     )

@@ -49,6 +49,7 @@ from windowsill.session.export import (
     left_out,
     taken_out,
 )
+from windowsill.session.handoff import handoff as write_handoff
 from windowsill.store import Store
 
 MOST_BROKEN = 5
@@ -60,18 +61,26 @@ MOST_BROKEN = 5
 @click.option(
     "--format", type=click.Choice(providers.names()), help="Only the messages of the current branch, in this format."
 )
+@click.option("--handoff", is_flag=True, help="A text in Markdown from which a person or any agent goes on.")
 @click.option(
     "--secrets",
     is_flag=True,
     help="KEEP PASSWORDS, KEYS AND TOKENS as they are: an exact backup, for yourself only.",
 )
 @store_option
-def export(id: str, format: str | None, place: str | None, *, secrets: bool) -> None:
+def export(id: str, format: str | None, place: str | None, *, handoff: bool, secrets: bool) -> None:
     """Print a session as lines of JSON: everything that ever happened to it, without secrets.
 
     Passwords, keys and tokens are replaced by `[secret: kind]`; only --secrets gives an exact copy. `windowsill
-    sessions import` reads the export. With --format, print a plain list of messages instead.
+    sessions import` reads the export. With --format, print a plain list of messages instead; with --handoff, what was
+    asked for, decided and done, and the last messages, for whoever goes on without Windowsill.
     """
+    if handoff:
+        if format is not None:
+            raise InputError("--handoff and --format exclude each other", remedy="leave out one of them")
+        with open_session(place, id) as session:
+            print_bytes(write_handoff(session, secrets=secrets).encode(errors="replace"))
+        return
     if format is None:
         with open_store_at(place) as store:
             for line in export_session(store, find_session(store, id).id, secrets=secrets):

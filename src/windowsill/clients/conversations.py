@@ -87,11 +87,12 @@ class Conversations:
         if main is not None:
             # Two calls at once must not both find the session empty.
             with main.journal.lock:
-                if not self.resends or main.client_history.continued_by(request):
-                    return main, main.client_history.resume(request, model=model, resends=self.resends)
-                if self._within and main.client_history.replaced_by(request):
-                    main.client_history.replace(request)
-                    return main, main.client_history.resume(request, model=model)
+                history = main.client_history
+                if self._within and history.replaced_by(request):
+                    history.replace(request)
+                    return main, history.resume(request, model=model)
+                if not self.resends or history.continued_by(request):
+                    return main, history.resume(request, model=model, resends=self.resends)
         found = self._find(request, main, model)
         if found is None and main is not None and main.client_history.ends_with(request):
             # Looked at last: what began elsewhere with these very words is no end of this session.

@@ -13,7 +13,7 @@ from windowsill import providers, telemetry
 from windowsill.clients.conversations import Conversations
 from windowsill.clients.routes import Route
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError, log
-from windowsill.messages import RESPONSE, Request
+from windowsill.messages import RESPONSE, Request, Usage
 from windowsill.models import record_usage, wants_reasoning
 from windowsill.models.overflow import is_overflow
 from windowsill.providers import streams
@@ -68,6 +68,8 @@ class Exchange:
         self._whole: list[bytes] | None = None
         """The pieces of an answer that comes as one body where a stream was asked for."""
         self._heard = self._closed = False
+        self.usage: Usage | None = None
+        """The tokens of the answer, once it is recorded."""
 
     # The request
 
@@ -108,6 +110,11 @@ class Exchange:
     def session_id(self) -> str:
         """The id of the session that the request was taken into; empty when it was not."""
         return self._session.id if self._session is not None else ""
+
+    @property
+    def folds(self) -> int:
+        """The number of folds that were made for the request."""
+        return len(self._resumed.payload.folds) if self._resumed is not None else 0
 
     @property
     def headers(self) -> dict[str, str]:
@@ -227,6 +234,7 @@ class Exchange:
                 metadata = {**metadata, RESPONSE: providers.response_id(body)}
             if self._session is not None:
                 self._session.add(body, format=self._format, after=resumed.last, metadata=metadata, sent=resumed.sent)
+                self.usage = providers.get(self._format).read_reply(body).usage
 
     # Telemetry
 

@@ -236,9 +236,9 @@ class Draft:
         self.metas[entry.seq] = meta
         return entry
 
-    def begin_list(self) -> None:
-        """Let the next message be the first one of a client's list."""
-        self._conversation_hash = entries.START
+    def begin_list(self, after: bytes) -> None:
+        """Let the next message follow another conversation than the one here: that of a client's list."""
+        self._conversation_hash = after
 
     @property
     def next(self) -> int:

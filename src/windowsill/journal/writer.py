@@ -159,12 +159,12 @@ class JournalWriter(JournalReader):
         *,
         conversation: bytes | None = None,
         also: Callable[[Draft, list[Entry]], object] | None = None,
-        afresh: bool = False,
+        after: bytes | None = None,
     ) -> list[str]:
         """Append messages, weighed once, and the usage of the last request, all of it or nothing; return their ids.
 
-        `also` adds to the same commit what belongs to these messages. `conversation` is that of `append`. `afresh` says
-        that a client's list begins with them.
+        `also` adds to the same commit what belongs to these messages. `conversation` is that of `append`. `after` is
+        the one before them in a client's list, where that is not the one at the head.
         """
         if not messages:
             return []
@@ -175,8 +175,8 @@ class JournalWriter(JournalReader):
         weights = [scale.weigh(message) for message in messages]
 
         def make(draft: Draft) -> list[Entry]:
-            if afresh:
-                draft.begin_list()
+            if after is not None:
+                draft.begin_list(after)
             written = [
                 draft.message(message, weight, scale.name, self.thin)
                 for message, weight in zip(messages, weights, strict=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from windowsill.errors import NotFoundError, WindowsillError
 from windowsill.messages import Tool
+from windowsill.search.archive import setting_of
 from windowsill.session import Session
 from windowsill.session.toolbox import TOOLS, Answer, definition
 from windowsill.store import SessionInfo, Store
@@ -18,7 +19,7 @@ MOST_LISTED = 50
 
 _SESSION = {
     "type": "string",
-    "description": f"The session to ask, as {LIST_TOOL} shows it; the one that was used last if left out.",
+    "description": f"The session to ask, as {LIST_TOOL} shows it; this conversation, or the last used, if left out.",
 }
 _LISTS = Tool(
     name=LIST_TOOL,
@@ -28,10 +29,15 @@ _LISTS = Tool(
 
 
 class StoreToolbox:
-    """Tools with which a model reads and searches any session of a store; they lock and change none."""
+    """Tools with which a model reads and searches any session of a store; they lock and change none.
 
-    def __init__(self, store: Store) -> None:
+    Asked without a session they take the one that `current` names, else the last used of `project`, else the last used.
+    """
+
+    def __init__(self, store: Store, *, current: Callable[[], str] | None = None, project: str = "") -> None:
         self._store = store
+        self._current = current
+        self._project = project
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -53,11 +59,15 @@ class StoreToolbox:
     def _find(self, wanted: object) -> str:
         known = self._store.sessions()
         if wanted is None:
+            held = self._current() if self._current is not None else ""
             # A conversation beside another, such as one that asked for a title, is not the one that is meant.
             whole = [info for info in known if "/" not in info.id] or known
+            here = [info for info in whole if info.id == held] or [
+                info for info in whole if self._project and setting_of(info, "project") == self._project
+            ]
             if not whole:
                 raise NotFoundError("no session is kept here yet", remedy="say something first")
-            return whole[0].id
+            return (here or whole)[0].id
         found = [info.id for info in known if info.id == wanted] or [
             info.id for info in known if info.id.startswith(str(wanted))
         ]

@@ -23,6 +23,12 @@ OWNER_DIGITS = 12
 MARK = "~"
 """Stands before the owner in the id of a session; no name from outside holds it."""
 
+SUB_AGENT = "-agent-"
+"""Stands before the id of a sub-agent."""
+
+SIDE = "/"
+"""Stands in the id of a conversation beside another, such as one that asks for a title."""
+
 _SESSION_HEADER = re.compile(r"x-[a-z0-9-]+-session-id")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]+")
 _OLD_USER_ID = re.compile(r"_session_([A-Za-z0-9-]{8,})")
@@ -102,7 +108,7 @@ def _thread(headers: Mapping[str, str], turn: _Turn, asked: _Asked) -> str | Non
     if session := headers.get("x-claude-code-session-id"):
         # One id covers the main agent and all that it started.
         agent = headers.get("x-claude-code-agent-id")
-        return f"claude-{session}" + (f"-agent-{agent}" if agent else "")
+        return f"claude-{session}" + (f"{SUB_AGENT}{agent}" if agent else "")
     if turn.thread_id:
         return f"codex-{turn.thread_id}"
     if "codex" in headers.get("user-agent", "").lower() and (

@@ -13,9 +13,11 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from windowsill.errors import InputError, WindowsillError
+from windowsill.mcp.server import bracketed
 
 START_SECONDS = 30.0
 ASK_SECONDS = 3.0
@@ -37,8 +39,9 @@ class Agent:
         self._extra = extra
 
     def environment(self, address: str) -> dict[str, str]:
-        """Return the variables that the agent gets besides those it has."""
-        return {name: address + path for name, path in self._bases.items()} | self._extra
+        """Return the variables that the agent gets besides those it has; what the user set himself stays."""
+        own = {name: value for name, value in self._extra.items() if name not in os.environ}
+        return {name: address + path for name, path in self._bases.items()} | own
 
     def arguments(self, server: list[str], address: str) -> list[str]:
         """Return the arguments that give the agent the tools of the MCP server that `server` starts."""
@@ -69,7 +72,8 @@ OPENAI = {"OPENAI_BASE_URL": "/v1", "OPENAI_API_BASE": "/v1"}
 GEMINI = {"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_BASE": ""}
 
 AGENTS = {
-    "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1"),
+    # Older versions load every tool at once behind an address that is not their provider's.
+    "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1", ENABLE_TOOL_SEARCH="true"),
     "codex": Agent(OPENAI, tools=_codex_tools),
     "gemini": Agent(GEMINI),
 }
@@ -85,9 +89,9 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
     if program is None:
         raise InputError(f"there is no program {command[0]!r}", remedy="install it, or give its path")
     agent = AGENTS.get(os.path.basename(command[0]), ANY)  # noqa: PTH119 - the name as it was typed
-    with ChildProxy(options, say) as proxy:
+    with ChildProxy([*options, "--project", str(Path.cwd())], say) as proxy:
         store = list(options[options.index("--store") : options.index("--store") + 2]) if "--store" in options else []
-        server = [sys.executable, "-m", "windowsill", "mcp", *store]
+        server = [sys.executable, "-m", "windowsill", "mcp", "--proxy", proxy.address, *store]
         full = [program, *agent.arguments(server, proxy.address), *command[1:]]
         child = subprocess.Popen(full, env={**os.environ, **agent.environment(proxy.address)})  # noqa: S603 - the user's
         # Ctrl-C is for the agent, which gets it too; this process waits for it.
@@ -134,8 +138,8 @@ class ChildProxy:
     def health(self) -> dict[str, Any]:
         """Return what the proxy says of itself; nothing when it does not answer."""
         try:
-            return ask_health("127.0.0.1", self._port)
-        except OSError:
+            return ask_health(self.address)
+        except (OSError, ValueError):
             return {}
 
     def _watch(self) -> None:
@@ -183,9 +187,9 @@ def _free_port() -> int:
         return port
 
 
-def ask_health(host: str, port: int) -> dict[str, Any]:
-    """Ask a proxy how it does; `OSError` when nobody answers."""
-    with urllib.request.urlopen(f"http://{host}:{port}/__windowsill/health", timeout=ASK_SECONDS) as answer:
+def ask_health(address: str) -> dict[str, Any]:
+    """Ask a proxy how it does; `OSError` when nobody answers, `ValueError` when what answers is none."""
+    with urllib.request.urlopen(f"{address}/__windowsill/health", timeout=ASK_SECONDS) as answer:  # noqa: S310 - stated
         value = json.load(answer)
         return value if isinstance(value, dict) else {}
 
@@ -193,7 +197,7 @@ def ask_health(host: str, port: int) -> dict[str, Any]:
 def check_health(host: str, port: int, say: Say) -> bool:
     """Say how the proxy at an address does; true when all is well."""
     try:
-        health = ask_health(host, port)
+        health = ask_health(f"http://{bracketed(host)}:{port}")
     except urllib.error.HTTPError as error:
         say(f"something answers at {host}:{port}, but it is no proxy of ours, or wants a token ({error})")
         return False
@@ -215,13 +219,20 @@ def _tell(health: dict[str, Any], say: Say) -> None:
     counts = health.get("counts", {})
     if not counts:
         return
-    folded = f"{counts.get('changed', 0):,} of them with older parts folded"
-    bytes_saved = counts.get("bytes not sent", 0)
-    saved = f", {bytes_saved // 1_000:,} KB not sent" if bytes_saved else ""
-    faults = f", {counts['faults']:,} passed on as they came" if counts.get("faults") else ""
-    say(
-        f"windowsill: {counts.get('calls', 0):,} calls, {folded}{saved}{faults}; "
-        "`windowsill sessions list` shows what is kept"
-    )
+    calls, folds = counts.get("calls", 0), counts.get("folds", 0)
+    parts = [f"{calls:,} call{'' if calls == 1 else 's'}", f"{folds:,} fold{'' if folds == 1 else 's'}"]
+    if folds:
+        part = counts["bytes not sent"] / max(1, counts["bytes of clients"])
+        parts.append(f"{counts['bytes not sent'] // 1_000:,} KB not sent ({part:.0%})")
+    if counts.get("tokens of requests"):
+        parts.append(f"{counts['tokens from the cache'] / counts['tokens of requests']:.0%} read from the cache")
+    if counts.get("faults"):
+        parts.append(f"{counts['faults']:,} passed on as they came")
+    look = "; `windowsill sessions list` shows what is kept"
+    if session := health.get("session"):
+        look = f"; look: `windowsill sessions show {session}`"
+    say(f"windowsill: {', '.join(parts)}{look}")
+    if folds and session:
+        say(f"windowsill: to go on without the proxy: `windowsill sessions export {session} --handoff`")
     for fault in health.get("faults", [])[-1:]:
         say(f"windowsill: the last fault was: {fault.get('what')}")

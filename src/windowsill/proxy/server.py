@@ -13,6 +13,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -30,7 +31,17 @@ from windowsill.clients.routes import Route, route
 from windowsill.errors import InputError, SettingError, WindowsillError
 from windowsill.extras import extra
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
-from windowsill.proxy.callers import MARK, Caller, caller_of
+from windowsill.proxy.callers import MARK, SIDE, SUB_AGENT, Caller, caller_of
+from windowsill.proxy.compaction import (
+    COMPACT,
+    REFUSED,
+    asks_for_item,
+    compacts,
+    has_item,
+    with_words,
+    written_answer,
+    written_list,
+)
 from windowsill.proxy.forward import (
     COUNTS,
     LARGEST_BODY,
@@ -42,6 +53,7 @@ from windowsill.proxy.forward import (
     unpack,
 )
 from windowsill.session import Session
+from windowsill.session.client_history import without_system
 from windowsill.store import Store, default_place, open_store
 from windowsill.user_function import describe
 
@@ -126,7 +138,11 @@ class Proxy:
         self._lock = Lock()
         self.faults: deque[Fault] = deque(maxlen=MOST_FAULTS)
         self.counts: Counter[str] = Counter()
+        self._last_session = ""
+        """The conversation that was composed last; none of a sub-agent."""
         self._client: httpx2.AsyncClient | None = None
+        self._recording: dict[str, set[anyio.Event]] = {}
+        """For each owner the answers that were passed on and are being recorded."""
         self._app = Starlette(routes=[Endpoint("/{path:path}", self._answer, methods=METHODS)], lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,7 +158,8 @@ class Proxy:
         async with self._http.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False) as client:
             self._client = client
             try:
-                yield
+                async with anyio.create_task_group() as self._recorders:
+                    yield
             finally:
                 for each in self._owners.values():
                     await to_thread.run_sync(each.close)
@@ -168,6 +185,8 @@ class Proxy:
             return await self._model_call(call, found, name)
         if request.method == "POST" and path.endswith(tuple(COUNTS)):
             return await self._count(call, name)
+        if request.method == "POST" and path.endswith(COMPACT):
+            return await self._model_call(call, Route("responses"), name)
         return await self._pass(call)
 
     def _refuse(self, request: Request) -> Response | None:
@@ -196,17 +215,24 @@ class Proxy:
         try:
             body = unpack(call.raw, call.headers.get("content-encoding", ""))
             caller = caller_of(call.headers, call.query, body, self._key, name)
-            if caller.purpose == "other" or not self._is_composed(caller, body):
+            await self.recorded(caller.owner)
+            if found.format == "responses":
+                call, body = _with_words(call, body)
+            compact = call.path.endswith(COMPACT)
+            if compact or caller.purpose == "compaction":
+                # What a client replaces by a summary may not have been in any request before.
+                await to_thread.run_sync(partial(self._take, caller, found, body))
+            if (compact or asks_for_item(body)) and not compacts(self._upstream(call)):
+                return await self._compact(call, body)
+            if compact or caller.purpose == "other" or not self._is_composed(caller, body):
                 self.counts[f"passed: {caller.purpose}"] += 1
                 return await self._pass(call)
             exchange, composed = await to_thread.run_sync(partial(self._compose, caller, found, body))
         except Exception as error:  # noqa: BLE001 - whatever breaks here, the client's request goes through
             self._note("a request was passed on as it came", error)
             return await self._pass(call)
-        self.counts["calls"] += 1
         same = composed == body
-        self.counts["changed"] += not same
-        self.counts["bytes not sent"] += max(0, len(body) - len(composed))
+        self._count_call(exchange, not same, len(body), len(composed))
         response = await self._send(call, call.raw if same else composed, exchange=exchange, same=same)
         if response.status_code in OVERFLOW_STATUSES:
             refusal = await response.aread()
@@ -214,7 +240,32 @@ class Proxy:
             if again is not None:
                 await response.aclose()
                 response = await self._send(call, again, exchange=exchange, same=False)
-        return await self._stream(response, exchange, call)
+        return await self._stream(response, call, exchange, caller.owner)
+
+    def _take(self, caller: Caller, found: Route, body: bytes) -> None:
+        """Record the list of a request for a summary, without the words that ask for it where they stand apart."""
+        session = self._known(caller)
+        if session is None:
+            return
+        request = providers.read_request(body, format=found.format)
+        if session.client_history.continued_by(request):
+            _, messages = without_system(request)
+            session.client_history.take(messages[: -1 if asks_for_item(body) else None])
+
+    async def _compact(self, call: _Call, body: bytes) -> Response:
+        """Let a provider that may not know compactions answer one; where it does not, the answer is written here."""
+        from starlette.responses import StreamingResponse
+
+        response = await self._send(call, call.raw, read=True)
+        answer = await response.aread()
+        if response.status_code not in REFUSED and (response.is_error or has_item(answer)):
+            return await self._stream(response, call)
+        await response.aclose()
+        self.counts["compactions written"] += 1
+        if call.path.endswith(COMPACT):
+            return _json(200, msgspec.Raw(await to_thread.run_sync(written_list, body)))
+        events = await to_thread.run_sync(lambda: list(written_answer(body)))
+        return StreamingResponse(iter(events), media_type="text/event-stream")
 
     def _compose(self, caller: Caller, found: Route, body: bytes) -> tuple[Exchange, bytes]:
         exchange = Exchange(self._conversations(caller.owner), found, body)
@@ -251,20 +302,22 @@ class Proxy:
 
     async def _pass(self, call: _Call) -> Response:
         """Send a request on and its answer back, bytes unchanged, nothing recorded."""
-        return await self._stream(await self._send(call, call.raw), None, call)
+        return await self._stream(await self._send(call, call.raw), call)
 
     # Sending and answering
 
+    def _upstream(self, call: _Call) -> str:
+        return self._upstreams[provider_of(call.path, call.headers)]
+
     async def _send(
-        self, call: _Call, body: bytes, *, exchange: Exchange | None = None, same: bool = True
+        self, call: _Call, body: bytes, *, exchange: Exchange | None = None, same: bool = True, read: bool = False
     ) -> httpx2.Response:
         assert self._client is not None
+        read = read or exchange is not None
         changed = {b"content-encoding"} if not same else set()
-        read = {b"accept-encoding"} if exchange is not None else set()
-        headers = forwarded(call.raw_headers, without=frozenset(changed | read))
-        if exchange is not None:
-            headers = _with_lists([*headers, IDENTITY], exchange.headers)
-        upstream = self._upstreams[provider_of(call.path, call.headers)]
+        headers = forwarded(call.raw_headers, without=frozenset(changed | ({b"accept-encoding"} if read else set())))
+        headers = _with_lists([*headers, IDENTITY] if read else headers, exchange.headers if exchange else {})
+        upstream = self._upstream(call)
         address = join_address(upstream, call.path, call.query_text)
         request = self._http.Request(call.method, address, headers=headers, content=body or None)
         try:
@@ -278,15 +331,18 @@ class Proxy:
                 502, headers={"content-type": "application/json"}, content=msgspec.json.encode(told)
             )
 
-    async def _stream(self, response: httpx2.Response, exchange: Exchange | None, call: _Call) -> Response:
+    async def _stream(
+        self, response: httpx2.Response, call: _Call, exchange: Exchange | None = None, owner: str = ""
+    ) -> Response:
         from starlette.responses import StreamingResponse
 
-        streamed = exchange is not None and exchange.streams(
-            response.status_code, response.headers.get("content-type", "")
-        )
-        answer = StreamingResponse(
-            self._pieces(response, exchange, call, streamed=streamed), status_code=response.status_code
-        )
+        if exchange is None:
+            pieces = _raw(response)
+        elif exchange.streams(response.status_code, response.headers.get("content-type", "")):
+            pieces = self._heard(response, exchange, owner)
+        else:
+            pieces = self._whole(response, exchange)
+        answer = StreamingResponse(self._logged(pieces, response, call), status_code=response.status_code)
         answer.raw_headers = forwarded([(name.lower(), value) for name, value in response.headers.raw])
         length = response.headers.get("content-length")
         if length is not None:
@@ -295,42 +351,76 @@ class Proxy:
             answer.raw_headers.append((b"x-windowsill-session", exchange.session_id.encode()))
         return answer
 
-    async def _pieces(
-        self, response: httpx2.Response, exchange: Exchange | None, call: _Call, *, streamed: bool
+    async def _logged(
+        self, pieces: AsyncIterator[bytes], response: httpx2.Response, call: _Call
     ) -> AsyncIterator[bytes]:
-        """Yield the bytes of an answer as they come, and listen to a copy.
-
-        An answer is recorded before its last bytes are passed on: whoever has them may ask on at once. Till then its
-        pieces are only held: reading them takes longer than passing them on.
-        """
-        heard: list[bytes] = []
+        """Yield the bytes of an answer, close it, and log the call."""
         try:
-            if exchange is None:
-                async for piece in _raw(response):
-                    yield piece
-            elif not streamed:
-                body = b"".join([piece async for piece in _raw(response)])
-                await to_thread.run_sync(partial(exchange.answer, response.status_code, body))
-                yield body
-            else:
-                exchange.begin_stream()
-                async for piece in response.aiter_raw():
-                    heard.append(piece)
-                    if any(mark in piece for mark in LAST_MARKS) and LAST_EVENT.search(piece):
-                        await to_thread.run_sync(partial(_hear, exchange, heard))
-                    yield piece
+            async for piece in pieces:
+                yield piece
         except self._http.TransportError as error:
             # The client sees that the answer broke off, as it would without us.
             self._note("an answer broke off", error)
             raise
         finally:
-            # A client that has gone away cancels this: what came so far is recorded all the same.
             with anyio.CancelScope(shield=True):
                 await response.aclose()
-                if exchange is not None and streamed:
-                    await to_thread.run_sync(partial(_hear, exchange, heard))
             taken = 1_000 * (time.monotonic() - call.began)
             log.info("%s %s %d %.0f ms", call.method, call.path, response.status_code, taken)
+
+    async def _heard(self, response: httpx2.Response, exchange: Exchange, owner: str) -> AsyncIterator[bytes]:
+        """Yield the bytes of a stream as they come, and record a copy when all are there.
+
+        Reading them takes longer than passing them on, so nobody waits for it but the next request of this owner. A
+        client that goes away ends this: what came so far is recorded all the same.
+        """
+        heard: list[bytes] = []
+        begun = False
+        try:
+            async for piece in response.aiter_raw():
+                heard.append(piece)
+                if not begun and any(mark in piece for mark in LAST_MARKS) and LAST_EVENT.search(piece):
+                    # Whoever has the last event may ask on at once, before the answer is closed.
+                    begun = True
+                    self._record(exchange, heard, owner)
+                yield piece
+        finally:
+            if not begun:
+                self._record(exchange, heard, owner)
+
+    async def _whole(self, response: httpx2.Response, exchange: Exchange) -> AsyncIterator[bytes]:
+        """Yield an answer that is no stream, recorded: whoever has it may ask on at once."""
+        body = b"".join([piece async for piece in _raw(response)])
+        await to_thread.run_sync(partial(exchange.answer, response.status_code, body))
+        self._count_usage(exchange)
+        yield body
+
+    def _record(self, exchange: Exchange, heard: list[bytes], owner: str) -> None:
+        """Read a stream that was passed on, and record it, behind the back of its client."""
+        whole = b"".join(heard)
+        done = anyio.Event()
+        waiting = self._recording.setdefault(owner, set())
+        waiting.add(done)
+
+        async def record() -> None:
+            try:
+                await to_thread.run_sync(partial(_hear, exchange, whole))
+                self._count_usage(exchange)
+            except Exception as error:  # noqa: BLE001 - the answer is with the client
+                self._note("an answer was not recorded", error)
+            finally:
+                done.set()
+                waiting.discard(done)
+                if not waiting:
+                    self._recording.pop(owner, None)
+
+        self._recorders.start_soon(record)
+
+    async def recorded(self, owner: str | None = None) -> None:
+        """Wait until the answers that were passed on are recorded: those of one owner, or all."""
+        waiting = self._recording.values() if owner is None else [self._recording.get(owner, set())]
+        for each in [event for events in waiting for event in events]:
+            await each.wait()
 
     # Conversations
 
@@ -356,6 +446,21 @@ class Proxy:
 
     # What is ours
 
+    def _count_call(self, exchange: Exchange, changed: bool, asked: int, sent: int) -> None:  # noqa: FBT001 - counted
+        self.counts["calls"] += 1
+        self.counts["changed"] += changed
+        self.counts["folds"] += exchange.folds
+        self.counts["bytes of clients"] += asked
+        # Not the gain alone: what is put in the place of folded parts is sent too.
+        self.counts["bytes not sent"] += asked - sent
+        if exchange.session_id and SUB_AGENT not in exchange.session_id and SIDE not in exchange.session_id:
+            self._last_session = exchange.session_id
+
+    def _count_usage(self, exchange: Exchange) -> None:
+        if exchange.usage is not None:
+            self.counts["tokens of requests"] += exchange.usage.prompt
+            self.counts["tokens from the cache"] += exchange.usage.cache_read
+
     def _note(self, what: str, error: Exception) -> None:
         self.counts["faults"] += 1
         told = f"{what}: {describe(error)}"
@@ -379,6 +484,7 @@ class Proxy:
             "pid": os.getpid(),
             "seconds": round(self._clock() - self._started, 1),
             "counts": dict(self.counts),
+            "session": self._last_session,
             "upstreams": self._upstreams,
             "faults": [msgspec.to_builtins(each) for each in self.faults],
         }
@@ -415,11 +521,10 @@ async def _read(request: Request) -> bytes | None:
     return b"".join(pieces)
 
 
-def _hear(exchange: Exchange, heard: list[bytes]) -> None:
-    """Read the pieces of a stream that were held, and record it."""
-    for piece in heard:
-        exchange.feed(piece)
-    heard.clear()
+def _hear(exchange: Exchange, heard: bytes) -> None:
+    """Read a stream that was passed on, and record it."""
+    exchange.begin_stream()
+    exchange.feed(heard)
     exchange.close()
 
 
@@ -454,6 +559,17 @@ def _with_lists(headers: Headers, more: Mapping[str, str]) -> Headers:
 def _error(text: str, kind: str = "windowsill_error") -> dict[str, Any]:
     """Return an error in the shape that the clients of all providers read."""
     return {"type": "error", "error": {"type": kind, "message": f"windowsill: {text}"}}
+
+
+def _with_words(call: _Call, body: bytes) -> tuple[_Call, bytes]:
+    """Return a request with the words of compactions that were written here, which no provider could read."""
+    words = with_words(body)
+    if words == body:
+        return call, body
+    call = copy(call)
+    call.raw = words
+    call.raw_headers = [(name, value) for name, value in call.raw_headers if name.lower() != b"content-encoding"]
+    return call, words
 
 
 def _json(status: int, value: object, headers: Mapping[str, str] | None = None) -> Response:

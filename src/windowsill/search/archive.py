@@ -209,11 +209,11 @@ class Archive:
         every = self._store.sessions()
         if self.scope == "all":
             return every
-        wanted = _setting(own, self.scope) if own else None
+        wanted = setting_of(own, self.scope) if own else None
         return [
             info
             for info in every
-            if info.id == self.session_id or (wanted is not None and _setting(info, self.scope) == wanted)
+            if info.id == self.session_id or (wanted is not None and setting_of(info, self.scope) == wanted)
         ]
 
     def _redacted(self, found: list[Found], scope: Sequence[IndexedSession]) -> list[Found]:
@@ -279,7 +279,8 @@ def _fitting(found: Iterable[Found], budget: int, count: Callable[[str], int]) -
             yield each
 
 
-def _setting(info: SessionInfo, name: str) -> str | None:
+def setting_of(info: SessionInfo, name: str) -> str | None:
+    """Return a text among the settings of a session; `None` where it has none."""
     try:
         settings: Any = msgspec.json.decode(info.settings)
     except msgspec.DecodeError:

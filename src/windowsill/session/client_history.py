@@ -17,7 +17,7 @@ from windowsill.history.head import Call, Draft, call_meta
 from windowsill.history.proposals import gather, hide
 from windowsill.history.view import message_meta, response_key, sum_weights
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import Message, Reasoning, Request, Tool
+from windowsill.messages import Message, Reasoning, Request, Text, Tool, Unknown
 from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of, rest_of
@@ -46,6 +46,16 @@ STEP = 64
 """Entries of a path that are read at a time."""
 
 BY_CLIENT = "the client put a summary of its own in the place of its messages"
+
+COMPACTION = "compaction"
+"""The type of a block in which a provider keeps its summary."""
+
+SUMMARY_OPENINGS = (
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem",
+    "[Memory Summary]",
+)
+"""The first words of the summaries with which clients go on: Claude Code's, Codex's, and ours."""
 
 THREAD = "thread"
 """Anthropic's field for the same; see `PREVIOUS`."""
@@ -258,21 +268,32 @@ class ClientHistory:
     def replaced_by(self, request: Request) -> bool:
         """Tell whether a client goes on with this session, but has put a summary of its own in the place of its list.
 
-        Nothing of the list is known here, while system prompt, tools and answer schema are those of the last request.
+        The summary says so where the list begins as before; else nothing of it is known here, while system prompt,
+        tools and answer schema are those of the last request.
         """
         with self._journal.lock:
             self._journal.refresh()
             if self._journal.view.conversation_hash == START or response_before(request) is not None:
                 return False
             _, messages = without_system(request)
-            known, _ = self._index.find(self._index.links(messages))
-            return not known and bool(messages) and self._asks_as_before(request)
+            known, place = self._index.find(self._index.links(messages))
+            if known:
+                return place != self._journal.view.items[-1].last and any(map(_is_summary, messages[known:]))
+            return bool(messages) and self._asks_as_before(request)
 
     def replace(self, request: Request) -> None:
-        """Take in a list that begins with the client's own summary: what it stands for is folded, by the client."""
+        """Take in a list that holds the client's own summary: what it stands for is folded, by the client."""
         with self._journal.lock:
             view = self._journal.view
-            items = list(view.items)
+            _, messages = without_system(request)
+            links = self._index.links(messages)
+            known, place = self._index.find(links)
+            kept = sum(1 for item in view.items if item.last <= place) if known else 0
+            if kept and view.items[kept - 1].last != place:
+                # A fold of ours reaches over the end of what the client kept: then all of it is said again.
+                kept = 0
+            items = list(view.items[kept:])
+            known = known if kept else 0
             span = hide(view, items, gather(view, items), None)
             fold = Proposal(kind="condense", reason=BY_CLIENT, strategy="client", spans=(span,), stand_ins=(None,))
             before, after = view.tokens(), view.tokens_of(view.after(fold.spans))
@@ -280,8 +301,12 @@ class ClientHistory:
             def note(draft: Draft, _: list[Entry]) -> None:
                 draft.fold(fold, before, after)
 
-            messages = self._alone(without_system(request)[1])
-            self._journal.add(messages, conversation=view.conversation_hash, also=note, afresh=True)
+            self._journal.add(
+                self._alone(messages[known:]),
+                conversation=view.conversation_hash,
+                also=note,
+                after=links[known - 1] if known else START,
+            )
 
     def ends_with(self, request: Request) -> bool:
         """Tell whether a client's list is the end of this session without its beginning, which it dropped."""
@@ -414,6 +439,15 @@ def without_system(request: Request) -> tuple[Message | None, list[Message]]:
         return (systems[0] if systems else None), messages
     blocks = tuple(block for system in systems for block in system.blocks)
     return Message(role="system", blocks=blocks, format=systems[0].format), messages
+
+
+def _is_summary(message: Message) -> bool:
+    """Tell whether a message stands for earlier ones, and was written by a client or its provider."""
+    return any(
+        (isinstance(block, Unknown) and block.type == COMPACTION)
+        or (isinstance(block, Text) and message.role == "user" and block.text.startswith(SUMMARY_OPENINGS))
+        for block in message.blocks
+    )
 
 
 def _is_wordless(message: Message) -> bool:
