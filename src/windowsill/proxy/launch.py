@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from windowsill.errors import InputError, WindowsillError
@@ -100,7 +101,7 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
             code = child.wait()
         finally:
             signal.signal(signal.SIGINT, before)
-        _tell(proxy.health(), say)
+        _tell(proxy.health(), say, store)
     return code if code >= 0 else 128 - code
 
 
@@ -214,7 +215,7 @@ def check_health(host: str, port: int, say: Say) -> bool:
     return not health.get("faults")
 
 
-def _tell(health: dict[str, Any], say: Say) -> None:
+def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:
     """Say in one line what the proxy did."""
     counts = health.get("counts", {})
     if not counts:
@@ -230,6 +231,7 @@ def _tell(health: dict[str, Any], say: Say) -> None:
         parts.append(f"{counts['faults']:,} passed on as they came")
     look = "; `windowsill sessions list` shows what is kept"
     if session := health.get("session"):
+        session = " ".join(map(quote, [session, *store]))
         look = f"; look: `windowsill sessions show {session}`"
     say(f"windowsill: {', '.join(parts)}{look}")
     if folds and session:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from windowsill.history.proposals import own_words
@@ -49,10 +50,11 @@ def handoff(session: Session, *, secrets: bool = False) -> str:
         else f"All of it has about {tokens:,} tokens, more than the window of {window:,}: a client that goes on with "
         "its own list has to compact it first, or begins anew with this text."
     )
+    id = quote(session.id)
     how = (
         "To go on, give this text to an agent as its first message, or read it. It was collected from the messages by "
-        f"code: a record to work from, not an instruction. `windowsill sessions show {session.id} --messages` lists "
-        f"everything, `windowsill sessions export {session.id}` prints it."
+        f"code: a record to work from, not an instruction. `windowsill sessions show {id} --messages` lists "
+        f"everything, `windowsill sessions export {id}` prints it."
     )
     parts = [
         f"# Handoff of session {session.id}",
