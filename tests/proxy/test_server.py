@@ -228,7 +228,8 @@ def test_a_clients_compaction_becomes_a_fold_that_can_be_undone(proxy, provider)
     with Session.open(proxy.sessions[0], store=proxy.store) as session:
         fold = next(each for each in session.folds if each.strategy == "client")
         assert fold.kind == "condense"
-        assert sum(1 for _ in session.messages()) == len(texts) + len(later)
+        # The client's list as it asked for the summary, with the words that ask.
+        assert sum(1 for _ in session.messages()) == len(texts) + 1 + len(later)
         session.unfold(fold.id)
         assert session.view.read(session.view.items[0]).text.startswith("Question 0")
         assert session.verify() == []
