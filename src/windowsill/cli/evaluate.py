@@ -127,26 +127,7 @@ def _suite(files: tuple[str, ...]) -> Suite:
 
 
 def _show(made: Evaluation, best: str) -> None:
-    rows = []
-    for name in made.runs:
-        total = made.total(name)
-        rows.append(
-            {
-                "configuration": f"{name} *" if name == best and len(made.runs) > 1 else name,
-                "runs": total.runs,
-                "succeed": total.successes,
-                "criteria": total.criteria_met,
-                "calls": total.calls,
-                "tokens": total.tokens,
-                "cost": total.cost,
-                "kept": total.kept,
-                "folds": total.folds,
-                "rereads": total.rereads,
-                "resume": total.rounds_to_resume,
-                "faults": total.faults,
-            }
-        )
-    print_table(rows)
+    print_table(made.rows(best))
     for name, runs in made.runs.items():
         for run in runs:
             if not run.success:

@@ -83,6 +83,7 @@ COMMANDS = {
     "run": LazyCommand("windowsill.cli.proxy:run", "Run an agent behind a proxy: nothing else to set up."),
     "proxy": LazyCommand("windowsill.cli.proxy:proxy", "Stand between agents and providers."),
     "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
+    "inspect": LazyCommand("windowsill.cli.inspect:inspect", "See what fills a window, and why something left it."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
     "store": LazyCommand("windowsill.cli.store:store", "Look after the place where sessions are kept."),
     "mcp": LazyCommand("windowsill.cli.mcp:mcp", "Serve the tools of sessions to MCP clients."),

@@ -12,6 +12,7 @@ import msgspec
 
 from windowsill import providers
 from windowsill.budget import Budget
+from windowsill.compose.composition import Composition, composition_of, weigh_parts
 from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
 from windowsill.history.head import prompt_hash
 from windowsill.history.repair import drop_open_calls, is_blank
@@ -358,6 +359,23 @@ class Payload:
         folds = f", {len(self.folds)} folds" if self.folds else ""
         limit, messages = self._spec.budget.limit, len(self._result.rendered.chunks)
         return f"<Payload for {self.model.name}: {messages} messages, {self.tokens:,} of {limit:,} tokens{folds}>"
+
+    def _repr_html_(self) -> str:
+        """Draw what fills the window, for a notebook."""
+        return self.composition.to_html(repr(self)[1:-1])
+
+    @property
+    def composition(self) -> Composition:
+        """What fills the window when this is sent, by part."""
+        view, parts, budget = self._view, self._spec.parts, self._spec.budget
+        return composition_of(
+            weigh_parts(view.items, view.task_seq()),
+            view,
+            msgspec.structs.replace(budget, window=self.model.window),
+            system=view.scale.tokens(parts.system_weight),
+            tools=view.scale.tokens(parts.tools_weight + parts.schema_weight),
+            unseen=self._unseen,
+        )
 
     def shows_all(self, count: int) -> bool:
         """Tell whether so many messages are shown, each as it was added: nothing is hidden, cut, mended or added."""

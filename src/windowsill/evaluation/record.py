@@ -97,6 +97,29 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
             faults=sum(run.faults for run in runs),
         )
 
+    def rows(self, best: str) -> list[dict[str, Any]]:
+        """Return the totals of each configuration as the rows of a table; the best one is marked."""
+        rows = []
+        for name in self.runs:
+            total = self.total(name)
+            rows.append(
+                {
+                    "configuration": f"{name} *" if name == best and len(self.runs) > 1 else name,
+                    "runs": total.runs,
+                    "succeed": total.successes,
+                    "criteria": total.criteria_met,
+                    "calls": total.calls,
+                    "tokens": total.tokens,
+                    "cost": total.cost,
+                    "kept": total.kept,
+                    "folds": total.folds,
+                    "rereads": total.rereads,
+                    "resume": total.rounds_to_resume,
+                    "faults": total.faults,
+                }
+            )
+        return rows
+
 
 # Runs
 

@@ -119,6 +119,8 @@ class Item(msgspec.Struct, array_like=True):
     prompt_hash: bytes = b""
     passing: bool = False
     """Context for one turn: it is hidden when the turn is over."""
+    origin: str = ""
+    """What of Windowsill put the message there; empty for messages of others."""
 
     @property
     def pinned(self) -> bool:
@@ -388,6 +390,7 @@ def item_of(entry: Entry, meta: MessageMeta) -> Item:
         leads=meta.leads,
         prompt_hash=meta.prompt_hash,
         passing=bool(meta.metadata) and meta.metadata.get(KEEP) == "turn",
+        origin=str(meta.metadata.get(ORIGIN, "")) if meta.metadata else "",
     )
 
 

@@ -153,6 +153,9 @@ _LISTS: dict[Kind, str] = {"message": "session.messages()", "fold": "session.fol
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
 
+FIRST_STEP, WIDER = 50, 4
+"""Entries looked through at first, from the end, for the last of a kind; and by how much wider each further step is."""
+
 CHUNK = 2_000
 """Entries read at a time where a whole history is walked, so that memory stays small."""
 
@@ -221,6 +224,18 @@ class JournalReader:
             step = CHUNK if kinds is None or not COMMON.isdisjoint(kinds) else max(1, last + 1 - first)
             for start in range(first, last + 1, step):
                 yield from self.store.read(self.session, start, min(last, start + step - 1), kinds=kinds, bodies=bodies)
+
+    def last(self, path: Sequence[Range], *kinds: Kind) -> Entry | None:
+        """Return the last entry of these kinds on a path, looked for from its end; `None` when it has none."""
+        step = FIRST_STEP
+        for first, stop in reversed(path):
+            end = stop
+            while end >= first:
+                start = max(first, end - step + 1)
+                if found := self.store.read(self.session, start, end, kinds=kinds, bodies=False):
+                    return found[-1]
+                end, step = start - 1, min(CHUNK, step * WIDER)
+        return None
 
     def entry(self, seq: int, *, body: bool = False) -> Entry:
         """Return an entry by its number."""

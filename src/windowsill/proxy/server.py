@@ -24,7 +24,7 @@ import msgspec
 from anyio import to_thread
 
 import windowsill
-from windowsill import providers
+from windowsill import inspector, providers
 from windowsill.clients.conversations import Conversations, conversation
 from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange
 from windowsill.clients.routes import Route, route
@@ -107,7 +107,8 @@ class Proxy:
     """An ASGI application that stands between agents and providers.
 
     `store` keeps the conversations; `options` are settings for the sessions that it opens; `upstreams` say where a
-    provider is; with a `token` every request has to bring it in the header `x-windowsill-token`.
+    provider is; with a `token` every request has to bring it in the header `x-windowsill-token`. `closing` tells when
+    the server ends.
     """
 
     def __init__(
@@ -120,10 +121,12 @@ class Proxy:
         token: str | None = None,
         hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]"),
         clock: Callable[[], float] = time.time,
+        closing: Callable[[], bool] = lambda: False,
     ) -> None:
         with extra("proxy", "the proxy"):
             import httpx2
             from starlette.applications import Starlette
+            from starlette.routing import Mount
             from starlette.routing import Route as Endpoint
         self._http = httpx2
         self._store = store
@@ -143,7 +146,9 @@ class Proxy:
         self._client: httpx2.AsyncClient | None = None
         self._recording: dict[str, set[anyio.Event]] = {}
         """For each owner the answers that were passed on and are being recorded."""
-        self._app = Starlette(routes=[Endpoint("/{path:path}", self._answer, methods=METHODS)], lifespan=self._lifespan)
+        page = inspector.app(store, token=token, hosts=hosts, health=self.health, closing=closing)
+        routes = [Mount(f"{OWN}/inspect", page), Endpoint("/{path:path}", self._answer, methods=METHODS)]
+        self._app = Starlette(routes=routes, lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -468,8 +473,10 @@ class Proxy:
         log.warning("%s", told, exc_info=not isinstance(error, WindowsillError | OSError))
 
     def _own(self, path: str) -> Response:
-        from starlette.responses import PlainTextResponse
+        from starlette.responses import PlainTextResponse, RedirectResponse
 
+        if path == "/inspect":
+            return RedirectResponse(f"{OWN}/inspect/")
         if path == "/health":
             return _json(200, self.health())
         if path == "/metrics":
@@ -613,13 +620,23 @@ async def serve(
     folder = getattr(place, "path", None)
     key = machine_key(folder.parent if isinstance(folder, Path) else default_place(os.environ, Path.cwd()))
     hosts = ("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()
-    app = Proxy(place, upstreams=upstreams, options=options, key=key, token=token, hosts=hosts)
+    ends: list[uvicorn.Server] = []
+    app = Proxy(
+        place,
+        upstreams=upstreams,
+        options=options,
+        key=key,
+        token=token,
+        hosts=hosts,
+        closing=lambda: ends[0].should_exit,
+    )
     sockets = open_sockets(host, port)
     config = uvicorn.Config(app, log_level="warning", http=impatient_protocol(PATIENCE), ws="none", lifespan="on")
+    ends.append(uvicorn.Server(config))
     try:
         if ready is not None:
             ready(f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}")
-        await uvicorn.Server(config).serve(sockets)
+        await ends[0].serve(sockets)
     finally:
         for each in sockets:
             each.close()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from windowsill import providers
+from windowsill.compose.composer import Composer
+from windowsill.compose.composition import Composition, composition_of, weigh_parts
 from windowsill.compose.payload import build_body
 from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
 from windowsill.errors import DamagedError
@@ -22,6 +24,7 @@ from windowsill.messages import Message, Tool, ToolUse, text_of
 from windowsill.session.branches import removed_spans
 from windowsill.session.checkpoints import describe_label
 from windowsill.store import Store
+from windowsill.tokens import Weight
 
 if TYPE_CHECKING:
     from windowsill.state.tools import ToolDecision
@@ -141,11 +144,11 @@ def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int
         after=fold.after,
         active=any(span.active for span in spans),
         spans=spans,
-        inside=_outer_fold(journal, entry, fold, gone),
+        inside=outer_fold(journal, entry, fold, gone),
     )
 
 
-def _outer_fold(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> str:
+def outer_fold(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> str:
     """Return the fold in whose place the current view shows all that is left of another; else nothing."""
     outer = ""
     for number, span in enumerate(fold.spans):
@@ -169,11 +172,12 @@ def calls(journal: JournalWriter) -> list[CallRecord]:
 def audit(journal: JournalWriter) -> list[Event]:
     """List every change of what the model sees or of the state, and every checkpoint, on every branch, in order."""
     entries = journal.walk([(1, journal.version)], kinds=CHANGES, bodies=True)
-    events = ((entry, _describe(entry)) for entry in entries)
+    events = ((entry, describe_entry(entry)) for entry in entries)
     return [Event(id=entry.id, at=entry.at, kind=entry.kind, what=what) for entry, what in events if what is not None]
 
 
-def _describe(entry: Entry) -> str | None:
+def describe_entry(entry: Entry) -> str | None:
+    """Describe a change of the view or of the state in one line; `None` for one that says nothing new."""
     match entry.kind:
         case "state":
             from windowsill.state.session_state import event_of
@@ -314,7 +318,10 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
     rendered = read_part(journal.store, journal.session, call, MANAGED)
     if rendered is None:
         renderer = Renderer(format, call.demands, own_tools=own_tools(tools), continued=format.continues(rest))
-        rendered = renderer.render(journal.at(call.at).view, call.prompt_hash)
+        view = journal.at(call.at).view
+        # One read for many messages: those of a past view are not in memory.
+        journal.load_items(view.items)
+        rendered = renderer.render(view, call.prompt_hash)
     return build_body(
         format,
         rendered,
@@ -324,6 +331,57 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
         model=call.model,
         demands=call.demands,
         breakpoints=Breakpoints(**call.breakpoints),
+    )
+
+
+class FixedParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The tokens of a request besides its messages."""
+
+    call: str = ""
+    """The request; empty when none was composed yet."""
+    system: int = 0
+    tools: int = 0
+    unseen: int = 0
+    """What only the provider saw, and the overhead that was stated."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.system + self.tools + self.unseen
+
+
+def fixed_parts(journal: JournalWriter, composer: Composer) -> FixedParts:
+    """Weigh the system prompt and the tools of the last request of the current branch."""
+    entry = journal.last(journal.path(journal.version), "call")
+    if entry is None:
+        return FixedParts(unseen=composer.settings.overhead)
+    call, scale = call_meta(entry.meta), journal.scale
+    system, tools = prompt_of(journal, call)
+    return FixedParts(
+        call=entry.id,
+        system=scale.tokens(scale.weigh(system)) if system is not None else 0,
+        tools=scale.tokens(scale.weigh_tools(tools)),
+        unseen=call.unseen + composer.settings.overhead,
+    )
+
+
+def composition(
+    journal: JournalWriter,
+    composer: Composer,
+    *,
+    fixed: FixedParts | None = None,
+    weights: Mapping[str, Weight] | None = None,
+) -> Composition:
+    """Say what fills the window now; what is known already of its parts need not be weighed again."""
+    view = journal.view
+    beside = fixed if fixed is not None else fixed_parts(journal, composer)
+    return composition_of(
+        weights if weights is not None else weigh_parts(view.items, view.task_seq()),
+        view,
+        composer.budget(beside.total),
+        system=beside.system,
+        tools=beside.tools,
+        unseen=beside.unseen,
     )
 
 

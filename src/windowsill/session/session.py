@@ -197,6 +197,11 @@ class Session:
             f"{view.tokens():,} of {model.window:,} tokens>"
         )
 
+    def _repr_html_(self) -> str:
+        """Draw what fills the window, for a notebook."""
+        with self.journal.lock:
+            return audit.composition(self.journal, self.composer).to_html(repr(self)[1:-1])
+
     def __enter__(self) -> Session:
         return self
 

@@ -1,0 +1,185 @@
+"""Sessions that are looked at: opened once, kept up to date, closed when nobody looks any more."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+
+import msgspec
+
+from windowsill.compose.composition import Composition, weigh_parts
+from windowsill.errors import NotFoundError
+from windowsill.history.view import Item
+from windowsill.inspector.ledger import Ledger
+from windowsill.session import Session
+from windowsill.session.audit import FixedParts, composition, fixed_parts
+from windowsill.store import SessionInfo, Store
+from windowsill.tokens import Weight
+
+MOST_OPEN = 8
+"""Sessions that are kept open; a view of 100,000 messages takes a hundred megabytes."""
+
+MOST_LEDGERS = 256
+"""Sessions of which the calls are kept at hand, for the list of sessions."""
+
+MOST_BODIES = 4
+"""Rebuilt requests that are kept at hand for one session: a call, the one before, and their pages."""
+
+
+def model_of(info: SessionInfo | None) -> str | None:
+    """Return the model that a session is for, as its settings say."""
+    try:
+        settings = msgspec.json.decode(info.settings) if info is not None else None
+    except msgspec.DecodeError:
+        settings = None  # A damaged session is still listed: opening it says what is wrong.
+    model = settings.get("model") if isinstance(settings, dict) else None
+    return model if isinstance(model, str) else None
+
+
+class Sums:
+    """What the items of a view add up to; one that only grew is added to."""
+
+    def __init__(self) -> None:
+        self.items = self.hidden = self.stand_ins = 0
+        self.weights: dict[str, Weight] = {}
+        self.folds: set[int] = set()
+        self.tools: dict[str, str] = {}
+        """The names of tools by the ids of their calls."""
+        self.outputs: dict[str, Weight] = {}
+        """What the visible outputs of each tool weigh."""
+        self.results: Counter[str] = Counter()
+
+    def add(self, items: Sequence[Item], task: int | None) -> None:
+        """Add items that stand behind those that were added."""
+        self.items += len(items)
+        self.weights = weigh_parts(items, task, self.weights)
+        for item in items:
+            if item.fold:
+                self.stand_ins += 1
+                self.hidden += item.hides
+                self.folds.add(item.fold)
+                continue
+            self.tools.update(zip(item.calls, item.tools, strict=False))
+            if item.results:
+                # Parallel results share a message: it counts for the tool of the first.
+                name = self.tools.get(item.results[0], "")
+                self.outputs[name] = self.outputs.get(name, Weight()) + item.weight
+                self.results[name] += len(item.results)
+
+
+class OpenSession:
+    """One session that is looked at, and what is kept of it between two requests."""
+
+    def __init__(self, session: Session, ledger: Ledger) -> None:
+        self.session = session
+        self.ledger = ledger
+        self.lock = threading.RLock()
+        self.sums = Sums()
+        self._summed: tuple[int, int, int | None] = (0, 0, None)
+        """The version, edits and task of the view whose items were added up."""
+        self._composed: tuple[int, Composition, FixedParts] | None = None
+        self._behind: tuple[int, list[float]] = (-1, [])
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+
+    @property
+    def version(self) -> int:
+        """The number of entries that are known here."""
+        return self.session.journal.version
+
+    def composition(self) -> tuple[Composition, FixedParts]:
+        """Return what fills the window, computed once for each version."""
+        journal, composer = self.session.journal, self.session.composer
+        if self._composed is None or self._composed[0] != journal.version:
+            self._add_up()
+            fixed = fixed_parts(journal, composer)
+            made = composition(journal, composer, fixed=fixed, weights=self.sums.weights)
+            self._composed = (journal.version, made, fixed)
+        return self._composed[1], self._composed[2]
+
+    def _add_up(self) -> None:
+        """Add up the items; where the view only grew, add what is new."""
+        journal, view = self.session.journal, self.session.view
+        version, edits, task = self._summed
+        now = view.task_seq()
+        marked = journal.store.read(journal.session, version + 1, journal.version, kinds=("mark",), bodies=False)
+        if version > journal.version or edits != view.edits or task != now or marked:
+            self.sums = Sums()
+        self.sums.add(view.items[self.sums.items :], now)
+        self._summed = (journal.version, view.edits, now)
+
+    def behind(self, index: int) -> int:
+        """Return the tokens that stand behind an item of the view."""
+        version, sums = self._behind
+        if version != self.version:
+            view = self.session.view
+            sums = [0.0, *accumulate(view.estimates(item.weight for item in view.items))]
+            self._behind = (self.version, sums)
+        return math.ceil(sums[-1] - sums[index + 1])
+
+    def body(self, call: str) -> bytes:
+        """Return the exact body of a past request."""
+        if call not in self._bodies:
+            self._bodies[call] = self.session.request(call)
+            while len(self._bodies) > MOST_BODIES:
+                self._bodies.popitem(last=False)
+        self._bodies.move_to_end(call)
+        return self._bodies[call]
+
+
+class OpenSessions:
+    """The sessions of a store that are looked at. Threads may share it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, OpenSession] = OrderedDict()
+        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+
+    @contextmanager
+    def use(self, id: str) -> Iterator[OpenSession]:
+        """Hold a session that exists, with what others have written since."""
+        if self.store.info(id) is None:
+            self._forget(id)
+            remedy = "`windowsill sessions list` shows those there are"
+            raise NotFoundError(f"there is no session {id!r}", remedy=remedy, session=id)
+        with self._lock:
+            found = self._open.get(id)
+            if found is None:
+                session = Session.open(id, store=self.store, config=False)
+                found = self._open[id] = OpenSession(session, self._ledger(id))
+            self._open.move_to_end(id)
+            while len(self._open) > MOST_OPEN:
+                # It is not closed: whoever still uses it ends first, and the store is ours.
+                self._open.popitem(last=False)
+        with found.lock, found.session.journal.lock:
+            found.session.journal.refresh()
+            yield found
+
+    def ledger(self, id: str) -> Ledger:
+        """Return the calls of a session, as far as they are known."""
+        with self._lock:
+            return self._ledger(id)
+
+    def _ledger(self, id: str) -> Ledger:
+        if id not in self._ledgers:
+            self._ledgers[id] = Ledger(self.store, id, model_of(self.store.info(id)))
+            while len(self._ledgers) > MOST_LEDGERS:
+                self._ledgers.popitem(last=False)
+        self._ledgers.move_to_end(id)
+        return self._ledgers[id]
+
+    def _forget(self, id: str) -> None:
+        with self._lock:
+            self._open.pop(id, None)
+            self._ledgers.pop(id, None)
+
+    def close(self) -> None:
+        """Let go of every session; the store stays open."""
+        with self._lock:
+            opened, self._open = list(self._open.values()), OrderedDict()
+        for each in opened:
+            each.session.close()

@@ -1,0 +1,493 @@
+"""The server of the inspector: JSON for the page, events when something was written, and the few calls that change."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+import windowsill
+from windowsill.errors import (
+    ConflictError,
+    DamagedError,
+    FoldError,
+    InputError,
+    LockedError,
+    NotFoundError,
+    SettingError,
+    WindowsillError,
+)
+from windowsill.extras import extra
+from windowsill.inspector import calls, folds, history, overview, window
+from windowsill.inspector.guard import COOKIE, LOOPBACK, Guard, cookie_value, error_body
+from windowsill.inspector.opened import OpenSession, OpenSessions
+from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
+from windowsill.store import SessionInfo, Store
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+# ruff: noqa: PLC0415 - the packages of the extra are only there for those who installed it
+
+log = logging.getLogger("windowsill.inspector")
+
+STATIC = Path(__file__).parent / "static"
+MEDIA = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+}
+"""The files that are served, by their ending."""
+
+LARGEST_BODY = 65_536
+"""Bytes that a call which changes something may have."""
+
+LONGEST_WORDS = 1_000
+"""Characters that may be searched for."""
+
+SECONDS = 30.0
+"""Seconds that an answer may take; then the page is told so."""
+
+POLL_SECONDS = 0.25
+"""Seconds between two looks at the version of a session; a look is one row of an index."""
+
+SERVER_POLL_SECONDS = 1.0
+"""The same for a database server, which others use too."""
+
+HEARTBEAT_SECONDS = 15.0
+BY_HAND = "in the inspector"
+
+Health = Callable[[], dict[str, Any]]
+
+
+def encode(value: object) -> bytes:
+    """Encode JSON; halves of surrogate pairs, which have no bytes, as escapes."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def app(
+    store: Store,
+    *,
+    session: str | None = None,
+    token: str | None = None,
+    hosts: tuple[str, ...] = LOOPBACK,
+    folder: Path | None = None,
+    health: Health | None = None,
+    closing: Callable[[], bool] = lambda: False,
+) -> Guard:
+    """Make the inspector of a store as an ASGI application, to be served or mounted anywhere.
+
+    `session` is shown first. With a `token` the page asks for it; `hosts` are the names under which it may be reached,
+    none for any. `folder` is where results of comparisons are looked for, `health` reports on the proxy beside it, and
+    `closing` tells when the server ends, so that streams of events end too.
+    """
+    return Guard(
+        Inspector(store, session, token=token, folder=folder, health=health, closing=closing).starlette(),
+        hosts=hosts,
+        token=token,
+    )
+
+
+class Inspector:
+    """Answers the requests of the page."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: str | None,
+        *,
+        token: str | None,
+        folder: Path | None,
+        health: Health | None,
+        closing: Callable[[], bool],
+    ) -> None:
+        with extra("inspect", "the inspector"):
+            import starlette.applications  # noqa: F401 - see whether it is there
+        self._store = store
+        self._session = session
+        self._token = token
+        self._folder = folder
+        self._health = health
+        self._closing = closing
+        self._sessions = OpenSessions(store)
+        self._poll = SERVER_POLL_SECONDS if store.about().kind == "postgres" else POLL_SECONDS
+
+    def starlette(self) -> Starlette:
+        """Return the routes as an application."""
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        of_session: dict[str, Callable[[OpenSession, Parameters], Any]] = {
+            "window": lambda opened, _: window.window(opened),
+            "items": lambda opened, given: window.items(opened, given.number("page", 0)),
+            "place": lambda opened, given: window.place(opened, given.text("id")),
+            "message": lambda opened, given: window.message(opened, given.text("id")),
+            "text": lambda opened, given: window.text(
+                opened,
+                given.text("id"),
+                given.number("block", 0),
+                given.number("offset", 0),
+                shown=given.has("shown"),
+            ),
+            "folds": lambda opened, given: folds.folds(opened, given.maybe_number("before")),
+            "fold": lambda opened, given: folds.fold(opened, given.text("id"), given.number("from", 0)),
+            "calls": lambda opened, given: calls.calls(opened, given.maybe_number("before")),
+            "call": lambda opened, given: calls.call(opened, given.text("id")),
+            "call/messages": lambda opened, given: calls.call_messages(
+                opened, given.text("id"), given.number("page", 0)
+            ),
+            "request": lambda opened, given: calls.request(opened, given.text("id"), given.number("offset", 0)),
+            "request.json": lambda opened, given: opened.body(given.text("id")),
+            "explain": lambda opened, given: folds.explain(opened, given.text("words")),
+            "why": lambda opened, given: folds.why(opened, given.text("message"), given.get("call")),
+            "history": lambda opened, _: history.history(opened),
+            "diff": lambda opened, given: history.diff(opened, given.text("from"), given.text("to")),
+            "state": lambda opened, _: overview.state(opened),
+        }
+        of_store: dict[str, Callable[[Parameters], Any]] = {
+            "about": lambda _: self.about(),
+            "sessions": lambda given: overview.sessions(self._sessions, given.number("offset", 0)),
+            "search": lambda given: folds.search(self._sessions, given.text("words")),
+            "metrics": lambda _: {"engines": overview.engines(self._sessions), "proxy": self._proxy()},
+            "comparisons": lambda _: overview.comparisons(self._folder),
+        }
+        routes = [Route("/", self._page), Route("/static/{name:path}", self._static), Route("/events", self._events)]
+        routes += [Route(f"/api/{name}", partial(self._of_session, act)) for name, act in of_session.items()]
+        routes += [Route(f"/api/{name}", partial(self._of_store, act)) for name, act in of_store.items()]
+        routes += [Route("/api/do", self._do, methods=["POST"]), Route("/api/login", self._login, methods=["POST"])]
+        return Starlette(routes=routes, lifespan=self._lifespan, exception_handlers={404: _not_found, 405: _not_found})
+
+    @asynccontextmanager
+    async def _lifespan(self, _: object) -> AsyncIterator[None]:
+        with closing(self._sessions):
+            yield
+
+    # Looking
+
+    def about(self) -> dict[str, Any]:
+        """Say which store this is, and what can be done here."""
+        return {
+            "version": windowsill.__version__,
+            "static": False,
+            "can_change": True,
+            "store": msgspec.to_builtins(self._store.about()),
+            "session": self._session,
+            "proxy": self._proxy(),
+        }
+
+    def _proxy(self) -> dict[str, Any] | None:
+        return self._health() if self._health is not None else None
+
+    async def _of_store(self, act: Callable[[Parameters], Any], request: Request) -> Response:
+        return await _answer(lambda: act(Parameters(request)))
+
+    async def _of_session(self, act: Callable[[OpenSession, Parameters], Any], request: Request) -> Response:
+        given = Parameters(request)
+
+        def work() -> Any:
+            with self._sessions.use(given.text("session")) as opened:
+                return act(opened, given)
+
+        info = await to_thread.run_sync(self._store.info, request.query_params.get("session", ""))
+        tag = _tag(info)
+        if tag and request.headers.get("if-none-match") == tag:
+            return _respond(b"", 304, etag=tag)
+        return await _answer(work, tag)
+
+    # Files
+
+    async def _page(self, _: Request) -> Response:
+        return self._file("index.html")
+
+    async def _static(self, request: Request) -> Response:
+        return self._file(request.path_params["name"])
+
+    def _file(self, name: str) -> Response:
+        file = STATIC / name
+        folder, _, last = name.rpartition("/")
+        known = folder in ("", "vendor") and last not in ("", "..") and file.suffix in MEDIA and file.is_file()
+        if not known:
+            return _respond(error_body("not_found", f"there is no file {name!r}", "install windowsill again"), 404)
+        return _respond(file.read_bytes(), 200, media=MEDIA[file.suffix])
+
+    # Events
+
+    async def _events(self, request: Request) -> Response:
+        from starlette.responses import StreamingResponse
+
+        session = request.query_params.get("session")
+        known = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        stream = self._stream(session, known)
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+    async def _stream(self, session: str | None, known: str) -> AsyncIterator[bytes]:
+        """Yield the version whenever it is another one; what was written is fetched by who wants to see it."""
+        yield b"retry: 500\n\n"
+        last = time.monotonic()
+        while not self._closing():
+            state, told = await to_thread.run_sync(self._state_of, session)
+            if state != known:
+                known, last = state, time.monotonic()
+                yield b"id: " + state.encode() + b"\ndata: " + encode(told) + b"\n\n"
+            elif time.monotonic() - last > HEARTBEAT_SECONDS:
+                last = time.monotonic()
+                yield b": still here\n\n"
+            await anyio.sleep(self._poll)
+
+    def _state_of(self, session: str | None) -> tuple[str, dict[str, Any]]:
+        if session is None:
+            every = self._store.sessions()
+            state = f"{len(every)}-{sum(info.version for info in every)}"
+            return state, {"sessions": state}
+        info = self._store.info(session)
+        version = None if info is None else info.version
+        return str(version), {"version": version}
+
+    # Changing
+
+    async def _login(self, request: Request) -> Response:
+        body = await _read(request)
+        given = body.get("token") if body is not None else None
+        if self._token is None or given != self._token:
+            return _respond(error_body("forbidden", "this is not the token", "copy the whole address again"), 401)
+        answer = _respond(b"", 204)
+        root = request.scope.get("root_path", "")
+        answer.set_cookie(
+            COOKIE,
+            cookie_value(self._token),
+            path=f"{root}/",
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def _do(self, request: Request) -> Response:
+        body = await _read(request)
+        if body is None:
+            return _respond(error_body("bad_request", "this is no small JSON object", "send one"), 400)
+        given = Parameters(request)
+
+        def work() -> dict[str, Any]:
+            with self._sessions.use(given.text("session")) as opened:
+                return change(opened, body)
+
+        return await _answer(work, abandon=False)
+
+
+def change(opened: OpenSession, body: dict[str, Any]) -> dict[str, Any]:
+    """Make one change that can be undone: unfold, rewind, switch, restore, checkpoint, pin, unpin."""
+    session = opened.session
+    wanted = body.get("do")
+    before, head = session.tokens, session.journal.version
+    left = session.journal.entry(head).id if head else None
+    notes: tuple[str, ...] = ()
+    match wanted:
+        case "unfold":
+            fold, span = _text(body, "fold"), body.get("span")
+            if span is not None and type(span) is not int:
+                raise InputError(f"{span!r} is no span", remedy="give its number")
+            entry = session.unfold(fold, span=span, fit=body.get("fit") is True, reason=BY_HAND)
+            told = f"unfolded {fold}: {before:,} tokens became {session.tokens:,}"
+        case "rewind":
+            message = _text(body, "message")
+            entry = session.rewind(message, before=body.get("before") is True, reason=BY_HAND)
+            told = f"went back to {message}"
+        case "switch":
+            to = _text(body, "to")
+            entry = session.switch(to, reason=BY_HAND)
+            told = f"switched to {to}"
+        case "restore":
+            what = body.get("what")
+            if what not in (None, "both", "conversation", "files"):
+                raise InputError(f"{what!r} cannot be restored", remedy="give both, conversation or files")
+            found = session.restore(_text(body, "checkpoint"), what)
+            entry, notes = found.id, found.notes
+            told = f"restored {found.name or found.id}"
+        case "checkpoint":
+            made = session.checkpoint(str(body.get("name") or ""))
+            entry, notes = made.id, made.notes
+            told = f"made the checkpoint {made.name or made.id}"
+        case "pin" | "unpin":
+            entry = _text(body, "message")
+            (session.pin if wanted == "pin" else session.unpin)(entry)
+            told = f"{wanted}ned {entry}"
+        case _:
+            remedy = "use unfold, rewind, switch, restore, checkpoint, pin or unpin"
+            raise InputError(f"{wanted!r} cannot be done here", remedy=remedy)
+    return {"entry": entry, "version": opened.version, "text": told, "left": left, "notes": list(notes)}
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{name!r} is missing", remedy=f"give the id of the {name}")
+    return value
+
+
+class Parameters:
+    """The parameters of an address, checked."""
+
+    def __init__(self, request: Request) -> None:
+        self._given = request.query_params
+
+    def has(self, name: str) -> bool:
+        """Tell whether a parameter was given."""
+        return name in self._given
+
+    def get(self, name: str) -> str | None:
+        """Return a parameter; `None` when it was not given."""
+        return self._given.get(name)
+
+    def text(self, name: str) -> str:
+        """Return a parameter that has to be given."""
+        value = self._given.get(name, "")
+        if not value:
+            raise InputError(f"the parameter {name!r} is missing", remedy="give it")
+        if len(value) > LONGEST_WORDS:
+            raise InputError(f"the parameter {name!r} is too long", remedy=f"give at most {LONGEST_WORDS} characters")
+        return value
+
+    def maybe_number(self, name: str) -> int | None:
+        """Return a number; `None` when it was not given."""
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if not value.isascii() or not value.isdigit() or len(value) > len("9007199254740992"):
+            raise SettingError(name, value, "a whole number")
+        return int(value)
+
+    def number(self, name: str, default: int) -> int:
+        """Return a number."""
+        value = self.maybe_number(name)
+        return default if value is None else value
+
+
+def _tag(info: SessionInfo | None) -> str:
+    """Return the tag of what is known of a session: another one whenever something was written."""
+    return "" if info is None else f'"{windowsill.__version__}-{info.created}-{info.version}"'
+
+
+async def _answer(work: Callable[[], Any], tag: str = "", *, abandon: bool = True) -> Response:
+    """Do the work of an answer in a thread, and report what goes wrong as the page shows it."""
+    try:
+        with anyio.fail_after(SECONDS if abandon else None):
+            value = await to_thread.run_sync(partial(_encoded, work), abandon_on_cancel=abandon)
+    except TimeoutError:
+        return _respond(error_body("failed", f"this takes longer than {SECONDS:.0f} seconds", "try it again"), 503)
+    except WindowsillError as error:
+        kind, status = _kind(error)
+        return _respond(error_body(kind, error.what, error.remedy), status)
+    except Exception as error:
+        log.exception("a request of the page failed")
+        what = f"{type(error).__name__}: {error}"
+        return _respond(error_body("failed", what, "this is a fault of windowsill: the log says where"), 500)
+    body, final = value
+    return _respond(body, 200, etag=tag if final else "")
+
+
+def _encoded(work: Callable[[], Any]) -> tuple[bytes, bool]:
+    """Return an answer as bytes, and whether it stays the same as long as the session does."""
+    value = work()
+    if isinstance(value, bytes):
+        return value, True
+    return encode(value), not (isinstance(value, dict) and value.get("complete") is False)
+
+
+def _kind(error: WindowsillError) -> tuple[str, int]:
+    match error:
+        case NotFoundError():
+            return "not_found", 404
+        case DamagedError():
+            return "damaged", 500
+        case ConflictError() | LockedError() | FoldError():
+            return "conflict", 409
+        case InputError():
+            return "bad_request", 400
+        case _:
+            return "failed", 500
+
+
+def _respond(body: bytes, status: int, *, media: str = "application/json", etag: str = "") -> Response:
+    from starlette.responses import Response
+
+    headers = {"cache-control": "no-cache"}
+    if etag:
+        headers["etag"] = etag
+    return Response(body, status, headers, media if body else None)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    del error
+    return _respond(error_body("not_found", f"there is no {request.url.path}", "open the page itself"), 404)
+
+
+async def _read(request: Request) -> dict[str, Any] | None:
+    """Read a small JSON object; `None` for anything else."""
+    data = b""
+    async for piece in request.stream():
+        data += piece
+        if len(data) > LARGEST_BODY:
+            return None
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+async def serve(
+    store: Store,
+    *,
+    session: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    folder: Path | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the inspector until cancelled or interrupted; `ready` is called with the address of the page."""
+    check_token(host, token)
+    with extra("inspect", "the inspector"):
+        import uvicorn
+
+    ends: list[uvicorn.Server] = []
+    page = app(
+        store,
+        session=session,
+        token=token,
+        hosts=LOOPBACK if is_loopback(host) else (),
+        folder=folder,
+        closing=lambda: ends[0].should_exit,
+    )
+    sockets = open_sockets(host, port)
+    config = uvicorn.Config(page, log_level="warning", http=impatient_protocol(SECONDS), ws="none", lifespan="on")
+    ends.append(uvicorn.Server(config))
+    try:
+        if ready is not None:
+            address = f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}/"
+            ready(address + (f"#token={token}" if token else ""))
+        await ends[0].serve(sockets)
+    finally:
+        for each in sockets:
+            each.close()
