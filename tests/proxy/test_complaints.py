@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from websockets.sync.client import connect
 
 from support.proxies import LONG, MODEL, body, health, post, proxied, say, talk, upstream
 from windowsill import Session
@@ -178,6 +179,38 @@ def turn(kind="turn", thread="t1"):
 
 def events_of(answer):
     return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+
+
+def test_codex_speaks_over_a_socket_and_nothing_is_lost(proxy, provider):
+    """Complaint: no websockets. Frames that say only what is new become whole requests, and one session."""
+    provider.respond = lambda request: Answer(text=f"answer {len(request['input'])}")
+    head = {"authorization": "Bearer k", "user-agent": "codex_cli_rs/0.166.0", "openai-beta": "responses_websockets=1"}
+    told = {"x-codex-turn-metadata": turn()["x_codex_turn_metadata"], "ws_request_header_x_lite": "true"}
+    with connect(f"ws{proxy.url[4:]}/v1/responses", additional_headers=head) as socket:
+
+        def ask(*items, **fields):
+            frame = {"type": "response.create", **codex(*items, client_metadata=told), **fields}
+            socket.send(json.dumps(frame))
+            while True:
+                event = json.loads(socket.recv(timeout=60))
+                if event["type"] in ("response.completed", "error"):
+                    return event
+
+        before = ask(generate=False)["response"]["id"]
+        for number in range(4):
+            message = {"type": "message", "role": "user", "content": f"Question {number}: {LONG}"}
+            answer = ask(*(ITEMS if not number else []), message, previous_response_id=before)
+            before = answer["response"]["id"]
+        assert ask(previous_response_id="resp_of_another_socket")["error"]["code"] == "previous_response_not_found"
+    assert provider.refused == []
+    inputs = [json.loads(each.raw)["input"] for each in provider.seen]
+    assert [len(each) for each in inputs] == [4, 6, 8, 10]
+    assert {each.headers.get("x-lite") for each in provider.seen} == {"true"}
+    assert not any("openai-beta" in each.headers or "previous_response_id" in each.body for each in provider.seen)
+    (name,) = proxy.sessions
+    assert name.startswith("codex-t1")
+    with Session.open(name, store=proxy.store) as session:
+        assert "answer 10" in str(list(session.messages())[-1])
 
 
 def test_codex_compacts_before_a_provider_that_knows_no_compaction(tmp_path, provider):

@@ -9,6 +9,8 @@ import anthropic
 import httpx2
 import pytest
 import zstandard
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from support.proxies import LONG, MODEL, body, health, post, proxied, say, streamed, talk, upstream
 from support.wrapped_clients import Anthropic, Chat, Gemini, Responses
@@ -94,10 +96,11 @@ def test_a_stream_is_never_held_back(tmp_path):
         assert b"message_stop" in b"".join(pieces)
 
 
-def test_a_socket_is_refused_so_that_its_client_uses_requests(proxy):
-    """Codex falls back at once."""
-    answer = httpx2.get(f"{proxy.url}/v1/responses", headers={"upgrade": "websocket", "connection": "Upgrade"})
-    assert answer.status_code == 426
+def test_a_socket_for_anything_else_is_refused(proxy):
+    """Only Codex's is spoken; a client that can do without falls back at once."""
+    with pytest.raises(InvalidStatus) as refused, connect(f"ws{proxy.url[4:]}/v1/realtime"):
+        pass
+    assert refused.value.response.status_code == 426
 
 
 def test_packed_requests_are_read_and_pass_as_they_came(tmp_path):

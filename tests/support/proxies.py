@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from windowsill.proxy.server import Proxy, machine_key
+from windowsill.proxy.server import SOCKETS, Proxy, machine_key
 from windowsill.store import open_store
 
 MODEL = "claude-sonnet-4-6"
@@ -67,7 +67,7 @@ def proxied(place: Path, upstream: str, **settings: Any) -> Iterator[Running]:
     upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), upstream)
     app = Proxy(store, upstreams=upstreams, options=options, key=machine_key(place), **settings)
     server = _Told(
-        uvicorn.Config(app, port=0, log_level="error", ws="none", lifespan="on", timeout_graceful_shutdown=5)
+        uvicorn.Config(app, port=0, log_level="error", ws=SOCKETS, lifespan="on", timeout_graceful_shutdown=5)
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

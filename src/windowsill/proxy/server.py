@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from copy import copy
 from functools import partial
@@ -52,6 +52,7 @@ from windowsill.proxy.forward import (
     provider_of,
     unpack,
 )
+from windowsill.proxy.sockets import talk
 from windowsill.session import Session
 from windowsill.session.client_history import without_system
 from windowsill.store import Store, default_place, open_store
@@ -59,9 +60,10 @@ from windowsill.user_function import describe
 
 if TYPE_CHECKING:
     import httpx2
-    from starlette.requests import Request
+    from starlette.requests import HTTPConnection, Request
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
+    from starlette.websockets import WebSocket
 
 
 # ruff: noqa: PLC0415 - the packages of the extra are only there for those who installed it
@@ -81,6 +83,9 @@ MOST_OWNERS = 64
 MOST_FAULTS = 20
 BYTES_PER_TOKEN = 4
 """Of a request: enough to tell one that is far too long for a window."""
+
+SOCKETS = "websockets-sansio"
+"""The implementation of websockets that uvicorn takes."""
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -128,6 +133,7 @@ class Proxy:
             from starlette.applications import Starlette
             from starlette.routing import Mount
             from starlette.routing import Route as Endpoint
+            from starlette.routing import WebSocketRoute
         self._http = httpx2
         self._store = store
         self._upstreams = {**parse_upstreams(()), **(upstreams or {})}
@@ -147,7 +153,11 @@ class Proxy:
         self._recording: dict[str, set[anyio.Event]] = {}
         """For each owner the answers that were passed on and are being recorded."""
         page = inspector.app(store, token=token, hosts=hosts, health=self.health, closing=closing)
-        routes = [Mount(f"{OWN}/inspect", page), Endpoint("/{path:path}", self._answer, methods=METHODS)]
+        routes = [
+            Mount(f"{OWN}/inspect", page),
+            Endpoint("/{path:path}", self._answer, methods=METHODS),
+            WebSocketRoute("/{path:path}", self._socket),
+        ]
         self._app = Starlette(routes=routes, lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -178,13 +188,10 @@ class Proxy:
         if path.startswith(OWN):
             return self._own(path.removeprefix(OWN))
         name, path = _named_by_hand(path)
-        if request.headers.get("upgrade", "").lower() == "websocket":
-            # Codex asks for a socket first, and goes on with requests at once.
-            return _json(426, _error("websockets are not spoken here: use HTTP"), {"upgrade": "HTTP/1.1"})
         raw = await _read(request)
         if raw is None:
             return _json(413, _error(f"the request is larger than {LARGEST_BODY:,} bytes"))
-        call = _Call(request, path, raw)
+        call = _Call(request, path, raw, method=request.method, headers=list(request.headers.raw))
         self.counts["requests"] += 1
         if request.method == "POST" and (found := route(path)) is not None:
             return await self._model_call(call, found, name)
@@ -194,7 +201,26 @@ class Proxy:
             return await self._model_call(call, Route("responses"), name)
         return await self._pass(call)
 
-    def _refuse(self, request: Request) -> Response | None:
+    async def _socket(self, socket: WebSocket) -> None:
+        """Answer a socket of Codex: its frames become requests, and the events of their answers frames."""
+        name, path = _named_by_hand(socket.url.path)
+        found = route(path)
+        refused = self._refuse(socket)
+        if refused is None and (found is None or found.format != "responses"):
+            # A client that can do without goes on with requests at once.
+            refused = _json(426, _error("no websocket is spoken here: use HTTP"), {"upgrade": "HTTP/1.1"})
+        if refused is not None:
+            await socket.send_denial_response(refused)
+            return
+
+        def ask(headers: Headers, body: bytes) -> Awaitable[Response]:
+            self.counts["requests"] += 1
+            call = _Call(socket, path, body, method="POST", headers=headers)
+            return self._model_call(call, Route("responses"), name)
+
+        await talk(socket, ask)
+
+    def _refuse(self, request: HTTPConnection) -> Response | None:
         """Refuse what a web page, or a stranger, may have sent."""
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
         origin = request.headers.get("origin")
@@ -505,14 +531,14 @@ class Proxy:
 class _Call:
     """One request of a client, read whole."""
 
-    def __init__(self, request: Request, path: str, raw: bytes) -> None:
-        self.method = request.method
+    def __init__(self, connection: HTTPConnection, path: str, raw: bytes, *, method: str, headers: Headers) -> None:
+        self.method = method
         self.path = path
         self.raw = raw
-        self.raw_headers: Headers = list(request.headers.raw)
-        self.headers = {name.lower(): value for name, value in request.headers.items()}
-        self.query = dict(request.query_params)
-        self.query_text = request.url.query
+        self.raw_headers = headers
+        self.headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+        self.query = dict(connection.query_params)
+        self.query_text = connection.url.query
         self.began = time.monotonic()
 
 
@@ -631,7 +657,14 @@ async def serve(
         closing=lambda: ends[0].should_exit,
     )
     sockets = open_sockets(host, port)
-    config = uvicorn.Config(app, log_level="warning", http=impatient_protocol(PATIENCE), ws="none", lifespan="on")
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        http=impatient_protocol(PATIENCE),
+        ws=SOCKETS,
+        ws_max_size=LARGEST_BODY,
+        lifespan="on",
+    )
     ends.append(uvicorn.Server(config))
     try:
         if ready is not None:
