@@ -131,9 +131,8 @@ class Proxy:
         with extra("proxy", "the proxy"):
             import httpx2
             from starlette.applications import Starlette
-            from starlette.routing import Mount
+            from starlette.routing import Mount, WebSocketRoute
             from starlette.routing import Route as Endpoint
-            from starlette.routing import WebSocketRoute
         self._http = httpx2
         self._store = store
         self._upstreams = {**parse_upstreams(()), **(upstreams or {})}
