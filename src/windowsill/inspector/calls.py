@@ -31,7 +31,7 @@ def calls(opened: OpenSession, before: int | None = None) -> dict[str, Any]:
     """List calls with what happened among them: the newest, or those before an entry."""
     ledger, session = opened.ledger, opened.session
     ledger.catch_up(opened.version)
-    ledger.reach(calls=MOST_CALLS, before=before, seconds=READ_SECONDS)
+    ledger.reach(calls=1, before=before, seconds=READ_SECONDS)
     listed, events, older = ledger.page(before, MOST_CALLS)
     path = session.journal.path(opened.version)
     made, _ = opened.composition()

@@ -133,7 +133,7 @@ class Ledger:
                 self._read_newer(version)
 
     def reach(self, *, calls: int = 0, before: int | None = None, seconds: float = 0.0) -> None:
-        """Read older entries until so many calls (before an entry) are known, and then on for so many seconds."""
+        """Read older entries for so many seconds, and until so many calls (before an entry) are known."""
         with self._lock:
             until = time.monotonic() + seconds
             while not self.complete and (self._count(before) < calls or time.monotonic() < until):

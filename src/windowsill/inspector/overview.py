@@ -88,7 +88,7 @@ def state(opened: OpenSession) -> dict[str, Any]:
     value = session.state.value
     return {
         "version": opened.version,
-        "state": msgspec.to_builtins(value),
+        "state": _stated(msgspec.to_builtins(value)),
         "empty": value == State(),
         "policies": msgspec.to_builtins(value.system.policies),
         "constraints": msgspec.to_builtins(value.system.constraints),
@@ -97,6 +97,14 @@ def state(opened: OpenSession) -> dict[str, Any]:
         "changes": list(_changes(opened)),
         "settings": msgspec.to_builtins(session.settings),
     }
+
+
+def _stated(value: Any) -> Any:
+    """Leave out of a value what says nothing: empty texts and lists, what is unknown, the number of no entry."""
+    if isinstance(value, dict):
+        kept = {name: _stated(each) for name, each in value.items() if not (name == "entry" and each == 0)}
+        return {name: each for name, each in kept.items() if each not in (None, "", [], {})}
+    return [_stated(each) for each in value] if isinstance(value, list) else value
 
 
 def _tools(opened: OpenSession) -> dict[str, Any]:
@@ -138,10 +146,14 @@ def _changes(opened: OpenSession) -> Iterator[dict[str, Any]]:
 
 def _backwards(opened: OpenSession) -> Iterator[Entry]:
     journal = opened.session.journal
+    step = STEP
     for first, last in reversed(journal.path(journal.version)):
-        for stop in range(last, first - 1, -STEP):
-            start = max(first, stop - STEP + 1)
-            yield from reversed(journal.store.read(journal.session, start, stop, kinds=("state",)))
+        stop = last
+        while stop >= first:
+            start = max(first, stop - step + 1)
+            found = journal.store.read(journal.session, start, stop, kinds=("state",))
+            yield from reversed(found)
+            stop, step = start - 1, step if found else 4 * step
 
 
 def engines(opened: OpenSessions) -> list[dict[str, Any]]:

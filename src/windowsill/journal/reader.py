@@ -153,8 +153,9 @@ _LISTS: dict[Kind, str] = {"message": "session.messages()", "fold": "session.fol
 VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
 
-FIRST_STEP, WIDER = 50, 4
-"""Entries looked through at first, from the end, for the last of a kind; and by how much wider each further step is."""
+FIRST_STEP, WIDER, LARGEST_STEP = 50, 4, 50_000
+"""Entries looked through at first, from the end, for the last of a kind; by how much wider each further step is, and
+the widest: what is found may be all of them."""
 
 CHUNK = 2_000
 """Entries read at a time where a whole history is walked, so that memory stays small."""
@@ -182,10 +183,9 @@ class JournalReader:
         head, start = self._from_snapshot(path, seq, scale)
         if head is None:
             head = Head(build(self.walk(path, kinds=VIEW_KINDS), scale, self.show))
-            for entry in self.walk(path, kinds=("message", "call")):
-                head.sent = entry.kind == "call"
-                if head.sent:
-                    head.prompt_hash = call_meta(entry.meta).prompt_hash
+            final, call = self.last(path, "message", "call"), self.last(path, "call")
+            head.sent = final is not None and final.kind == "call"
+            head.prompt_hash = call_meta(call.meta).prompt_hash if call is not None else b""
         else:
             for entry in self.walk(within(path, start + 1, seq)):
                 head.apply(entry)
@@ -234,7 +234,7 @@ class JournalReader:
                 start = max(first, end - step + 1)
                 if found := self.store.read(self.session, start, end, kinds=kinds, bodies=False):
                     return found[-1]
-                end, step = start - 1, min(CHUNK, step * WIDER)
+                end, step = start - 1, min(LARGEST_STEP, step * WIDER)
         return None
 
     def entry(self, seq: int, *, body: bool = False) -> Entry:

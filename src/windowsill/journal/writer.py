@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from windowsill import providers, telemetry
-from windowsill.errors import ConflictError, InputError
+from windowsill.errors import ConflictError, InputError, StoreError, log
 from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call, Draft, Head
@@ -25,6 +25,9 @@ T = TypeVar("T")
 RESHAPES = frozenset({"fold", "unfold", "rewind"})
 """Entries after which the view is not just longer: a snapshot is stored with them."""
 
+SAVED_AFTER = 2_000
+"""Entries after which a view is stored when the session is closed: fewer are read in no time."""
+
 
 class JournalWriter(JournalReader):
     """The entries of one session, read and written: the only way a session is changed."""
@@ -38,6 +41,8 @@ class JournalWriter(JournalReader):
         self._blobs: dict[str, bytes] = {}
         self._stored: set[str] = set()
         self._linkers: list[providers.Linker] = []
+        self._unsaved = 0
+        """Entries written here since a view was stored."""
         self._linked_up_to: tuple[int, int] | None = None
         """The edits and the length of the view that the linkers have seen."""
         self._reload()
@@ -108,6 +113,16 @@ class JournalWriter(JournalReader):
         """Write the requests that are still queued."""
         if self._calls:
             self.append(lambda _: None)
+
+    def save_view(self) -> None:
+        """Store the view, if opening the session would read as many entries one by one as the view has items."""
+        if self._unsaved >= max(SAVED_AFTER, len(self.view.items) // 2):
+            try:
+                self.store.append(self.session, self.version, [], snapshots=[(self.version, self.head.snapshot())])
+            except StoreError as error:
+                # It is only a shortcut: the entries say the same.
+                log.info("the view of session %s was not stored: %s", self.session, error)
+            self._unsaved = 0
 
     def append(
         self,
@@ -241,6 +256,7 @@ class JournalWriter(JournalReader):
         places = [(key, seq) for seq, meta in draft.metas.items() for key in meta.places]
         if not self.passed_over and not any(entry.kind in RESHAPES for entry in entries):
             self.store.append(self.session, version, entries, blobs=blobs, places=places)
+            self._unsaved += len(entries)
             for entry in entries:
                 self.head.apply(entry, draft.metas.get(entry.seq))
             return
@@ -252,7 +268,7 @@ class JournalWriter(JournalReader):
                 after.apply(entry)
         snapshots = [(entries[-1].seq, after.snapshot())] if entries else []
         self.store.append(self.session, version, entries, snapshots=snapshots, blobs=blobs, places=places)
-        self.passed_over = False
+        self.passed_over, self._unsaved = False, 0
         self._adopt(after)
 
     def weigh_with(self, scale: Scale) -> None:

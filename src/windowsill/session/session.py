@@ -217,6 +217,7 @@ class Session:
         with self.journal.lock:
             self.composer.close()
             self.journal.flush()
+            self.journal.save_view()
             self.composer.context.save()
             if self._owned:
                 self.journal.store.close()
