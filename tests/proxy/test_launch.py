@@ -74,7 +74,7 @@ def test_an_agent_runs_behind_a_proxy_of_its_own(tmp_path):
     assert all(url.startswith("http://127.0.0.1:") for url in json.loads(done.stdout).values())
     assert re.search(
         r"windowsill: 20 calls, \d+ folds?, \d+ KB not sent \(\d+%\), \d+% read from the cache; look: "
-        r"`windowsill sessions show '\w+~\w+' --store \S+`",
+        r"`windowsill inspect '\w+~\w+' --store \S+`",
         done.stderr,
     )
     assert list((tmp_path / "home").iterdir()) == []

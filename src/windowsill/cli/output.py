@@ -9,11 +9,14 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from windowsill.text import printable_line, shorten, table_cell
+
+if TYPE_CHECKING:
+    from windowsill.compose.composition import Composition
 
 NARROWEST = 40
 """Characters of a line, however narrow the terminal says it is."""
@@ -135,6 +138,29 @@ def print_table(rows: Sequence[Mapping[str, object]], *, footer: bool = False) -
         cells = zip(line, widths, right, strict=True)
         text = "  ".join(cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in cells)
         click.echo(text.rstrip())
+
+
+def print_bar(made: Composition) -> None:
+    """Draw what fills a window as a bar with its legend; in a pipe, as one line of figures."""
+    filled = {name: tokens for name, tokens in made.parts.items() if tokens}
+    if not on_terminal():
+        click.echo("filled with: " + ", ".join(f"{name} {tokens:,}" for name, tokens in filled.items()))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from windowsill.compose.composition import COLOURS
+
+    width = max(NARROWEST, shutil.get_terminal_size().columns) - 1
+    bar, legend, whole, drawn = Text(), Text(), max(made.window, made.tokens), 0.0
+    for name, tokens in filled.items():
+        # Ends are rounded, not widths: so the parts add up to the whole.
+        cells = round((drawn + tokens) * width / whole) - round(drawn * width / whole)
+        drawn += tokens
+        sign = {"free": "░", "reserve": "▒"}.get(name, "█")
+        bar.append(sign * cells, COLOURS[name])
+        legend.append("■ " if name != "free" else "□ ", COLOURS[name]).append(f"{name} {tokens:,}  ")
+    Console().print(bar, legend, sep="\n")
 
 
 def _is_text(value: object) -> bool:

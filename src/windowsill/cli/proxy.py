@@ -25,6 +25,12 @@ def _options(window: str | None, strategy: str | None, project: str | None) -> d
     return {name: value for name, value in stated.items() if value is not None}
 
 
+def _print_address(address: str) -> None:
+    """Print where requests go, and where to look at what was done with them."""
+    click.echo(address, err=True)
+    click.echo(f"windowsill: look at {address}/__windowsill/inspect/", err=True)
+
+
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
@@ -78,7 +84,7 @@ def proxy(
             token=token,
             upstreams=parse_upstreams(upstream),
             options=_options(window, strategy, project),
-            ready=partial(click.echo, err=True),
+            ready=_print_address,
         )
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windowsill.cli.main import FAILED, LazyCommand, LazyGroup
-from windowsill.cli.output import moment, on_terminal, print_json, print_line, print_rows
+from windowsill.cli.output import moment, on_terminal, print_bar, print_json, print_line, print_rows
 from windowsill.cli.session_ids import (
     complete_sessions,
     find_session,
@@ -24,6 +24,7 @@ from windowsill.cli.session_ids import (
 from windowsill.text import printable_line
 
 if TYPE_CHECKING:
+    from windowsill.compose.composition import Composition
     from windowsill.session import Session
     from windowsill.session.audit import FoldRecord
     from windowsill.store import SessionInfo, Store
@@ -130,11 +131,13 @@ def show(id: str, place: str | None, *, with_messages: bool, as_json: bool) -> N
 
     from windowsill.cli.sessions_history import branch_rows
     from windowsill.session import Session
+    from windowsill.session.audit import composition
 
     with open_store_at(place) as store:
         info = find_session(store, id)
         with Session.open(info.id, store=store, config=False) as session:
-            summary = _summary(session, info)
+            made = composition(session.journal, session.composer)
+            summary = _summary(session, info, made)
             folds, branches = session.folds, session.branches
             states = _message_states(session, store, info) if with_messages else []
     if as_json:
@@ -145,6 +148,7 @@ def show(id: str, place: str | None, *, with_messages: bool, as_json: bool) -> N
     for key, value in summary.items():
         if not isinstance(value, dict):
             print_line(f"{key}: {f'{value:,}' if isinstance(value, int) else value}")
+    print_bar(made)
     print_rows(
         [
             {
@@ -183,18 +187,17 @@ def _fold_state(fold: FoldRecord) -> str:
     return f"inside {fold.inside}" if fold.inside else "applies"
 
 
-def _summary(session: Session, info: SessionInfo) -> dict[str, Any]:
+def _summary(session: Session, info: SessionInfo, made: Composition) -> dict[str, Any]:
     import msgspec
 
     items = session.view.items
     hidden = sum(item.hides for item in items)
-    budget = session.composer.budget(session.composer.fixed_tokens)
     return {
         "session": session.id,
         "model": session.settings.model,
         "window": session.model.window,
-        "budget": budget.limit,
-        "reduced above": budget.high,
+        "budget": made.limit,
+        "reduced above": made.high,
         "tokens": session.tokens,
         "messages": hidden + sum(1 for item in items if not item.fold),
         "hidden": hidden,
@@ -203,6 +206,7 @@ def _summary(session: Session, info: SessionInfo) -> dict[str, Any]:
         "strategy": session.settings.strategy,
         "created": moment(info.created),
         "updated": moment(info.updated),
+        "parts": made.parts,
         "settings": msgspec.to_builtins(session.settings),
         "counting": session.composer.context.describe(),
     }

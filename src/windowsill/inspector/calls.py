@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -52,13 +53,21 @@ def calls(opened: OpenSession, before: int | None = None) -> dict[str, Any]:
     }
 
 
-class _Body:
-    """A request taken apart, without reading what stands in its messages."""
+_MARKER = re.compile(rb',?"cache_control":\{[^{}]*\}')
 
-    def __init__(self, data: bytes, call: Call) -> None:
-        self.data = data
+
+class _Body:
+    """A request taken apart, without reading what stands in its messages.
+
+    It is compared without the markers that tell a provider what to cache: they move with each call, and no cache
+    takes them into account.
+    """
+
+    def __init__(self, exact: bytes, call: Call) -> None:
+        self.exact = exact
+        self.data = _MARKER.sub(b"", exact)
         field = providers.get(call.format).spec.messages_field
-        fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        fields = msgspec.json.decode(self.data, type=dict[str, msgspec.Raw])
         raw = fields.get(field)
         self.messages = (
             [] if raw is None else [bytes(each) for each in msgspec.json.decode(raw, type=list[msgspec.Raw])]
@@ -97,7 +106,7 @@ def call(opened: OpenSession, id: str) -> dict[str, Any]:
         "model": made.model,
         "format": made.format,
         "tokens": figures.tokens,
-        "bytes": len(body.data),
+        "bytes": len(body.exact),
         "usage": {name: getattr(figures, name) for name in ("cached", "written", "new", "output")}
         if figures.reported
         else None,
@@ -106,7 +115,9 @@ def call(opened: OpenSession, id: str) -> dict[str, Any]:
         "after": after.id if after is not None else None,
         "answer": _answer(opened, entry),
         "folds": list(made.folds),
-        "strip": None if strip is None else strip | {"same_tokens": made.cached},
+        "strip": None
+        if strip is None or then is None
+        else strip | {"same_tokens": made.cached, "exact_same": _common(then.exact, body.exact)},
         "cache": _cache(made, figures, strip),
         "sections": [
             {"name": name, "bytes": size, "tokens": tokens, "state": _state(name, made, earlier)}

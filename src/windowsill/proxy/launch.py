@@ -229,10 +229,10 @@ def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:
         parts.append(f"{counts['tokens from the cache'] / counts['tokens of requests']:.0%} read from the cache")
     if counts.get("faults"):
         parts.append(f"{counts['faults']:,} passed on as they came")
-    look = "; `windowsill sessions list` shows what is kept"
+    look = "; look: `windowsill inspect`"
     if session := health.get("session"):
         session = " ".join(map(quote, [session, *store]))
-        look = f"; look: `windowsill sessions show {session}`"
+        look = f"; look: `windowsill inspect {session}`"
     say(f"windowsill: {', '.join(parts)}{look}")
     if folds and session:
         say(f"windowsill: to go on without the proxy: `windowsill sessions export {session} --handoff`")
