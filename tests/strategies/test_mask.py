@@ -83,9 +83,9 @@ def test_the_oldest_go_first_until_the_low_mark_is_reached():
 def test_the_latest_outputs_stay():
     """Three of them unless it is stated otherwise; everything else goes where the mark is out of reach."""
     view = steps(*[("read", "word " * 100)] * 8).view
-    assert masked(Mask().plan(view, tight(view, 0.01))) == ["t0", "t1", "t2", "t3", "t4"]
-    assert masked(Mask(keep=7).plan(view, tight(view, 0.01))) == ["t0"]
-    assert masked(Mask(keep=0).plan(view, tight(view, 0.01))) == [f"t{number}" for number in range(8)]
+    assert masked(Mask(batch=1).plan(view, tight(view, 0.01))) == ["t0", "t1", "t2", "t3", "t4"]
+    assert masked(Mask(keep=7, batch=1).plan(view, tight(view, 0.01))) == ["t0"]
+    assert masked(Mask(keep=0, batch=1).plan(view, tight(view, 0.01))) == [f"t{number}" for number in range(8)]
 
 
 def test_outputs_that_the_model_has_not_answered_to_stay():
@@ -104,15 +104,15 @@ def test_outputs_of_exempt_tools_stay():
     view = steps(
         ("TodoWrite", text), ("update_plan", text), ("ask_user", text), ("Bash", text), *[("read", "x")] * 3
     ).view
-    assert masked(Mask().plan(view, tight(view, 0.01))) == ["t3"]
-    assert masked(Mask(exempt=("bash", "todo*")).plan(view, tight(view, 0.01))) == ["t1", "t2"]
+    assert masked(Mask(batch=1).plan(view, tight(view, 0.01))) == ["t3"]
+    assert masked(Mask(exempt=("bash", "todo*"), batch=1).plan(view, tight(view, 0.01))) == ["t1", "t2"]
 
 
 def test_exempt_outputs_are_not_counted_among_the_latest():
     """Or a few plans at the end would leave nothing else."""
     text = "word " * 100
     view = steps(*[("read", text)] * 5, *[("TodoWrite", text)] * 3).view
-    assert masked(Mask().plan(view, tight(view, 0.01))) == ["t0", "t1"]
+    assert masked(Mask(batch=1).plan(view, tight(view, 0.01))) == ["t0", "t1"]
 
 
 def test_call_ids_that_repeat_in_every_turn_change_nothing():
@@ -151,18 +151,18 @@ def test_pinned_outputs_stay():
     session = steps(*[("read", "word " * 100)] * 5)
     session.pin(session.view.items[2].id)
     view = session.view
-    assert masked(Mask().plan(view, tight(view, 0.01))) == ["t1"]
+    assert masked(Mask(batch=1).plan(view, tight(view, 0.01))) == ["t1"]
 
 
-def test_less_than_a_batch_waits_while_the_request_fits():
-    """O9: each batch breaks the cached prefix; beyond the limit there is no choice."""
+def test_less_than_a_batch_is_not_masked():
+    """O9: each batch breaks the cached prefix; beyond the limit the plain cut takes over, which frees more."""
     view = steps(("read", "word " * 60), *[("read", "word " * 400)] * 3).view
     total = view.tokens()
     plan = Mask(batch=100).plan(view, tight(view))
     assert plan.proposals == ()
     assert plan.notes[0].endswith("tokens are no batch of 100")
     assert masked(Mask(batch=20).plan(view, tight(view))) == ["t0"]
-    assert masked(Mask(batch=100).plan(view, tight(view, limit=total - 1, high=total - 2))) == ["t0"]
+    assert Mask(batch=100).plan(view, tight(view, limit=total - 1, high=total - 2)).proposals == ()
 
 
 def test_a_batch_goes_on_beyond_the_low_mark_until_it_is_large_enough():
@@ -190,6 +190,17 @@ def test_what_is_masked_stays_masked_and_the_next_batch_waits_for_the_high_mark(
         before = now
     assert batches == len(session.folds) > 0
     assert all(fold.saved >= 200 for fold in session.folds)
+
+
+def test_batches_leave_room_for_many_turns_until_masked_lines_fill_the_window():
+    """What is left to mask shrinks as lines and calls add up; then the oldest are cut at once, not a little every turn."""
+    session = opened(strategy="mask", budget=10_000)
+    talk(session, 1)
+    for number in range(1, 121):
+        talk(session, 1, start=number, words=240)
+        session.compose_sync()
+    assert {fold.strategy for fold in session.folds} == {"mask", "sliding-window"}
+    assert len(session.folds) <= 120 / 6
 
 
 def test_a_masked_output_comes_back_whole():
@@ -247,8 +258,8 @@ def editing():
 def test_a_read_that_an_edit_made_stale_goes_first():
     """What it shows is no longer so; then the oldest."""
     view = editing().view
-    assert masked(Mask(keep=0).plan(view, tight(view, 0.9))) == ["t1"]
-    assert masked(Mask(keep=0).plan(view, tight(view, 0.5)))[:2] == ["t1", "t0"]
+    assert masked(Mask(keep=0, batch=1).plan(view, tight(view, 0.9))) == ["t1"]
+    assert masked(Mask(keep=0, batch=1).plan(view, tight(view, 0.5)))[:2] == ["t1", "t0"]
 
 
 def test_arguments_can_be_cleared_along_with_outputs():

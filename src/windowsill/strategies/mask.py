@@ -23,9 +23,9 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Tools whose outputs are never masked, by name or pattern (`*` for anything), in lower or upper case."""
     inputs: bool = False
     """True to clear long arguments, such as the text of a written file, of the calls whose outputs are masked."""
-    batch: Size = "5%"
+    batch: Size = "20%"
     """The least that a batch frees, in tokens or as a share of what a request may have; less is not worth the cached
-    prefix while the request still fits."""
+    prefix: the request grows to its limit, where the oldest messages are cut down to the low mark."""
 
     name = "mask"
 
@@ -44,7 +44,7 @@ class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         masker = Masker(view, self.keep, self.exempt, inputs=self.inputs)
         chosen = masker.oldest(max(wanted, batch))
         saved = sum(output.saves for output in chosen)
-        if saved < batch and total <= budget.limit:
+        if saved < batch:
             notes = (f"mask: {saved:,} tokens are no batch of {batch:,}",) if saved else ()
             return Plan(middle=masker.items, notes=notes)
         reason = f"{total:,} tokens passed {budget.high:,}"
