@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from support.stores import child_env, everything, grow, is_chain
+from windowsill.errors import DamagedError
 from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
@@ -96,3 +98,16 @@ def test_a_torn_log_loses_only_its_end(path: Path, tmp_path: Path, damage: str):
         store.close()
         kept.append(len(entries))
     assert min(kept) < max(kept) <= 120
+
+
+def test_a_log_that_was_removed_after_a_crash_is_missed(path: Path):
+    """SQLite would open without it, and the latest writes would be gone without a word."""
+    append_until_killed(path, 10**6, kill_after=0.05)
+    log, index = path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
+    kept = log.rename(path.with_name("kept"))
+    with pytest.raises(DamagedError, match=r"-wal is missing although .*-shm is there.*; put it back; or remove"):
+        SQLiteStore(path)
+    kept.rename(log)
+    with closing(SQLiteStore(path)) as store:
+        assert store.check() == []
+    assert not index.exists()

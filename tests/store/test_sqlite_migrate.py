@@ -40,6 +40,14 @@ def test_an_older_database_keeps_its_content(path: Path):
     assert ask(path, "PRAGMA user_version") == [(2,)]
 
 
+def test_a_link_to_nowhere_is_named_with_what_it_points_to(path: Path):
+    """It is not written through, and the folder is not blamed for it."""
+    path.symlink_to("elsewhere/sessions.db")
+    with pytest.raises(StoreError, match=r"sessions\.db is a link to elsewhere/sessions\.db, which does not exist; make"):
+        make_ready(path, [FIRST])
+    assert not (path.parent / "elsewhere").exists()
+
+
 def test_a_step_that_fails_leaves_nothing(path: Path):
     """A step happens whole or not at all, and the steps before it stay."""
     with pytest.raises(StoreError, match="nowhere"):

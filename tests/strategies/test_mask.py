@@ -193,7 +193,7 @@ def test_what_is_masked_stays_masked_and_the_next_batch_waits_for_the_high_mark(
 
 
 def test_batches_leave_room_for_many_turns_until_masked_lines_fill_the_window():
-    """What is left to mask shrinks as lines and calls add up; then the oldest are cut at once, not a little every turn."""
+    """What is left to mask shrinks as lines add up; then the oldest are cut at once, not a little every turn."""
     session = opened(strategy="mask", budget=10_000)
     talk(session, 1)
     for number in range(1, 121):

@@ -28,7 +28,8 @@ _MEANINGS: dict[int, tuple[type[StoreError], str, str]] = {
     sqlite3.SQLITE_FULL: (
         StoreError,
         "the disk is full",
-        "free some space and try again; everything acknowledged before is kept",
+        # The log of up to 4 MB is moved into the database before anything else, which takes as much again.
+        "free some space (8 MB or more) and try again; everything acknowledged before is kept",
     ),
     sqlite3.SQLITE_IOERR: (
         StoreError,

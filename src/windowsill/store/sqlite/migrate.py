@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from windowsill.errors import StoreError
+from windowsill.errors import DamagedError, StoreError
 from windowsill.store.sqlite.connections import BUSY_SECONDS, connect, is_busy, translated
 from windowsill.store.statements import Migration
 
@@ -88,12 +88,16 @@ PRIVATE_FILE = 0o600
 
 _PAUSE_SECONDS = 0.01
 
+_CLOSE_SECONDS = 1.0
+"""The wait for a process that is just closing the database: it removes two files."""
+
 _creating = threading.Lock()
 
 
 def make_ready(path: Path, steps: Sequence[Migration], *, busy_seconds: float = BUSY_SECONDS) -> None:
     """Create the database if it is missing and bring it to the newest schema; an error leaves it as it was."""
     create(path)
+    _check_log(path)
     with translated(path), closing(connect(path, busy_seconds=busy_seconds)) as db:
         # Before anything is written: what is not ours, or newer than we are, stays as it is.
         schema_version(db, steps[-1].version, path)
@@ -111,6 +115,9 @@ def create(path: Path) -> None:
         with _creating:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
     except FileExistsError as error:
+        if path.is_symlink() and not path.exists():
+            what, remedy = f"{path} is a link to {path.readlink()}, which does not exist", "make what it points to, or"
+            raise StoreError(what, remedy=f"{remedy} remove the link", path=path) from error
         if not path.exists():
             raise StoreError(f"{path.parent} is not a folder", remedy="give another path", path=path) from error
     except OSError as error:
@@ -119,6 +126,24 @@ def create(path: Path) -> None:
             remedy="allow this user to write to the folder, or set WINDOWSILL_HOME to another one",
             path=path,
         ) from error
+
+
+def _check_log(path: Path) -> None:
+    """Refuse a database whose write-ahead log was taken away: SQLite would go on without what stands only there.
+
+    SQLite removes the log and then its index, so an index alone is left by nobody but who removed the log. Only names
+    are looked at: closing a file would drop the locks of this process on it.
+    """
+    log, index = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    end = time.monotonic() + _CLOSE_SECONDS
+    while index.exists() and not log.exists():
+        if time.monotonic() > end:
+            raise DamagedError(
+                f"{log} is missing although {index.name} is there: it held the latest writes",
+                remedy=f"put it back; or remove {index} as well, and what stood only in the log is lost",
+                path=path,
+            )
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _write_ahead(db: sqlite3.Connection, busy_seconds: float) -> None:
