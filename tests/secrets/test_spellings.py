@@ -50,6 +50,9 @@ WRITTEN = {
         "el contraseña es {}",
         "Le mot de passe est {}",
         "пароль: {}",
+        "Login: bob / {}",
+        "the credentials for staging are `bob@example.com` / `{}`.",
+        "log in as bob / {}, please",
     ],
     "swordfish": ["secret: {}", "x\npass: {}\ny"],
     "4821": ["PIN: {}", "the PIN is {}", '"pin": "{}"', "pin code = {}"],
@@ -98,6 +101,10 @@ def test_a_password_is_taken_out_however_it_is_written(secret, text):
         "パスワードを忘れた",
         "costs $5$ and $6$",
         '"auth": "required"',
+        "login: username / password",
+        "user: 12 / 300",
+        "users are on python3 / node20 as well",
+        "the admin page is /admin / index2",
     ],
 )
 def test_words_about_passwords_stay(text):
@@ -157,6 +164,7 @@ HOSTILE = {
     "pins": "pin:",
     "dollars": "$6$",
     "foreign": "密码",
+    "logins": "login as bob / ",
 }
 
 

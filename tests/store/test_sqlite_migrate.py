@@ -43,7 +43,7 @@ def test_an_older_database_keeps_its_content(path: Path):
 def test_a_link_to_nowhere_is_named_with_what_it_points_to(path: Path):
     """It is not written through, and the folder is not blamed for it."""
     path.symlink_to("elsewhere/sessions.db")
-    with pytest.raises(StoreError, match=r"sessions\.db is a link to elsewhere/sessions\.db, which does not exist; make"):
+    with pytest.raises(StoreError, match=r"sessions\.db is a link to elsewhere/sessions\.db, which does not exist"):
         make_ready(path, [FIRST])
     assert not (path.parent / "elsewhere").exists()
 

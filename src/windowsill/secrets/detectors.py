@@ -106,6 +106,11 @@ def _has_digit(value: str) -> bool:
     return any(char.isdigit() for char in value)
 
 
+def _is_mixed(value: str) -> bool:
+    """Tell whether it has letters and digits: words beside a stroke are alternatives, and numbers are shares."""
+    return _has_digit(value) and any(char.isalpha() for char in value)
+
+
 def _is_noise(key: str) -> bool:
     return mean_run(key) < WORDY
 
@@ -302,6 +307,14 @@ FORMATS: tuple[KeyFormat, ...] = (
         ("login",),
         r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt]|\n[+-])+password\s+([^\s\"'\\]+)",
         any_case=True,
+    ),
+    KeyFormat(
+        "login-password",
+        (" / ",),
+        r"(?i)\b(?:log[ -]?in|sign[ -]?in|credentials?|creds|accounts?|user(?:name)?|admin)\b[^\n/:=]{0,32}"
+        r"(?:[:=]|\b(?:is|are|as|with|use))[ \t]*[`'\"]?[\w.@+-]{1,64}[`'\"]? / [`'\"]?"
+        r"([^\s\"'`\\,;()<>/]{3,63}[^\s\"'`\\.,;()<>/])",
+        _is_mixed,
     ),
     KeyFormat(
         "cookie",
