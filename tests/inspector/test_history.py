@@ -110,8 +110,8 @@ def test_unfold_by_hand(store, session):
     before = session.tokens
     answer = do(store, do="unfold", fold=fold)
     assert answer.status_code == 200, answer.text
-    assert "in the inspector" in session.audit[-1].what
     session.journal.refresh()
+    assert "in the inspector" in session.audit[-1].what
     assert session.tokens > before
     assert do(store, do="unfold", fold=fold).json()["error"]["kind"] == "conflict"
 

@@ -128,6 +128,10 @@ class ModelContext:
                 pass
         return Calibration.starting(msgspec.structs.asdict(self.model.ratio))
 
+    def refresh(self) -> None:
+        """Count with what other sessions have learned since, for one that only looks."""
+        self.calibration = self.scale.calibration = self._recalled()
+
     def observe(self, counted: Weight, usage: Usage, predicted: int) -> None:
         """Learn from a reported usage of a request that was counted as `counted`, and shown as `predicted` tokens.
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 import msgspec
 
 from windowsill.compose.composition import Composition, weigh_parts
-from windowsill.errors import NotFoundError
+from windowsill.errors import DamagedError, NotFoundError
 from windowsill.history.view import Item
 from windowsill.inspector.ledger import Ledger
 from windowsill.session import Session
@@ -79,6 +79,8 @@ class OpenSession:
         self.ledger = ledger
         self.lock = threading.RLock()
         self.sums = Sums()
+        self.note = ""
+        """Why the system prompt and the tools are not known."""
         self._summed: tuple[int, int, int | None] = (0, 0, None)
         """The version, edits and task of the view whose items were added up."""
         self._composed: tuple[int, Composition, FixedParts] | None = None
@@ -90,12 +92,23 @@ class OpenSession:
         """The number of entries that are known here."""
         return self.session.journal.version
 
+    def refresh(self) -> None:
+        """Take in what others have written and learned since."""
+        before = self.version
+        self.session.journal.refresh()
+        if self.version != before:
+            self.session.composer.context.refresh()
+
     def composition(self) -> tuple[Composition, FixedParts]:
         """Return what fills the window, computed once for each version."""
         journal, composer = self.session.journal, self.session.composer
         if self._composed is None or self._composed[0] != journal.version:
             self._add_up()
-            fixed = fixed_parts(journal, composer)
+            try:
+                fixed, self.note = fixed_parts(journal, composer), ""
+            except DamagedError as error:
+                # The messages can be shown all the same.
+                fixed, self.note = FixedParts(), str(error)
             made = composition(journal, composer, fixed=fixed, weights=self.sums.weights)
             self._composed = (journal.version, made, fixed)
         return self._composed[1], self._composed[2]
@@ -156,7 +169,7 @@ class OpenSessions:
                 # It is not closed: whoever still uses it ends first, and the store is ours.
                 self._open.popitem(last=False)
         with found.lock, found.session.journal.lock:
-            found.session.journal.refresh()
+            found.refresh()
             yield found
 
     def ledger(self, id: str) -> Ledger:

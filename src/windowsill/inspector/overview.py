@@ -104,7 +104,7 @@ def _stated(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {name: _stated(each) for name, each in value.items() if not (name == "entry" and each == 0)}
         return {name: each for name, each in kept.items() if each not in (None, "", [], {})}
-    return [_stated(each) for each in value] if isinstance(value, list) else value
+    return [_stated(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _tools(opened: OpenSession) -> dict[str, Any]:

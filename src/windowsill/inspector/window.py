@@ -79,6 +79,7 @@ def window(opened: OpenSession) -> dict[str, Any]:
         "compactions": opened.ledger.totals.compactions,
         "outputs": _largest_outputs(opened),
         "last_call": fixed.call or None,
+        "notes": [opened.note] if opened.note else [],
     }
 
 
