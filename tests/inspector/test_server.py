@@ -156,6 +156,13 @@ def test_list_of_sessions_has_their_figures(client):
     assert found["figures"]["folds"] > 0
     assert found["figures"]["cost"] > 0
     assert found["figures"]["complete"] is True
+    assert found["title"] == "Please read file 0."
+
+
+def test_list_and_window_agree_on_the_limit(client):
+    """How full a session is goes by its own limit, in the list and in its window."""
+    (found,) = client.get("/api/sessions").json()["sessions"]
+    assert found["figures"]["limit"] == of_session(client, "window").json()["limit"]
 
 
 def test_search_looks_into_all_sessions(client):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.inspected import open_session, opened, work
 from windowsill.compose.composition import PARTS
 from windowsill.errors import NotFoundError
-from windowsill.inspector import folds, window
+from windowsill.inspector import explanations, window
 from windowsill.messages import ORIGIN, Origin
 from windowsill.store.memory import MemoryStore
 
@@ -92,7 +92,7 @@ def test_items_are_what_the_model_sees(store):
 def test_price_is_what_unfolding_does(store):
     """The tokens that are named before a fold is undone are those by which the request grows."""
     with opened(store) as each:
-        fold = next(fold for fold in folds.folds(each)["folds"] if fold["price"])
+        fold = next(fold for fold in explanations.folds(each)["folds"] if fold["price"])
         before = each.session.tokens
         each.session.unfold(fold["id"])
         grown = each.session.tokens - before
@@ -103,8 +103,8 @@ def test_price_is_what_unfolding_does(store):
 def test_folds_tell_whether_they_apply(store):
     """A fold that was undone says so, and has no price any more."""
     with opened(store) as each:
-        each.session.unfold(next(fold["id"] for fold in folds.folds(each)["folds"] if fold["price"]))
-        listed = folds.folds(each)["folds"]
+        each.session.unfold(next(fold["id"] for fold in explanations.folds(each)["folds"] if fold["price"]))
+        listed = explanations.folds(each)["folds"]
     assert [fold["seq"] for fold in listed] == sorted((fold["seq"] for fold in listed), reverse=True)
     undone = [fold for fold in listed if fold["state"] == "undone"]
     assert undone
@@ -114,8 +114,8 @@ def test_folds_tell_whether_they_apply(store):
 def test_fold_shows_what_it_hides(store):
     """A fold that is opened lists the messages behind it and the text in their place."""
     with opened(store) as each:
-        fold = folds.folds(each)["folds"][-1]
-        found = folds.fold(each, fold["id"])
+        fold = explanations.folds(each)["folds"][-1]
+        found = explanations.fold(each, fold["id"])
         hidden = [window.message(each, message["id"]) for message in found["hidden"]]
     assert found["parts"][0]["first"] == hidden[0]["id"]
     assert all(message["blocks"] for message in hidden)
@@ -135,10 +135,12 @@ def test_place_finds_what_is_hidden(store):
 def test_words_are_explained(store):
     """Words that are out of the window say by which fold, and what it costs to have them back."""
     with opened(store) as each:
-        found = folds.explain(each, "secret number 0")["found"]
+        found = explanations.explain(each, "secret number 0")["found"]
         states = {place["state"] for place in found}
         out = next(place for place in found if place["state"] in ("hidden", "cut"))
-        seen = next(place for place in folds.explain(each, "secret number 11")["found"] if place["state"] == "visible")
+        seen = next(
+            place for place in explanations.explain(each, "secret number 11")["found"] if place["state"] == "visible"
+        )
     assert states & {"hidden", "cut"}
     assert out["fold"] in out["why"]
     assert out["price"]["tokens"] > 0

@@ -50,7 +50,7 @@ def inspect(
     with open_store_at(place) as store:
         session = None if id is None else find_session(store, id).id
         if file is not None:
-            from windowsill.inspector.export import export_page
+            from windowsill.inspector.html_file import export_page
 
             if session is None:
                 raise click.UsageError("--html needs a SESSION", click.get_current_context())

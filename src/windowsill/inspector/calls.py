@@ -11,7 +11,7 @@ from windowsill import providers
 from windowsill.errors import NotFoundError
 from windowsill.history.entries import Entry, on_path, within
 from windowsill.history.head import Call, call_meta
-from windowsill.inspector.folds import address
+from windowsill.inspector.explanations import address
 from windowsill.inspector.ledger import CallFigures
 from windowsill.inspector.opened import OpenSession
 from windowsill.inspector.window import PAGE, SHOWN, slice_of

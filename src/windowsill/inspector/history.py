@@ -8,10 +8,10 @@ import msgspec
 
 from windowsill.compose.composition import part_of
 from windowsill.history.entries import ROOT, Range, on_path
-from windowsill.history.head import call_meta, rewind_meta
+from windowsill.history.head import call_meta
 from windowsill.history.view import Item, View
 from windowsill.inspector.opened import OpenSession, model_of
-from windowsill.inspector.window import preview
+from windowsill.inspector.window import branch_heads, preview
 from windowsill.journal.writer import JournalWriter
 from windowsill.store import SessionInfo
 
@@ -46,15 +46,9 @@ def history(opened: OpenSession) -> dict[str, Any]:
 
 def branch_ends(journal: JournalWriter) -> list[dict[str, Any]]:
     """List every end of the history, the current one first, each with its path and where it leaves an earlier one."""
-    heads: dict[int, str] = {journal.version: ""}
-    for entry in journal.walk([(1, journal.version)], kinds=("rewind",)):
-        moved = rewind_meta(entry.meta)
-        if moved.left != ROOT:
-            heads.setdefault(moved.left, moved.reason)
+    heads = branch_heads(journal)
     found: list[dict[str, Any]] = []
     for head in list(heads)[:MOST_BRANCHES]:
-        if head == ROOT:
-            continue
         entry, path = journal.entry(head), journal.path(head)
         found.append(
             {

@@ -259,7 +259,7 @@ def event_of(entry: Entry) -> Event | None:
     return Event(id=entry.id, seq=entry.seq, at=entry.at, kind=kind, text=describe_entry(entry) or "", saved=saved)
 
 
-def figures(ledger: Ledger, window: int | None) -> dict[str, Any] | None:
+def figures(ledger: Ledger, limit: int | None) -> dict[str, Any] | None:
     """Return what a list of sessions shows of the calls of one; `None` while nothing was read."""
     if ledger.last < 0:
         return None
@@ -273,7 +273,7 @@ def figures(ledger: Ledger, window: int | None) -> dict[str, Any] | None:
         "known": totals.known,
         "cache_share": totals.cache_share,
         "tokens": tokens,
-        "window": window,
-        "fill": round(tokens / window, 4) if window else None,
+        "limit": limit,
+        "fill": round(tokens / limit, 4) if limit else None,
         "complete": ledger.complete,
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +27,9 @@ MOST_OPEN = 8
 MOST_LEDGERS = 256
 """Sessions of which the calls are kept at hand, for the list of sessions."""
 
+MOST_KNOWN = 10_000
+"""Titles and limits of sessions that are kept at hand."""
+
 MOST_BODIES = 4
 """Rebuilt requests that are kept at hand for one session: a call, the one before, and their pages."""
 
@@ -38,6 +42,9 @@ def model_of(info: SessionInfo | None) -> str | None:
         settings = None  # A damaged session is still listed: opening it says what is wrong.
     model = settings.get("model") if isinstance(settings, dict) else None
     return model if isinstance(model, str) else None
+
+
+T = TypeVar("T")
 
 
 class Sums:
@@ -151,6 +158,7 @@ class OpenSessions:
         self._lock = threading.Lock()
         self._open: OrderedDict[str, OpenSession] = OrderedDict()
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self._known: dict[object, Any] = {}
 
     @contextmanager
     def use(self, id: str) -> Iterator[OpenSession]:
@@ -176,6 +184,15 @@ class OpenSessions:
         """Return the calls of a session, as far as they are known."""
         with self._lock:
             return self._ledger(id)
+
+    def remember(self, key: object, make: Callable[[], T]) -> T:
+        """Return what was made for a key, which stays the same."""
+        if key not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
 
     def _ledger(self, id: str) -> Ledger:
         if id not in self._ledgers:

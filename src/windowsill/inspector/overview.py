@@ -5,25 +5,32 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from windowsill.errors import InputError, UnknownModelError, WindowsillError
+from windowsill.budget import budget_for
+from windowsill.compose.model_context import ModelContext
+from windowsill.config import apply_profile, read_settings
+from windowsill.errors import InputError, WindowsillError
 from windowsill.evaluation import Evaluation, winner
 from windowsill.evaluation.record import find_regressions
 from windowsill.history.entries import Entry
 from windowsill.history.head import call_meta
+from windowsill.history.view import message_meta
 from windowsill.inspector.history import parent_of
 from windowsill.inspector.ledger import figures
 from windowsill.inspector.opened import OpenSession, OpenSessions, model_of
-from windowsill.models import find
+from windowsill.inspector.window import preview
+from windowsill.journal.reader import message_of
 from windowsill.replay.report import ReplayReport
 from windowsill.replay.summary import cells, compare_headlines, headline
 from windowsill.session.audit import prompt_of, tool_decisions
 from windowsill.state.layers import State
 from windowsill.state.session_state import event_of
+from windowsill.store import Store
 from windowsill.text import shorten
 
 PAGE = 100
@@ -35,6 +42,12 @@ STEP = 500
 MOST_ENGINES = 8
 MOST_FILES = 20
 LARGEST_FILE = 20_000_000
+FIRST_ENTRIES = 20
+"""Entries among which the task of a session is looked for."""
+
+TITLE = 80
+"""Characters of a task in the list of sessions."""
+
 DESCRIPTION = 300
 """Characters of a tool's description in a list."""
 
@@ -54,12 +67,15 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
             if time.monotonic() < until or ledger.last >= 0:
                 ledger.catch_up(info.version)
                 ledger.reach(seconds=max(0.0, until - time.monotonic()))
-            known = figures(ledger, _window(model))
+            limit = opened.remember(info.settings, partial(_limit, info.settings, opened.store))
+            known = figures(ledger, limit)
+            title = opened.remember((info.id, info.created), partial(_title, opened.store, info.id))
         except WindowsillError as error:
-            known, failed = None, str(error)
+            known, title, failed = None, "", str(error)
         found.append(
             {
                 "id": info.id,
+                "title": title,
                 "model": model,
                 "created": info.created,
                 "updated": info.updated,
@@ -72,11 +88,21 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
     return {"total": len(every), "offset": offset, "sessions": found}
 
 
-def _window(model: str | None) -> int | None:
+def _limit(settings: bytes, store: Store) -> int | None:
+    """Return the tokens that a request of a session with these settings may have."""
     try:
-        return find(model).window if model is not None else None
-    except UnknownModelError:
-        return None
+        stated = apply_profile(read_settings(settings, ""))
+        return budget_for(ModelContext(stated, store).model, budget=stated.budget).limit
+    except WindowsillError:
+        return None  # Its settings are damaged, or name a model that nobody knows: opening it says so.
+
+
+def _title(store: Store, session: str) -> str:
+    """Return the first words of the task of a session."""
+    for entry in store.read(session, 1, FIRST_ENTRIES, kinds=("message",), bodies=False):
+        if message_meta(entry.meta).own:
+            return preview(message_of(store.read(session, entry.seq, entry.seq)[0], store, session), TITLE)
+    return ""
 
 
 # State, tools, policies

@@ -27,8 +27,8 @@ from windowsill.errors import (
     WindowsillError,
 )
 from windowsill.extras import extra
-from windowsill.inspector import calls, folds, history, overview, window
-from windowsill.inspector.guard import COOKIE, LOOPBACK, Guard, cookie_value, error_body
+from windowsill.inspector import calls, explanations, history, overview, window
+from windowsill.inspector.access import COOKIE, LOOPBACK, Guard, cookie_value, error_body
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
 from windowsill.store import SessionInfo, Store
@@ -149,8 +149,8 @@ class Inspector:
                 given.number("offset", 0),
                 shown=given.has("shown"),
             ),
-            "folds": lambda opened, given: folds.folds(opened, given.maybe_number("before")),
-            "fold": lambda opened, given: folds.fold(opened, given.text("id"), given.number("from", 0)),
+            "folds": lambda opened, given: explanations.folds(opened, given.maybe_number("before")),
+            "fold": lambda opened, given: explanations.fold(opened, given.text("id"), given.number("from", 0)),
             "calls": lambda opened, given: calls.calls(opened, given.maybe_number("before")),
             "call": lambda opened, given: calls.call(opened, given.text("id")),
             "call/messages": lambda opened, given: calls.call_messages(
@@ -158,8 +158,8 @@ class Inspector:
             ),
             "request": lambda opened, given: calls.request(opened, given.text("id"), given.number("offset", 0)),
             "request.json": lambda opened, given: opened.body(given.text("id")),
-            "explain": lambda opened, given: folds.explain(opened, given.text("words")),
-            "why": lambda opened, given: folds.why(opened, given.text("message"), given.get("call")),
+            "explain": lambda opened, given: explanations.explain(opened, given.text("words")),
+            "why": lambda opened, given: explanations.why(opened, given.text("message"), given.get("call")),
             "history": lambda opened, _: history.history(opened),
             "diff": lambda opened, given: history.diff(opened, given.text("from"), given.text("to")),
             "state": lambda opened, _: overview.state(opened),
@@ -167,7 +167,7 @@ class Inspector:
         of_store: dict[str, Callable[[Parameters], Any]] = {
             "about": lambda _: self.about(),
             "sessions": lambda given: overview.sessions(self._sessions, given.number("offset", 0)),
-            "search": lambda given: folds.search(self._sessions, given.text("words")),
+            "search": lambda given: explanations.search(self._sessions, given.text("words")),
             "metrics": lambda _: {"engines": overview.engines(self._sessions), "proxy": self._proxy()},
             "comparisons": lambda _: overview.comparisons(self._folder),
         }

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import windowsill
 from windowsill.errors import InputError
 from windowsill.history.entries import within
-from windowsill.inspector import calls, folds, history, overview, window
-from windowsill.inspector.folds import address
+from windowsill.inspector import calls, explanations, history, overview, window
+from windowsill.inspector.explanations import address
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.inspector.server import STATIC, encode
 from windowsill.store import Store
@@ -105,11 +105,11 @@ def _wanted(opened: OpenSession) -> Iterator[tuple[str, str, Callable[[], Any]]]
     for number in pages:
         yield "pages of items", at("api/items", page=number), partial(window.items, opened, number)
     known = []
-    for place, page in _pages(at("api/folds"), partial(folds.folds, opened)):
+    for place, page in _pages(at("api/folds"), partial(explanations.folds, opened)):
         known += [each["id"] for each in page["folds"]]
         yield "pages of folds", place, partial(dict, page)
     for fold in known:
-        yield "folds", at("api/fold", id=fold), partial(folds.fold, opened, fold)
+        yield "folds", at("api/fold", id=fold), partial(explanations.fold, opened, fold)
     newest = sorted(listed, key=lambda each: int(each[1:]) if each[1:].isdigit() else 0)[-MOST_REQUESTS:]
     for call in reversed(newest):
         yield "calls", at("api/call", id=call), partial(calls.call, opened, call)
