@@ -77,6 +77,34 @@ def test_an_engine_that_runs_keeps_others_out():
     assert other.run_sync("Mine!").text == "no"
 
 
+def test_engines_that_wait_are_let_in_as_they_came():
+    """Each runs when the one before it is done; one that waits no longer keeps nobody out."""
+    store, order = MemoryStore(), []
+    store.lock("s", "me", seconds=60)
+
+    async def run(name: str, wait: float) -> None:
+        async def work() -> str:
+            order.append(name)
+            return name
+
+        try:
+            await over(work, session=opened(store, "s", budget=60_000)).run(f"Work, {name}.", wait=wait)
+        except LockedError:
+            order.append(f"{name} gave up")
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            await run("hasty", 0.01)
+            for place, name in enumerate(("first", "second", "third"), 1):
+                tasks.start_soon(run, name, 60)
+                while len(store._line["s"]) < place:  # noqa: ASYNC110 - a store has no events
+                    await anyio.sleep(0.01)
+            store.unlock("s", "me")
+
+    anyio.run(main)
+    assert order == ["hasty gave up", "first", "second", "third"]
+
+
 def test_a_cancelled_run_is_told_to_the_model_and_goes_on_later():
     """What was at work when it was cancelled may have taken effect."""
 

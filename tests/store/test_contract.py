@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -366,6 +367,50 @@ def test_only_its_holder_or_force_releases_a_lock(store: Store):
     store.lock("s", "me", seconds=10, now=100.0)
     assert store.unlock("s") is True
     assert store.locked("s", now=100.0) is None
+
+
+def test_those_who_wait_get_the_lock_in_the_order_they_came(store: Store):
+    """A place in the line is kept while its holder asks; whoever comes later is refused, also when it is free."""
+    store.lock("s", "me", seconds=10, now=100.0)
+    for holder in ("first", "second", "first"):
+        with pytest.raises(LockedError, match="locked by me"):
+            store.lock("s", holder, seconds=10, now=101.0, patience=5)
+    store.unlock("s", "me")
+    for holder, patience in (("second", 5), ("late", 0), ("me", 0)):
+        with pytest.raises(LockedError, match="locked by first"):
+            store.lock("s", holder, seconds=10, now=102.0, patience=patience)
+    assert store.lock("s", "first", seconds=10, now=103.0).expires == 113.0
+    store.unlock("s", "first")
+    with pytest.raises(LockedError, match="locked by second"):
+        store.lock("s", "late", seconds=10, now=104.0)
+    assert store.lock("s", "late", seconds=10, now=108.0).holder == "late"
+
+
+def test_a_place_in_the_line_is_given_back(store: Store):
+    """Whoever waits no longer, and whoever died, keeps nobody waiting."""
+    host, pid, _, thread = holder_name().rsplit(":", 3)
+    store.lock("s", "me", seconds=10, now=100.0)
+    for holder in (f"{host}:{pid}:1:{thread}", "gone"):
+        with pytest.raises(LockedError):
+            store.lock("s", holder, seconds=10, now=101.0, patience=60)
+    assert store.unlock("s", "gone") is False
+    store.unlock("s", "me")
+    assert store.lock("s", "late", seconds=10, now=102.0).holder == "late"
+
+
+def test_a_clock_that_is_set_moves_no_lock(store: Store, monkeypatch):
+    """A day ahead, a lock is still there; a day back, another one still ends in time."""
+    store.lock("s", "me", seconds=3_600)
+    store.lock("other", "me", seconds=0.05)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 86_400)
+    with pytest.raises(LockedError):
+        store.lock("s", "you", seconds=10)
+    monkeypatch.setattr(time, "time", lambda: real() - 86_400)
+    assert store.locked("s").holder == "me"
+    time.sleep(0.1)
+    assert store.locked("other") is None
+    assert store.lock("other", "you", seconds=10).holder == "you"
 
 
 def test_a_healthy_store_has_no_problems(store: Store):

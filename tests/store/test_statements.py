@@ -16,7 +16,7 @@ def test_statements_are_found_by_name():
     assert statements("sqlite")["recall"] == "SELECT value FROM fact WHERE key = ?"
 
 
-READS = {"read_meta", "read_whole", "read_rare_meta", "read_rare_whole"}
+READS = {"read_meta", "read_whole", "read_rare_meta", "read_rare_whole", "is_rare_index_whole", "is_jump_index_whole"}
 """Chosen by what is read, so their names are put together in the code."""
 
 

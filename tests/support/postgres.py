@@ -61,7 +61,7 @@ class Server:
         """An address whose schema is emptied: far faster than making a new one."""
         with psycopg.connect(self.conninfo, autocommit=True) as db:
             if db.execute("SELECT to_regclass('shared.session')").fetchone()[0]:
-                tables = ("session", "passage", "fact", "lease")
+                tables = ("session", "passage", "fact", "lease", "lease_line")
                 db.execute("".join(f"DELETE FROM shared.{table};" for table in tables))
         return self.url("shared")
 

@@ -6,14 +6,16 @@ import itertools
 import os
 import random as randomness
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
-from anyio import from_thread
+from anyio import from_thread, to_thread
 
 from windowsill import telemetry
 from windowsill.agent.limits import RETRY as RUN_RETRY
@@ -172,13 +174,15 @@ class Engine:
             random=random,
         )
 
-    async def run(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "") -> Result:
+    async def run(
+        self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "", wait: float = 0.0
+    ) -> Result:
         """Run a task to its end and return how it ended; whatever goes wrong is in the result, and nothing is lost.
 
         A run that was interrupted is taken up by `run()`, or by `run` with the same task again. With an `id`, which
         becomes that of the task's message, a task is begun once: calling again with it goes on, or returns how it
         ended. Only a mistake in this call, another engine at work on the session, and a cancellation from outside are
-        raised.
+        raised. For that other engine it can `wait` so many seconds: those who do are let in as they came.
         """
         if not self._busy.acquire(blocking=False):
             raise InputError(
@@ -189,7 +193,7 @@ class Engine:
             loop = self._loop = Loop(self.session, self._settings, events)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
             state_shown = self.session.composer.show_state(self._layers, apart=("system",), settings=self._look)
-            async with hold_session(self.session, loop), self.model.opened():
+            async with hold_session(self.session, loop, wait), self.model.opened():
                 with span, state_shown, self.session.composer.keep_latest(KEEP):
                     result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria), id)
                     span.set(status=result.status)
@@ -200,11 +204,13 @@ class Engine:
             self._loop = None
             self._busy.release()
 
-    def run_sync(self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "") -> Result:
+    def run_sync(
+        self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "", wait: float = 0.0
+    ) -> Result:
         """Run a task like `run`, from code without an event loop or inside one."""
 
         async def go() -> Result:
-            return await self.run(task, criteria=criteria, id=id)
+            return await self.run(task, criteria=criteria, id=id, wait=wait)
 
         with from_thread.start_blocking_portal() as portal:
             return portal.call(go)
@@ -254,13 +260,13 @@ def _warnings(session: Session, model: Model, toolset: Toolset, approve: Approve
 
 
 @asynccontextmanager
-async def hold_session(session: Session, loop: Loop) -> AsyncIterator[None]:
+async def hold_session(session: Session, loop: Loop, wait: float = 0.0) -> AsyncIterator[None]:
     """Hold a session's lock and renew it; raise `LockedError` when another holds it, end the loop when it is lost."""
     # Two runs in one thread are two holders all the same.
     holder = f"{holder_name()}-{next(_runs)}"
-    session.journal.hold(holder, seconds=LEASE)
     raised: Exception | None = None
     try:
+        await _take(session, holder, wait)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_renew, session, holder, loop)
             try:
@@ -276,6 +282,24 @@ async def hold_session(session: Session, loop: Loop) -> AsyncIterator[None]:
             log.warning("the lock of session %s was not given back: %s", session.id, error)
     if raised is not None:
         raise raised
+
+
+async def _take(session: Session, holder: str, wait: float) -> None:
+    """Take a session's lock, in pieces of a second, so that a run that is cancelled does not wait on."""
+    end = time.monotonic() + wait
+    while True:
+        left = end - time.monotonic()
+        try:
+            if left <= 0:
+                session.journal.hold(holder, seconds=LEASE)
+            else:
+                hold = partial(session.journal.hold, holder, seconds=LEASE, wait=min(left, 1.0))
+                await to_thread.run_sync(hold)
+        except LockedError:
+            if left <= 0:
+                raise
+        else:
+            return
 
 
 async def _renew(session: Session, holder: str, loop: Loop) -> None:

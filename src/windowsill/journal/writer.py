@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import RLock
 from typing import TypeVar
@@ -9,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from windowsill import providers, telemetry
-from windowsill.errors import ConflictError, InputError, StoreError, log
+from windowsill.errors import ConflictError, InputError, LockedError, StoreError, log
 from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import Call, Draft, Head
@@ -21,6 +23,12 @@ from windowsill.telemetry import names
 from windowsill.tokens import Scale
 
 T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Seconds for which somebody who waits for a session keeps a place in the line without asking again."""
+
+POLL = 0.2
+"""The longest pause before a session that another holds is asked for again."""
 
 RESHAPES = frozenset({"fold", "unfold", "rewind"})
 """Entries after which the view is not just longer: a snapshot is stored with them."""
@@ -84,13 +92,22 @@ class JournalWriter(JournalReader):
                 self.head.apply(entry)
             self._recount(self.view.items[-len(later) :])
 
-    def hold(self, holder: str, *, seconds: float) -> Lock:
+    def hold(self, holder: str, *, seconds: float, wait: float = 0.0) -> Lock:
         """Keep other holders out, or go on doing so; `LockedError` while another holds the session.
 
         It is an agreement among those who ask for it, as engines do: nobody else is kept from writing. The lock ends
-        after so many seconds, and with the process that `store.lock.holder_name` names.
+        after so many seconds, and with the process that `store.lock.holder_name` names. Those who `wait` get it in the
+        order in which they came; one that died or gave up is passed over after `PATIENCE` seconds at the latest.
         """
-        return self.store.lock(self.session, holder, seconds=seconds)
+        end = time.monotonic() + wait
+        while True:
+            left = end - time.monotonic()
+            try:
+                return self.store.lock(self.session, holder, seconds=seconds, patience=PATIENCE if left > 0 else 0.0)
+            except LockedError:
+                if left <= 0:
+                    raise
+            time.sleep(min(left, random.uniform(0.5, 1) * POLL))  # noqa: S311 - nothing secret
 
     def release(self, holder: str | None = None) -> bool:
         """Give the lock back; without a holder, release it by force. False when there was nothing to release."""

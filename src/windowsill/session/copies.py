@@ -20,7 +20,7 @@ from windowsill.search.query import index_words
 from windowsill.session.integrity import problems
 from windowsill.store import SessionInfo, Store
 from windowsill.store.base import no_session
-from windowsill.store.packing import DELETED, MARK
+from windowsill.store.packing import CLOCK, DELETED, MARK
 from windowsill.store.search_index import APART, Filters, passage_number
 from windowsill.store.sqlite.salvage import Remains
 
@@ -62,7 +62,7 @@ def copy_session(source: Store, target: Store, id: str) -> int:
 def copy_facts(source: Store, target: Store) -> int:
     """Copy what was learned about models, unless the target knows better; return how many facts were new."""
     known = source.facts("").items()
-    found = {key: value for key, value in known if key not in (MARK, DELETED) and target.recall(key) is None}
+    found = {key: value for key, value in known if key not in (MARK, DELETED, CLOCK) and target.recall(key) is None}
     for key, value in found.items():
         target.remember(key, value)
     return len(found)

@@ -198,18 +198,24 @@ class Store(Protocol):
     def forget(self, key: str) -> bool:
         """Drop a fact; false when there was none."""
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
-        """Take or renew the session's lock; `LockedError` while another living holder has it.
+    def lock(
+        self, session: str, holder: str, *, seconds: float, now: float | None = None, patience: float = 0.0
+    ) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it, or came before.
 
         Its time goes by the store's own clock, unless `now` is given: machines that share a database have clocks that
-        differ, so that there it is the database's.
+        differ, so that there it is the database's. With `patience` a holder that is refused keeps its place in the line
+        for so many seconds: whoever asks later is refused until then.
         """
 
     def locked(self, session: str, *, now: float | None = None) -> Lock | None:
         """Return who holds the lock now."""
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
-        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        """Give the lock and a place in the line back; without a holder, release the lock by force.
+
+        False when there was no lock to release.
+        """
 
     def search_index(self) -> SearchIndex:
         """Return the index of what was said in the sessions; a deleted session leaves nothing in it."""

@@ -50,6 +50,14 @@ def in_force(lock: Lock, now: float) -> bool:
     return lock.expires > now and not is_dead(lock.holder)
 
 
+def in_the_way(holder: str, held: Lock | None, line: Iterable[Lock], now: float) -> str | None:
+    """Return who keeps a holder from a lock: whoever has it, else whoever came first of those who wait for it."""
+    for lock in (*([held] if held else []), *line):
+        if in_force(lock, now):
+            return None if lock.holder == holder else lock.holder
+    return None
+
+
 def _host() -> str:
     """Name the machine as far as process numbers go: containers may share a host name but not their processes."""
     name = socket.gethostname()

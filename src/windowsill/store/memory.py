@@ -14,7 +14,7 @@ import msgspec
 from windowsill.errors import ConflictError, LockedError
 from windowsill.history.entries import Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
-from windowsill.store.base import check_batch, check_extras, check_name, duplicate, in_force, no_session
+from windowsill.store.base import check_batch, check_extras, check_name, duplicate, in_force, in_the_way, no_session
 
 if TYPE_CHECKING:
     from windowsill.store.sqlite.fts import MemoryIndex
@@ -55,6 +55,8 @@ class MemoryStore:
         """The sessions that have a place for each key, the newest last."""
         self._facts: dict[str, bytes] = {}
         self._leases: dict[str, Lock] = {}
+        self._line: dict[str, dict[str, Lock]] = {}
+        """Those who wait for a lock, in the order in which they came."""
         self._index: MemoryIndex | None = None
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
@@ -215,14 +217,20 @@ class MemoryStore:
         with self._lock:
             return self._facts.pop(key, None) is not None
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
-        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+    def lock(
+        self, session: str, holder: str, *, seconds: float, now: float | None = None, patience: float = 0.0
+    ) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it, or came before."""
         check_name("session's name", session)
-        now = time.time() if now is None else now
+        now = time.monotonic() if now is None else now
         with self._lock:
-            held = self._leases.get(session)
-            if held and held.holder != holder and in_force(held, now):
-                raise LockedError(session, held.holder)
+            line = self._line.setdefault(session, {})
+            first = in_the_way(holder, self._leases.get(session), line.values(), now)
+            if first is not None:
+                if patience:
+                    line[holder] = Lock(session, holder, now + patience)
+                raise LockedError(session, first)
+            line.pop(holder, None)
             self._leases[session] = lock = Lock(session, holder, now + seconds)
             return lock
 
@@ -230,11 +238,12 @@ class MemoryStore:
         """Return who holds the lock now."""
         with self._lock:
             held = self._leases.get(session)
-        return held if held and in_force(held, time.time() if now is None else now) else None
+        return held if held and in_force(held, time.monotonic() if now is None else now) else None
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
-        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        """Give the lock and a place in the line back; without a holder, release the lock by force."""
         with self._lock:
+            self._line.get(session, {}).pop(holder or "", None)
             held = self._leases.get(session)
             if held is None or holder not in (None, held.holder):
                 return False

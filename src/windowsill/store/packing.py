@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VARIABLE = "WINDOWSILL_KEY"
-MARK, DELETED = "encryption", "deleted"
-"""Facts about the store itself, which are never copied to another: its key, and how many sessions it deleted."""
+MARK, DELETED, CLOCK = "encryption", "deleted", "clock"
+"""Facts about the store itself, which are never copied to another: its key, how many sessions it deleted, its clock."""
 
 SETTINGS = "settings"
 """The place of a session's settings."""
@@ -46,10 +46,17 @@ _FIRST = 0xC1
 """No JSON, no MessagePack and no UTF-8 begins with this byte: what begins with another is kept as it came."""
 _PLAIN, _DEFLATED, _ENCRYPTED = (bytes((_FIRST, form)) for form in range(3))
 
+_LONG = 150
+"""Bytes from which something small is worth the time to pack it: the meta of requests and folds, not of messages."""
+
 _LARGE = 65_536
 """Bytes from which speed counts more than a few percent of room."""
 
 _DICTIONARY = (
+    b"\xa8messages\xa6tokens\xa6ledger\xa8requests\xa4text\xa2id\xa5files\xa8commands\xa6errors\xa8strategy\xa6reason"
+    b"\x88\xa2at\x01\xa6format\xa9anthropic\xa6openai\xa5model\xa5blobs\x82\xa6system\xd9 \xa5tools\xd9 \xa6tokens\xcd"
+    b"\xa6cached\xcd\xabbreakpoints\x86\xa7minimum\xcd\x04\x00\xa6system\x07\xa4head\x01\xabhead_blocks\x01\xa8previous\x00"
+    b"\xa7passing\x00\xa7demands\x81\xacno_reasoning\xc3"
     b"the function of this and that with error: Traceback (most recent call last): File line import from return def "
     b'class self None True False https://www. .com/ .py .md .json","total","status":"success","message":"","date":"202'
     b'"parts":[{"text":""}],"role":"model","functionCall":{"name":"","args":{"functionResponse":{"name":"","response":{'
@@ -153,12 +160,9 @@ class Packing:
         return packed if form == _PLAIN else stored
 
     def hide(self, data: bytes, session: str, place: str) -> bytes:
-        """Return what stands for something small, which is not compressed by itself."""
-        return self.pack(data, session, place) if self.key is not None else data
-
-    def reveal(self, stored: bytes, session: str, place: str) -> bytes:
-        """Return what was hidden."""
-        return self.unpack(stored, session, place) if self.key is not None else stored
+        """Return what stands for something that is small as a rule: it is packed if it is long, or to be encrypted."""
+        small = self.key is None and len(data) < _LONG and data[:1] != _PLAIN[:1]
+        return data if small else self.pack(data, session, place)
 
     def pack_entries(self, session: str, entries: Sequence[Entry]) -> list[tuple[bytes, bytes]]:
         """Return what stands for the meta and the body of each entry."""
@@ -178,7 +182,7 @@ class Packing:
     def to_entry(self, session: str, row: Sequence[Any]) -> Entry:
         """Return the entry of a row."""
         seq, parent, kind, id, at, meta, body, hash, body_hash = row
-        if self.key is not None:
+        if meta and meta[0] == _FIRST:
             meta = self._as_it_is(meta, session, f"meta {seq}")
         if body and body[0] == _FIRST:
             body = self._as_it_is(body, session, f"body {seq}")

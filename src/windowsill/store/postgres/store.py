@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from windowsill.store.base import (
     check_name,
     closed_on_error,
     duplicate,
-    is_dead,
+    in_force,
+    in_the_way,
     journal_problems,
     no_session,
     settings_checksum,
@@ -274,36 +276,51 @@ class PostgresStore:
     def recall(self, key: str) -> bytes | None:
         """Return a fact kept by `remember`."""
         rows = self._run("recall", key=key)
-        return self._packing.reveal(rows[0][0], FACTS, key) if rows else None
+        return self._packing.unpack(rows[0][0], FACTS, key) if rows else None
 
     def facts(self, prefix: str) -> dict[str, bytes]:
         """Return the facts whose keys begin with `prefix`, in the order of their keys."""
-        return {key: self._packing.reveal(value, FACTS, key) for key, value in self._run("facts", prefix=prefix)}
+        return {key: self._packing.unpack(value, FACTS, key) for key, value in self._run("facts", prefix=prefix)}
 
     def forget(self, key: str) -> bool:
         """Drop a fact; false when there was none."""
         return bool(self._run("forget", key=key))
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
-        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+    def lock(
+        self, session: str, holder: str, *, seconds: float, now: float | None = None, patience: float = 0.0
+    ) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it, or came before."""
         check_name("session's name", session)
-        dead: str | None = None
-        while True:
-            rows = self._run("take_lease", session=session, holder=holder, seconds=seconds, now=now, dead=dead)
-            if rows:
-                return Lock(*rows[0])
-            held = self._run("lease", session=session, now=now)
-            if held and (held[0][1] == dead or not is_dead(held[0][1])):
-                raise LockedError(session, held[0][1])
-            dead = held[0][1] if held else None
+
+        def take(db: psycopg.Connection[Any]) -> tuple[str | None, float]:
+            about: dict[str, object] = {"session": session, "holder": holder}
+            with db.transaction():
+                ((_, clock),) = execute(db, self._sql["wait_for_lease"], about)
+                at = clock if now is None else now
+                held = [Lock(*row) for row in execute(db, self._sql["lease"], about)]
+                line = [Lock(*row) for row in execute(db, self._sql["lease_line"], about)]
+                first = in_the_way(holder, held[0] if held else None, line, at)
+                if first is None:
+                    execute(db, self._sql["put_lease"], {**about, "expires": at + seconds})
+                    execute(db, self._sql["leave_lease_line"], {**about, "now": at})
+                elif patience:
+                    execute(db, self._sql["join_lease_line"], {**about, "expires": at + patience})
+            return first, at
+
+        first, at = self._connections.again(take)
+        if first is not None:
+            raise LockedError(session, first)
+        return Lock(session, holder, at + seconds)
 
     def locked(self, session: str, *, now: float | None = None) -> Lock | None:
         """Return who holds the lock now."""
-        rows = self._run("lease", session=session, now=now)
-        return Lock(*rows[0]) if rows and not is_dead(rows[0][1]) else None
+        rows = self._run("lease", session=session)
+        lock = Lock(*rows[0]) if rows else None
+        return lock if lock and in_force(lock, self._run("lease_clock")[0][0] if now is None else now) else None
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
-        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        """Give the lock and a place in the line back; without a holder, release the lock by force."""
+        self._run("leave_lease_line", session=session, holder=holder, now=-math.inf)
         return bool(self._run("drop_lease", session=session, holder=holder))
 
     def search_index(self) -> PostgresIndex:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +22,12 @@ from windowsill.store.base import (
     closed_on_error,
     duplicate,
     in_force,
+    in_the_way,
     journal_problems,
     no_session,
     settings_checksum,
 )
-from windowsill.store.packing import FACTS, SETTINGS, Packing, packing_of
+from windowsill.store.packing import CLOCK, FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
 from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready
@@ -73,6 +75,12 @@ def problems(db: sqlite3.Connection, sql: Mapping[str, str], session: str | None
 LARGE_BLOB = 65_536
 """Bytes above which a blob is read page by page: a row that holds it would be put together in memory first."""
 
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Names the start of the machine since which its steady clock counts."""
+
+SHORT = 1_000
+"""Entries that are walked faster than an index over all entries of a session is compared with them."""
+
 MAX_SEQ = 2**32 - 1
 """The last number an entry can have: it is half of the key of its body."""
 
@@ -88,8 +96,8 @@ class SQLiteStore:
         self._packing = Packing()
         with closed_on_error(self):
             self._packing = packing_of(self, str(self.path))
-        self._compared: set[str] = set()
-        """Sessions whose entries were compared with the indexes over them."""
+        self._compared: set[tuple[str, str]] = set()
+        """Indexes, with the sessions whose entries were compared with them."""
 
     def create(self, session: str, *, at: float, settings: bytes = b"{}") -> bool:
         """Make sure the session exists; true when it is new. Its settings are written only then."""
@@ -169,16 +177,17 @@ class SQLiteStore:
     ) -> list[Entry]:
         """Return the entries with `first <= seq <= last`, in order; without bodies their `body` is `None`."""
         wanted = None if kinds is None else msgspec.json.encode(list(kinds)).decode()
-        few = "" if kinds is None or not COMMON.isdisjoint(kinds) else "rare_"
+        rare = kinds is not None and COMMON.isdisjoint(kinds)
+        few = "rare_" if rare and last - first >= SHORT else ""
         if few:
-            self._compare_indexes(session)
+            self._compare_index("rare", session)
         statement = f"read_{few}whole" if bodies else f"read_{few}meta"
         rows = self._all(statement, session, max(first, 0), min(last, MAX_SEQ), wanted)
         return [self._packing.to_entry(session, check_row(row, self.path)) for row in rows]
 
     def jumps(self, session: str) -> list[tuple[int, int]]:
         """Return `(seq, parent)` of every entry whose parent is not the entry before it, in order."""
-        self._compare_indexes(session)
+        self._compare_index("jump", session)
         return self._all("jumps", session)
 
     def find(self, session: str, id: str) -> Entry | None:
@@ -251,39 +260,63 @@ class SQLiteStore:
     def recall(self, key: str) -> bytes | None:
         """Return a fact kept by `remember`."""
         row = self._one("recall", key)
-        return self._packing.reveal(row[0], FACTS, key) if row else None
+        return self._packing.unpack(row[0], FACTS, key) if row else None
 
     def facts(self, prefix: str) -> dict[str, bytes]:
         """Return the facts whose keys begin with `prefix`, in the order of their keys."""
-        return {key: self._packing.reveal(value, FACTS, key) for key, value in self._all("facts", prefix)}
+        return {key: self._packing.unpack(value, FACTS, key) for key, value in self._all("facts", prefix)}
 
     def forget(self, key: str) -> bool:
         """Drop a fact; false when there was none."""
         with self._connections.writing() as db:
             return db.execute(self._sql["forget"], (key,)).rowcount > 0
 
-    def lock(self, session: str, holder: str, *, seconds: float, now: float | None = None) -> Lock:
-        """Take or renew the session's lock; `LockedError` while another living holder has it."""
+    def lock(
+        self, session: str, holder: str, *, seconds: float, now: float | None = None, patience: float = 0.0
+    ) -> Lock:
+        """Take or renew the session's lock; `LockedError` while another living holder has it, or came before."""
         check_name("session's name", session)
-        now = time.time() if now is None else now
-        wanted = Lock(session, holder, now + seconds)
         with self._connections.writing() as db:
-            row = db.execute(self._sql["lease"], (session,)).fetchone()
-            if row and row[1] != holder and in_force(Lock(*row), now):
-                raise LockedError(session, row[1])
-            db.execute(self._sql["put_lease"], (session, holder, wanted.expires))
-        return wanted
+            now = self._clock(keep=True) if now is None else now
+            held = [Lock(*row) for row in db.execute(self._sql["lease"], (session,))]
+            line = [Lock(*row) for row in db.execute(self._sql["lease_line"], (session,))]
+            first = in_the_way(holder, held[0] if held else None, line, now)
+            if first is None:
+                db.execute(self._sql["put_lease"], (session, holder, now + seconds))
+                db.execute(self._sql["leave_lease_line"], (session, holder, now))
+            elif patience:
+                db.execute(self._sql["join_lease_line"], (session, holder, now + patience))
+        if first is not None:
+            raise LockedError(session, first)
+        return Lock(session, holder, now + seconds)
 
     def locked(self, session: str, *, now: float | None = None) -> Lock | None:
         """Return who holds the lock now."""
         row = self._one("lease", session)
         lock = Lock(*row) if row else None
-        return lock if lock and in_force(lock, time.time() if now is None else now) else None
+        return lock if lock and in_force(lock, self._clock() if now is None else now) else None
 
     def unlock(self, session: str, holder: str | None = None) -> bool:
-        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
+        """Give the lock and a place in the line back; without a holder, release the lock by force."""
         with self._connections.writing() as db:
+            db.execute(self._sql["leave_lease_line"], (session, holder, -math.inf))
             return db.execute(self._sql["drop_lease"], (session, holder)).rowcount > 0
+
+    def _clock(self, *, keep: bool = False) -> float:
+        """Return the time by a clock of the file's own, which goes on evenly when that of the machine is set.
+
+        It began at the time of the machine when somebody first took a lock since the machine was started.
+        """
+        try:
+            boot = BOOT.read_text().strip()
+        except OSError:
+            return time.time()
+        known = (self.recall(CLOCK) or b"").decode(errors="replace").split()
+        if known[:1] != [boot]:
+            known = [boot, repr(time.time() - time.monotonic())]
+            if keep:
+                self.remember(CLOCK, " ".join(known).encode())
+        return float(known[1]) + time.monotonic()
 
     def search_index(self) -> SQLiteIndex:
         """Return the index of what was said in the sessions, which is in the same file."""
@@ -353,21 +386,21 @@ class SQLiteStore:
         if bodies:
             db.executemany(self._sql["insert_body"], bodies)
 
-    def _compare_indexes(self, session: str) -> None:
-        """Make the indexes over entries anew, once, if they have other rows of this session than were written.
+    def _compare_index(self, which: str, session: str) -> None:
+        """Make the indexes over entries anew, once, if one has other rows of this session than were written.
 
         They decide what is a fold or a branch: one that lost a row would hide it from every list.
         """
-        if session in self._compared:
+        if (which, session) in self._compared:
             return
         try:
-            row = self._one("are_indexes_whole", session)
+            row = self._one(f"is_{which}_index_whole", session)
             whole = row is None or bool(row[0])
         except DamagedError:
             whole = False
         if not whole:
             self._remake_indexes()
-        self._compared.add(session)
+        self._compared.add((which, session))
 
     def _remake_indexes(self) -> None:
         log.warning("%s: indexes over its entries are damaged and are made again", self.path)

@@ -14,20 +14,25 @@ INSERT INTO tip (session, seq, hash, jumps, rare) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (session) DO UPDATE
 SET seq = excluded.seq, hash = excluded.hash, jumps = jumps + excluded.jumps, rare = rare + excluded.rare;
 
--- name: are_indexes_whole
--- The kind is that of the row that an index leads to; the parent is compared with that of the row.
-SELECT
-    t.rare = (
-        SELECT count(DISTINCT CASE WHEN i.kind NOT IN ('message', 'call', 'usage', 'state') THEN i.seq END)
-        FROM entry AS i INDEXED BY entry_rare
-        WHERE i.session = s.key AND i.kind NOT IN ('message', 'call', 'usage', 'state')
-    )
-    AND t.jumps = (
-        SELECT count(DISTINCT i.seq)
-        FROM entry AS i INDEXED BY entry_jump
-        JOIN entry AS e ON e.session = i.session AND e.seq = i.seq AND e.parent = i.parent
-        WHERE i.session = s.key AND i.parent <> i.seq - 1
-    )
+-- name: is_rare_index_whole
+-- The kind is that of the row that the index leads to.
+SELECT t.rare = (
+    SELECT count(DISTINCT CASE WHEN i.kind NOT IN ('message', 'call', 'usage', 'state') THEN i.seq END)
+    FROM entry AS i INDEXED BY entry_rare
+    WHERE i.session = s.key AND i.kind NOT IN ('message', 'call', 'usage', 'state')
+)
+FROM session AS s
+JOIN tip AS t ON t.session = s.key
+WHERE s.id = ?;
+
+-- name: is_jump_index_whole
+-- The parent is compared with that of the row.
+SELECT t.jumps = (
+    SELECT count(DISTINCT i.seq)
+    FROM entry AS i INDEXED BY entry_jump
+    JOIN entry AS e ON e.session = i.session AND e.seq = i.seq AND e.parent = i.parent
+    WHERE i.session = s.key AND i.parent <> i.seq - 1
+)
 FROM session AS s
 JOIN tip AS t ON t.session = s.key
 WHERE s.id = ?;
