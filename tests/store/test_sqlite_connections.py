@@ -199,7 +199,7 @@ def test_a_value_that_sqlite_cannot_keep(store: SQLiteStore):
 def test_damage_never_passes_for_what_was_written(store: SQLiteStore, tmp_path: Path):
     """Bytes overwritten anywhere in the file raise `DamagedError`, break the chain, or touch nothing that is read."""
     dice = random.Random(3)
-    written = grow(store, 150, name="m", body=dice.randbytes(400).hex().encode())
+    written = grow(store, 150, name="m", body=dice.randbytes(1_200))
     store.close()
     whole, found = store.path.read_bytes(), 0
     for turn in range(40):

@@ -206,7 +206,7 @@ class Packing:
         try:
             return self.unpack(stored, session, place)
         except DamagedError as error:
-            log.warning("%s", error)
+            log.info("%s", error)
             return stored
 
 
