@@ -3,7 +3,7 @@
 Best effort, for honest mistakes and plain attempts: quotes, escapes, comments, redirections, options, braces, variables
 of the command and of this process, folders that are changed to, scripts that are handed to an interpreter, and
 substitutions are looked through, and a program that goes through a folder takes what lies below it. What a command
-computes (`base64`, a script it downloads) or reads from a file cannot be seen here.
+computes (`base64`, a script it downloads) or reads from a file cannot be seen here; that a file names hosts can.
 
 `files_of`, `shows_files` and `without_trimming` serve summaries: they pass over the texts that a command only hands on.
 `words_of` with `paths_in` and `hosts_in` serve policies: they look at every text, here-documents included, because it
@@ -86,6 +86,9 @@ _NO_HOST_AFTER = frozenset({
 })  # fmt: skip
 _HOST_OPTIONS = frozenset({"-x", "--proxy", "--preproxy", "--url", "--resolve", "--connect-to", "-connect"})
 """Options whose value is a host, or several with colons between them."""
+
+_LISTS = {"curl": ("-K", "--config"), "wget": ("-i", "--input-file"), "aria2c": ("-i", "--input-file")}
+"""Options before a file with addresses, which are not among those allowed as nobody sees them."""
 
 _REMOTES = {
     "git": frozenset({"clone", "push", "pull", "fetch", "ls-remote", "add", "set-url"}),
@@ -562,9 +565,12 @@ def _addresses(words: Sequence[str]) -> Iterator[str]:
 def _bare_hosts(words: Sequence[str]) -> Iterator[str]:
     """Yield hosts without a scheme, which are plain words of programs that call them."""
     program = before = ""
-    remote = False
-    for word in words:
+    remote = fed = False
+    for word in (*words, Operator(";")):
         if isinstance(word, Operator):
+            if fed and not _redirects(word):
+                yield f"{program} of what it reads"  # no clear address, so it is not among those allowed
+                fed = False
             program, before, remote = (program if _redirects(word) else ""), word, False
             continue
         if _redirects(before):
@@ -574,19 +580,24 @@ def _bare_hosts(words: Sequence[str]) -> Iterator[str]:
         # Between a wrapper and its program stand variables, options with their values, and times.
         between = before.startswith("-") or _SETS.fullmatch(word) is not None
         if not program or (program in WRAPPERS and (name in CALLERS or not between)):
+            fed = fed or (program == "xargs" and name in CALLERS)
             program = "" if "=" in word and _SETS.fullmatch(word) else name
         elif program in _REMOTES:
             remote = remote or word in _REMOTES[program]
             if remote and (match := (_REMOTE if program == "git" else _IMAGE).match(word)):
                 yield match["host"]
         elif program in CALLERS or before == "-connect":
-            yield from _named_hosts(program, before, word)
+            found = list(_named_hosts(program, before, word))
+            fed = fed and not found and "://" not in word
+            yield from found
         before = word
 
 
 def _named_hosts(program: str, before: str, word: str) -> Iterator[str]:
     """Yield the hosts of one word behind a program that calls hosts."""
     option, _, attached = word.partition("=")
+    if option in _LISTS.get(program, ()):
+        yield f"{program} {option} of a file"  # no clear address
     if word.startswith("-x") and program == "curl":
         option, attached = "-x", word[2:]
     if option in _HOST_OPTIONS or before in _HOST_OPTIONS:
