@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -29,6 +30,7 @@ from windowsill.errors import (
 from windowsill.extras import extra
 from windowsill.inspector import calls, explanations, history, overview, window
 from windowsill.inspector.access import COOKIE, LOOPBACK, Guard, cookie_value, error_body
+from windowsill.inspector.ledger import prices_of
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
 from windowsill.store import SessionInfo, Store
@@ -471,6 +473,8 @@ async def serve(
     with extra("inspect", "the inspector"):
         import uvicorn
 
+    # The list of prices takes a moment to load: not while somebody waits for the first page.
+    threading.Thread(target=prices_of, args=("claude-sonnet-5",), daemon=True).start()
     ends: list[uvicorn.Server] = []
     page = app(
         store,

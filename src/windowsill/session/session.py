@@ -200,6 +200,7 @@ class Session:
     def _repr_html_(self) -> str:
         """Draw what fills the window, for a notebook."""
         with self.journal.lock:
+            self.journal.flush()
             return audit.composition(self.journal, self.composer).to_html(repr(self)[1:-1])
 
     def __enter__(self) -> Session:
