@@ -7,7 +7,7 @@ WORKERS ?= 2
 # One room of the tests: make test ROOM=history
 ROOM ?=
 
-.PHONY: demo test quick check fix bench soak soak-model soak-agents soak-frameworks docs clean
+.PHONY: demo test quick check fix bench soak soak-model soak-agents soak-frameworks docs screenshots page browser clean
 
 $(VENV)/.%: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,11 +19,23 @@ $(VENV)/.base: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-demo: $(VENV)/.base
+demo: $(VENV)/.base page
 	@$(BIN)/windowsill demo
 
+# The libraries of the inspector's page, by npm: installing fetches them too, this fetches what is missing since.
+page:
+	@$(PYTHON) hatch_build.py || true
+
+# The page is tested in Debian's browser.
+browser:
+	@command -v chromedriver >/dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null || \
+		echo "tests/browser will not run: apt-get could not install chromium and chromium-driver"; \
+	else echo "tests/browser will not run: chromedriver is missing, and only root can install it with apt-get"; fi
+
 # The whole suite takes about nine minutes on two busy cores.
-test: $(VENV)/.test
+test: $(VENV)/.test page browser
 	$(BIN)/python -m pytest -n $(WORKERS) $(if $(ROOM),tests/$(ROOM))
 
 # Pure code only: no databases, processes or network.
@@ -40,12 +52,16 @@ fix: $(VENV)/.check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.bench page browser
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.base
 	$(BIN)/python docs/picture.py
 	$(BIN)/python docs/help.py
+
+# Each view of the inspector, light and dark, into docs/images.
+screenshots: $(VENV)/.test page browser
+	$(BIN)/python docs/screenshots.py
 
 # Of the second package only the weights are used: what it depends on would be compiled for minutes.
 $(VENV)/.soak: pyproject.toml

@@ -68,7 +68,8 @@ def fetch() -> dict[str, tarfile.TarFile]:
         raise FileNotFoundError("npm is not installed")
     with tempfile.TemporaryDirectory() as folder:
         packages = [package for package, _, _ in PACKAGES]
-        arguments = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", folder, *packages]
+        arguments = [npm, "pack", "--silent", "--ignore-scripts", "--prefer-offline", "--fetch-retries=1"]
+        arguments += ["--pack-destination", folder, *packages]
         subprocess.run(arguments, check=True, capture_output=True, cwd=folder, timeout=TIME_LIMIT)  # noqa: S603  # ours
         archives = [path.read_bytes() for path in Path(folder).glob("*.tgz")]
     return {
@@ -84,7 +85,7 @@ def adapt(name: str, text: str) -> str:
     return text + "\nexport default uPlot;\n" if name == "uplot.js" else text
 
 
-def vendor(folder: Path = VENDOR) -> None:
+def vendor(folder: Path) -> None:
     """Fill the folder with the pinned files, unless it holds them already."""
     stamp = folder / "packages.json"
     pinned = json.dumps([[package, digest, files] for package, digest, files in PACKAGES], indent=1)
@@ -106,10 +107,10 @@ def vendor(folder: Path = VENDOR) -> None:
     stamp.write_text(pinned)
 
 
-def try_vendor() -> bool:
+def try_vendor(folder: Path = VENDOR) -> bool:
     """Fill the folder, or print why that is impossible and return False."""
     try:
-        vendor()
+        vendor(folder)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         reason = getattr(error, "stderr", None) or str(error)
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason

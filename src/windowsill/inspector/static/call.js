@@ -31,6 +31,32 @@ function Cache({ cache, usage, total }) {
     ${usage && html`<p class="faint">The provider counted ${tokens(usage.cached)} read, ${tokens(usage.written)} written, ${tokens(usage.new)} new, ${tokens(usage.output)} answered.</p>`}</div>`;
 }
 
+// JSON for reading: names, values, and texts with their lines.
+function Json({ value }) {
+  if (value === null || typeof value !== "object") {
+    if (typeof value !== "string") return html`<span class="num">${String(value)}</span>`;
+    return html`<span class=${value.includes("\n") ? "string lines block-text" : "string"}>${visible(value)}</span>`;
+  }
+  const entries = Array.isArray(value) ? value.map((one) => ["–", one]) : Object.entries(value);
+  if (!entries.length) return Array.isArray(value) ? "[]" : "{}";
+  return html`<div class="nest">${entries.map(([key, one], n) => html`<div key=${n}><span class="key">${visible(key)}${Array.isArray(value) ? "" : ":"}</span> <${Json} value=${one} /></div>`)}</div>`;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // cut in the middle: shown as text
+  }
+}
+
+function Wire({ one }) {
+  const value = one.cut ? undefined : parsed(one.json);
+  if (value === undefined) return html`<${LongText} mono=${true} text=${one.json.replaceAll("\\n", "\n")} />`;
+  const { role, ...rest } = value;
+  return html`<div class="json"><${Json} value=${role === one.role ? rest : value} /></div>`;
+}
+
 function Pretty({ call }) {
   const id = session.value;
   const size = call.messages.page_size || 100;
@@ -46,7 +72,7 @@ function Pretty({ call }) {
       const error = pages.errorAt(index);
       return html`<div class="item placeholder"><div class="body">${error ? (index % size ? "" : html`<${Failure} error=${error} small=${true} />`) : html`<i class="ghost"></i>`}</div></div>`;
     }
-    return html`<div class=${`item wire state-${one.state}`}><div class="gutter"><span class="role">${visible(one.role)}</span><span class="faint id">${index}</span></div><div class="body"><${LongText} mono=${true} text=${one.json} cut=${one.cut} length=${one.length} source=${null} />${one.cut && html`<p class="faint">${tokens(one.length)} characters in all: the raw request has every one.</p>`}</div><div class="weight"><${Badge} kind=${`diff-${one.state}`}>${STATES[one.state]}<//><span class="num">${bytes(one.bytes)}</span></div></div>`;
+    return html`<div class=${`item wire state-${one.state}`}><div class="gutter"><span class="role">${visible(one.role)}</span><span class="faint id">${index}</span></div><div class="body"><${Wire} one=${one} />${one.cut && html`<p class="faint">${tokens(one.length)} characters in all: the raw request has every one.</p>`}</div><div class="weight"><${Badge} kind=${`diff-${one.state}`}>${STATES[one.state]}<//><span class="num">${bytes(one.bytes)}</span></div></div>`;
   };
   if (!call.messages.count) return html`<${Empty} title="No messages">This request held none.<//>`;
   return html`<${VirtualList} key=${call.id} count=${call.messages.count} render=${render} control=${control} keyOf=${(index) => `${call.id}:${index}`} onRange=${pages.seen} label="Messages of this request" />

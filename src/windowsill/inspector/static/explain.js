@@ -21,8 +21,8 @@ export function WordSearch({ words, label, hint, to }) {
 function Found({ one, words }) {
   return html`<li class=${`found state-${one.state}`}><div class="found-head"><${Badge} kind=${`state-${one.state}`}>${STATES[one.state] || one.state}<//><span class="role">${visible(one.role)}</span><a href=${here("window", one.message)}>${one.message}</a>${one.lines ? html`<span class="faint">lines ${one.lines}</span>` : ""}<span class="faint">${moment(one.at)}</span></div>
     <div class="excerpt">${visible(one.text, words)}</div>
-    <p class="why"><strong>Why:</strong> ${visible(one.why)}${one.fold ? html` <a href=${here("window", one.fold)}>${one.fold}</a>` : ""}</p>
-    <div class="fold-actions">${one.fold && one.price && html`<${UnfoldButtons} fold=${one.fold} price=${one.price} /><${Price} price=${one.price} />`}<a class="button" href=${here("message", one.message)}>As it was added</a></div></li>`;
+    <p class="why"><strong>Why:</strong> ${visible(one.why)}</p>
+    <div class="fold-actions">${one.fold && one.price && html`<${UnfoldButtons} fold=${one.fold} price=${one.price} /><${Price} price=${one.price} />`}${one.fold ? html`<a class="quiet button" href=${here("window", one.fold)}>Show the fold</a>` : ""}<a class="quiet button" href=${here("message", one.message)}>As it was added</a></div></li>`;
 }
 
 export function ExplainView({ words }) {

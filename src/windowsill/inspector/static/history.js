@@ -7,52 +7,53 @@ import { Badge, Confirm, Empty, State, here, link } from "./parts.js";
 const narrow = matchMedia("(max-width: 640px)");
 const LANE = 22;
 
+// A branch may end at a checkpoint, which then has the same id: what follows from it hangs on the checkpoint.
+const parentOf = (tree, node) => tree.filter((other) => other !== node && other.id === node.parent).sort((a, b) => (a.kind === "end") - (b.kind === "end"))[0];
+
 // Give each end of a branch a lane of its own: the current one stands leftmost.
-function lanesOf(tree) {
-  const byId = new Map(tree.map((node) => [node.id, node]));
+function lanesOf(tree, parents) {
   const lane = new Map();
-  const ends = tree.filter((node) => !tree.some((other) => other.parent === node.id)).sort((a, b) => (b.current - a.current) || (b.seq - a.seq));
+  const followed = new Set(parents.values());
+  const ends = tree.filter((node) => !followed.has(node)).sort((a, b) => (b.current - a.current) || (b.seq - a.seq));
   let next = 0;
   for (const end of ends) {
     const mine = next;
-    let node = end;
-    let used = false;
-    while (node && !lane.has(node.id)) {
-      lane.set(node.id, mine);
-      used = true;
-      node = byId.get(node.parent);
+    for (let node = end; node && !lane.has(node); node = parents.get(node)) {
+      lane.set(node, mine);
+      next = mine + 1;
     }
-    if (used) next += 1;
   }
   return { lane, count: next };
 }
 
 function Tree({ data, act }) {
   const ROW = narrow.matches ? 76 : 44;
-  const nodes = [...data.tree].sort((a, b) => b.seq - a.seq || (b.kind === "end" ? 1 : 0) - (a.kind === "end" ? 1 : 0));
-  const { lane, count } = lanesOf(data.tree);
-  const row = new Map(nodes.map((node, n) => [node.id, n]));
-  const x = (id) => 14 + LANE * (lane.get(id) || 0);
-  const y = (id) => ROW * row.get(id) + ROW / 2;
+  const nodes = [...data.tree].sort((a, b) => b.seq - a.seq || (b.kind === "end") - (a.kind === "end"));
+  const parents = new Map(nodes.map((node) => [node, node.parent == null ? undefined : parentOf(nodes, node)]));
+  const { lane, count } = lanesOf(nodes, parents);
+  const row = new Map(nodes.map((node, n) => [node, n]));
+  const x = (node) => 14 + LANE * (lane.get(node) || 0);
+  const y = (node) => ROW * row.get(node) + ROW / 2;
+  const keyOf = (node) => node.kind + node.id;
   const branches = new Map(data.branches.map((branch) => [branch.id, branch]));
   const checkpoints = new Map(data.checkpoints.map((one) => [one.id, one]));
   return html`<div class="tree" style=${{ "--row": `${ROW}px` }}><svg width=${20 + LANE * count} height=${ROW * nodes.length} aria-hidden="true">
-      ${nodes.filter((node) => node.parent != null && row.has(node.parent)).map((node) => {
-        const [x1, y1, x2, y2] = [x(node.id), y(node.id), x(node.parent), y(node.parent)];
+      ${nodes.filter((node) => parents.get(node)).map((node) => {
+        const [x1, y1, x2, y2] = [x(node), y(node), x(parents.get(node)), y(parents.get(node))];
         const bend = x1 === x2 ? `M${x1} ${y1}V${y2}` : `M${x1} ${y1}V${y2 - 18}Q${x1} ${y2} ${x2} ${y2}`;
-        return html`<path key=${`p${node.id}`} d=${bend} class=${`edge ${node.current ? "current" : ""}`} />`;
+        return html`<path key=${`p${keyOf(node)}`} d=${bend} class=${`edge ${node.current ? "current" : ""}`} />`;
       })}
       ${nodes.map((node) => node.kind === "checkpoint"
-        ? html`<path key=${node.id} d=${`M${x(node.id)} ${y(node.id) - 7}l7 7l-7 7l-7-7z`} class=${`dot ${node.current ? "current" : ""}`} />`
-        : html`<circle key=${node.id} cx=${x(node.id)} cy=${y(node.id)} r=${node.kind === "end" ? 6 : 4.5} class=${`dot ${node.kind} ${node.current ? "current" : ""}`} />`)}
+        ? html`<path key=${keyOf(node)} d=${`M${x(node)} ${y(node) - 7}l7 7l-7 7l-7-7z`} class=${`dot ${node.current ? "current" : ""}`} />`
+        : html`<circle key=${keyOf(node)} cx=${x(node)} cy=${y(node)} r=${node.kind === "end" ? 6 : 4.5} class=${`dot ${node.kind} ${node.current ? "current" : ""}`} />`)}
     </svg>
     <ol class="tree-rows">${nodes.map((node) => {
-      const branch = branches.get(node.id);
-      const checkpoint = checkpoints.get(node.id);
-      return html`<li key=${node.id} class=${node.current ? "current" : "left"}><span class="tree-label"><span class="kind">${node.kind === "end" ? (node.current ? "now" : "branch") : node.kind}</span> <span class="one-line">${visible(checkpoint ? checkpoint.name : branch && branch.name ? branch.name : node.label)}</span>
-          ${branch ? html`<span class="faint">${plural(branch.entries, "entry", "entries")}${branch.reason ? html`, ${visible(branch.reason)}` : ""}</span>` : ""}${checkpoint ? html`<span class="faint">${short(checkpoint.tokens)} tokens${checkpoint.phase ? `, ${checkpoint.phase}` : ""}${checkpoint.files ? ", with files" : ""}</span>` : ""}</span>
+      const branch = node.kind === "end" ? branches.get(node.id) : undefined;
+      const checkpoint = node.kind === "checkpoint" ? checkpoints.get(node.id) : undefined;
+      return html`<li key=${keyOf(node)} class=${node.current ? "current" : "left"}><span class="tree-label"><span class="kind">${node.kind === "end" ? (node.current ? "now" : "branch") : node.kind}</span> <span class="one-line">${visible(checkpoint ? checkpoint.name : node.label === "now" || node.label === "start" ? "" : node.label)}</span>
+          ${branch ? html`<span class="faint">${plural(branch.entries, "entry", "entries")}${branch.reason && branch.reason !== node.label ? html`, ${visible(branch.reason)}` : ""}</span>` : ""}${checkpoint ? html`<span class="faint">${short(checkpoint.tokens)} tokens${checkpoint.phase ? `, ${checkpoint.phase}` : ""}${checkpoint.files ? ", with files" : ""}</span>` : ""}</span>
         <span class="faint when">${moment(node.at)}</span>
-        <span class="buttons">${node.kind !== "start" ? html`<a class="quiet button" href=${here("diff", node.id, "now")}>Diff to now</a>` : ""}
+        <span class="buttons">${node.kind !== "start" && !(branch && branch.current) ? html`<a class="quiet button" href=${here("diff", node.id, "now")}>Diff to now</a>` : ""}
           ${canChange() && checkpoint ? html`<button onClick=${() => act({ kind: "restore", checkpoint })}>Restore</button>` : ""}
           ${canChange() && branch && !branch.current ? html`<button onClick=${() => act({ kind: "switch", branch })}>Switch to it</button>` : ""}
           ${canChange() && node.kind === "fork" ? html`<button onClick=${() => act({ kind: "rewind", node })}>Rewind to here</button>` : ""}</span></li>`;
@@ -110,7 +111,7 @@ function Choose({ data, from = "", to = "now" }) {
 
 function DiffList({ title, kind, sign, items }) {
   if (!items.length) return null;
-  return html`<section class="card"><h2>${title} <span class="faint">${tokens(items.length)}</span></h2><ul class=${`diff diff-${kind}`}>${items.map((one) => html`<li key=${one.id}><span class="sign" aria-hidden="true">${sign}</span><span class="role">${one.role}</span><a class="id" href=${here("window", one.id)}>${one.id}</a><span class="one-line">${visible(one.text)}</span><span class="num">${short(one.tokens)}</span>${one.why ? html`<span class="faint why">${visible(one.why)}</span>` : ""}</li>`)}</ul></section>`;
+  return html`<section class="card"><h2>${title} <span class="faint">${tokens(items.length)}</span></h2><ul class=${`diff diff-${kind}`}>${items.map((one) => html`<li key=${one.id}><span class="sign" aria-hidden="true">${sign}</span><span class="role">${one.role}</span><a class="id" href=${here("window", one.id)}>${one.id}</a><span class="one-line">${visible(one.text)}</span><span class="faint">${visible(one.why)}</span><span class="num">${short(one.tokens)}</span></li>`)}</ul></section>`;
 }
 
 export function DiffView({ from, to }) {

@@ -59,7 +59,7 @@ export function VirtualList({ count, guess = 72, render, keyOf, label, control, 
   const table = heights.current;
   table.resize(count);
   const [, redraw] = useState(0);
-  const view = useRef({ top: 0, height: 900, end: follow, target: null });
+  const view = useRef({ top: 0, height: 900, end: follow, target: null, set: 0 });
   const now = view.current;
 
   const first = Math.max(0, table.at(now.top - OVERSCAN));
@@ -82,6 +82,7 @@ export function VirtualList({ count, guess = 72, render, keyOf, label, control, 
     if (now.target) element.scrollTop = place(now.target.index, now.target.align);
     else if (now.end) element.scrollTop = element.scrollHeight;
     else if (moved) element.scrollTop += moved;
+    now.set = element.scrollTop;
     if (element.scrollTop !== from) now.top = element.scrollTop;
     if (changed || element.scrollTop !== from) redraw((n) => n + 1);
   };
@@ -108,6 +109,8 @@ export function VirtualList({ count, guess = 72, render, keyOf, label, control, 
       redraw((n) => n + 1);
     };
     const scrolled = () => {
+      // Somebody scrolled on: what was to be shown has been seen.
+      if (now.target && Math.abs(element.scrollTop - now.set) > 2) now.target = null;
       now.end = follow && element.scrollTop + element.clientHeight >= element.scrollHeight - 24;
       look();
     };
@@ -133,7 +136,7 @@ export function VirtualList({ count, guess = 72, render, keyOf, label, control, 
       now.target = { index, align };
       now.end = false;
       pane.current.scrollTop = place(index, align);
-      now.top = pane.current.scrollTop;
+      now.top = now.set = pane.current.scrollTop;
       redraw((n) => n + 1);
     };
     control.toEnd = () => {

@@ -48,7 +48,7 @@ function grouped(rows) {
 function Row({ one }) {
   const figures = one.figures;
   const sum = (value) => html`${value}${figures && !figures.complete ? html`<span class="faint">+</span>` : ""}`;
-  return html`<tr><td class="wide-cell"><a class=${`session-link depth-${Math.min(4, one.depth)}`} href=${link("s", one.id, "window")}>${one.depth ? html`<span class="faint" aria-hidden="true">└ </span>` : ""}${visible(one.id)}</a><div class="faint">${visible(one.model) || "no model yet"}</div></td>
+  return html`<tr><td class="wide-cell"><a class=${`session-link depth-${Math.min(4, one.depth)}`} href=${link("s", one.id, "window")}>${one.depth ? html`<span class="faint" aria-hidden="true">└ </span>` : ""}${visible(one.id)}</a><div class="faint">${visible(one.model) || "no model yet"}${one.damaged ? html` <${Badge} kind="state-hidden" title=${String(one.damaged)}>damaged<//>` : ""}</div></td>
     <td>${figures ? html`<span class="fillbar" role="img" aria-label=${`${percent(figures.fill)} full`} title=${`${tokens(figures.tokens)} of ${tokens(figures.window)} tokens`}><i style=${{ width: `${Math.min(100, 100 * (figures.fill || 0))}%` }}></i></span> <span class="num">${percent(figures.fill)}</span>` : html`<span class="faint">…</span>`}</td>
     <td class="r">${tokens(one.entries)}</td><td class="r">${figures ? sum(tokens(figures.calls)) : ""}</td><td class="r">${figures ? sum(tokens(figures.folds)) : ""}</td><td class="r">${figures ? (figures.cost == null ? html`<span class="faint">unknown</span>` : sum(dollars(figures.cost))) : ""}</td><td class="r">${figures && figures.cache_share != null ? percent(figures.cache_share) : ""}</td><td class="r when">${ago(one.updated)}</td></tr>`;
 }
@@ -74,8 +74,12 @@ export function SessionsView({ words }) {
     ${store && html`<p class="faint foot">${store.kind} store ${visible(store.place)}${store.bytes ? `, ${bytes(store.bytes)}` : ""}</p>`}</div>`;
 }
 
-function Metric({ one }) {
-  return html`<tr><td><code>${visible(one.name)}</code> <span class="faint">${one.kind}</span></td><td class="wide-cell">${one.points.map((point, n) => html`<div class="metric-point" key=${n}><span class="faint">${Object.entries(point.attributes || {}).map(([key, value]) => `${key}=${value}`).join(" ")}</span> <b class="num">${point.count != null ? `${tokens(point.count)} × ${short(point.count ? point.sum / point.count : 0)}` : short(point.value)}</b> <span class="faint">${one.unit === "1" ? "" : visible(one.unit)}</span></div>`)}</td></tr>`;
+function EngineCard({ one }) {
+  const used = one.resources || {};
+  return html`<section class="card"><h2><a href=${link("s", one.session, "state")}>${visible(one.session)}</a> <${Badge} kind=${one.running ? "state-visible" : "kind"}>${one.running ? "running" : "at rest"}<//> <span class="faint">${visible(one.phase)}, ${ago(one.updated)}</span></h2>
+    ${one.goal && html`<p>${visible(one.goal)}</p>`}
+    <dl class="figures"><div><dt>model calls</dt><dd><b>${tokens(used.model_calls)}</b></dd></div><div><dt>tool calls</dt><dd><b>${tokens(used.tool_calls)}</b></dd></div><div><dt>tokens in and out</dt><dd><b>${short(used.input)}</b> <span>and ${short(used.output)}, ${short(used.cached)} cached</span></dd></div><div><dt>cost</dt><dd><b>${dollars(used.cost)}</b> <span>in ${Math.round(used.seconds || 0)} s</span></dd></div></dl>
+    ${one.errors.length > 0 && html`<h3>Last errors</h3><ul class="notes warn-list">${one.errors.map((error, n) => html`<li key=${n}>${visible(error)}</li>`)}</ul>`}</section>`;
 }
 
 function Health({ health }) {
@@ -94,8 +98,8 @@ export function EngineView() {
   const answer = useApi(api("metrics"), { value: beat + listVersion.value });
   return html`<div class="page"><h1>Engine and health</h1><${State} of=${answer} what="the metrics">${(data) => html`
     ${data.proxy && html`<${Health} health=${data.proxy} />`}
-    ${data.metrics.length ? html`<section class="card"><h2>Metrics of this process</h2><div class="scroll-x"><table><tbody>${data.metrics.map((one) => html`<${Metric} key=${one.name} one=${one} />`)}</tbody></table></div></section>`
-      : html`<${Empty} title="No metrics here">This process has composed nothing itself. Served by the proxy, or inside an agent, this page shows its counters live.<//>`}`}<//></div>`;
+    ${data.engines.map((one) => html`<${EngineCard} key=${one.session} one=${one} />`)}
+    ${!data.engines.length && !data.proxy && html`<${Empty} title="No engine has worked here">Agents that keep a state, run by <code>windowsill agent</code> or by your own engine, appear here with their phase, their calls and their cost, live.<//>`}`}<//></div>`;
 }
 
 export function CompareView() {

@@ -1,24 +1,43 @@
 // The layered state of an agent, its policies, the tools it is offered and those that are hidden, with the reason.
-import { html, visible, tokens, short, moment, plural } from "./text.js";
+import { html, visible, tokens, moment, plural } from "./text.js";
 import { api, session, useApi } from "./data.js";
 import { Badge, Empty, State } from "./parts.js";
 
-const LAYERS = { system: "Rules of the system", task: "Task", runtime: "Run", evidence: "Evidence", memory: "Memory", work: "Work" };
+const LAYERS = { system: "Role", task: "Task", runtime: "Run", evidence: "Evidence", memory: "Memory", work: "Work" };
+
+// What was never set says nothing: it is left out.
+function said(value) {
+  if (value === null || value === undefined || value === "") return false;
+  if (Array.isArray(value)) return value.some(said);
+  return typeof value === "object" ? Object.entries(value).some(([key, one]) => !BOOKKEEPING.has(key) && said(one)) : true;
+}
+const BOOKKEEPING = new Set(["id", "at", "entry", "created_at"]);
+
+const HEADS = ["description", "content", "text", "rule", "goal", "name", "title"];
+const scalar = (value) => typeof value !== "object";
+
+// One thing of a list: what it says first, the rest of it small behind.
+function Thing({ value }) {
+  const head = HEADS.find((key) => scalar(value[key]) && said(value[key]));
+  if (!head) return html`<${Pairs} of=${value} />`;
+  const rest = Object.entries(value).filter(([key, one]) => key !== head && !BOOKKEEPING.has(key) && said(one));
+  const small = rest.filter(([, one]) => scalar(one) && one !== false).map(([key, one]) => `${key.replaceAll("_", " ")}: ${one}`);
+  return html`${visible(String(value[head]))}${small.length > 0 && html` <span class="faint">${visible(small.join(" · "))}</span>`}${rest.filter(([, one]) => !scalar(one)).map(([key, one]) => html`<${Pairs} key=${key} of=${{ [key]: one }} />`)}`;
+}
 
 export function Value({ value }) {
-  if (value === null || value === undefined || value === "") return html`<span class="faint">none</span>`;
+  if (!said(value)) return html`<span class="faint">none</span>`;
   if (Array.isArray(value)) {
-    if (!value.length) return html`<span class="faint">none</span>`;
-    return html`<ul class="values">${value.map((one, n) => html`<li key=${n}><${Value} value=${one} /></li>`)}</ul>`;
+    return html`<ul class="values">${value.filter(said).map((one, n) => html`<li key=${n}>${scalar(one) ? visible(String(one)) : Array.isArray(one) ? html`<${Value} value=${one} />` : html`<${Thing} value=${one} />`}</li>`)}</ul>`;
   }
   if (typeof value === "object") return html`<${Pairs} of=${value} />`;
   return html`<span class=${typeof value === "string" ? "" : "num"}>${visible(String(value))}</span>`;
 }
 
 export function Pairs({ of }) {
-  const entries = Object.entries(of || {});
+  const entries = Object.entries(of || {}).filter(([key, value]) => !BOOKKEEPING.has(key) && said(value));
   if (!entries.length) return html`<span class="faint">none</span>`;
-  return html`<dl class="pairs">${entries.map(([key, value]) => html`<dt key=${`k${key}`}>${visible(key.replaceAll("_", " "))}</dt><dd key=${`v${key}`}><${Value} value=${value} /></dd>`)}</dl>`;
+  return html`<dl class="pairs">${entries.map(([key, value]) => html`<div key=${key} class=${scalar(value) ? "" : "deep"}><dt>${visible(key.replaceAll("_", " "))}</dt><dd><${Value} value=${value} /></dd></div>`)}</dl>`;
 }
 
 function Tools({ tools }) {
@@ -33,11 +52,14 @@ function Tools({ tools }) {
     ${!offered.length && !decision && html`<p class="faint">No tools were offered in this session.</p>`}</section>`;
 }
 
+// Limits, policies and audit have a card of their own.
+const layersOf = (state) => Object.entries({ ...state, system: state.system && state.system.role }).filter(([, value]) => said(value));
+
 export function StateView() {
   const answer = useApi(api("state", { session: session.value }));
   return html`<div class="page"><${State} of=${answer} what="the state">${(data) => html`<h1>State, tools and policies</h1>
     ${data.empty ? html`<${Empty} title="No state is kept">This session was not run by an agent of Windowsill, or nothing was recorded about its task yet.<//>`
-      : html`<div class="cards">${Object.entries(data.state).map(([layer, value]) => html`<section class="card layer" key=${layer}><h2>${LAYERS[layer] || layer}</h2><${Value} value=${value} /></section>`)}</div>`}
+      : html`<div class="cards">${layersOf(data.state).map(([layer, value]) => html`<section class="card layer" key=${layer}><h2>${LAYERS[layer] || layer}</h2><${Value} value=${value} /></section>`)}</div>`}
     <section class="card"><h2>Policies</h2>${data.policies.length ? html`<div class="scroll-x"><table><thead><tr><th>rule</th><th>category</th><th class="r">priority</th><th>enforcement</th></tr></thead><tbody>${data.policies.map((one) => html`<tr key=${one.id}><td class="wide-cell">${visible(one.rule)} <span class="faint">${visible(one.id)}</span></td><td>${visible(one.category)}</td><td class="r">${one.priority}</td><td><${Badge} kind=${one.enforcement === "hard" ? "hard" : "kind"}>${visible(one.enforcement)}<//></td></tr>`)}</tbody></table></div>` : html`<p class="faint">None.</p>`}
       ${data.constraints && Object.keys(data.constraints).length > 0 && html`<h3>Limits</h3><${Pairs} of=${data.constraints} />`}${data.audit && Object.keys(data.audit).length > 0 && html`<h3>Audit</h3><${Pairs} of=${data.audit} />`}</section>
     <${Tools} tools=${data.tools} />

@@ -188,7 +188,7 @@ function Chart({ calls, events, limit, theme, onPoint, onOpen }) {
     const pressed = () => chart.cursor.idx != null && held.current.onOpen(chart.cursor.idx);
     chart.over.addEventListener("click", pressed);
     const resized = new ResizeObserver(() => {
-      const width = box.current.clientWidth;
+      const width = box.current ? box.current.clientWidth : 0; // the view may be gone already
       if (width && width !== chart.width) chart.setSize({ width, height: options.height });
     });
     resized.observe(box.current);

@@ -1,5 +1,5 @@
 // The window now: what fills it, and the list of items as the model sees it.
-import { html, tokens, short, dollars, percent, plural, visible, ago } from "./text.js";
+import { html, tokens, short, dollars, percent, plural, visible } from "./text.js";
 import { signal } from "./vendor/signals.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { api, get, session, toast, useApi, version } from "./data.js";
@@ -9,16 +9,18 @@ import { VirtualList, usePages } from "./list.js";
 
 const QUIET = new Set(["free", "reserve"]);
 
-export function WindowBar({ data, small = false }) {
-  const whole = Math.max(data.window || 0, data.parts.reduce((sum, part) => sum + part.tokens, 0)) || 1;
+export function WindowBar({ data }) {
+  // A budget far below the window of the model would leave the bar to what may never be used: that part is drawn short.
+  const parts = data.parts.map((part) => ({ ...part, drawn: part.name === "reserve" && data.limit ? Math.min(part.tokens, data.limit * 0.12) : part.tokens }));
+  const whole = parts.reduce((sum, part) => sum + part.drawn, 0) || 1;
   const label = `The window: ${tokens(data.tokens)} of ${tokens(data.limit)} tokens. ` + data.parts.filter((part) => part.tokens).map((part) => `${PART_NAMES[part.name]} ${tokens(part.tokens)}`).join(", ");
-  return html`<div class=${`windowbar ${small ? "small" : ""}`}>
+  return html`<div class="windowbar">
     <div class="bar" role="img" aria-label=${label}>
-      ${data.parts.filter((part) => part.tokens > 0).map((part) => html`<span key=${part.name} class=${`fill part-${part.name}`} style=${{ flexGrow: String(part.tokens / whole) }}
-        title=${`${PART_NAMES[part.name]}: ${tokens(part.tokens)} tokens, ${percent(part.tokens / whole)} of the window`}><span class="fill-name">${(part.tokens / whole) * innerWidth > 88 ? part.name : ""}</span></span>`)}
+      ${parts.filter((part) => part.tokens > 0).map((part) => html`<span key=${part.name} class=${`fill part-${part.name} ${part.drawn < part.tokens ? "short" : ""}`} style=${{ flexGrow: String(part.drawn / whole) }}
+        title=${`${PART_NAMES[part.name]}: ${tokens(part.tokens)} tokens`}><span class="fill-name">${(part.drawn / whole) * innerWidth > 88 ? part.name : ""}</span></span>`)}
       ${data.marks.map((mark) => html`<span key=${mark.name} class=${`markline mark-${mark.name}`} style=${{ left: `${Math.min(100, (100 * mark.tokens) / whole)}%` }} title=${`${mark.name} mark: ${tokens(mark.tokens)} tokens`}></span>`)}
     </div>
-    ${!small && html`<div class="marknames" aria-hidden="true">${spread(data.marks, whole).map((mark) => html`<span key=${mark.name} class=${mark.left > 88 ? "to-left" : ""} style=${{ left: `${mark.left}%` }}>${mark.name} ${short(mark.tokens)}</span>`)}</div>`}
+    <div class="marknames" aria-hidden="true">${spread(data.marks, whole).map((mark) => html`<span key=${mark.name} class=${mark.left > 88 ? "to-left" : ""} style=${{ left: `${mark.left}%` }}>${mark.name} ${short(mark.tokens)}</span>`)}</div>
   </div>`;
 }
 
@@ -131,8 +133,8 @@ function ItemList({ data, target }) {
 function Side({ data }) {
   return html`<aside class="side" aria-label="About this window">
     <section><h2>What fills it</h2><${Legend} data=${data} /></section>
-    ${data.files && data.files.length > 0 && html`<section><h2>Largest outputs</h2><ul class="meters">${data.files.map((one) => html`<li key=${one.tool}><span class="one-line"><code>${visible(one.tool)}</code> <span class="faint">${one.results} ×</span></span><span class="num">${short(one.tokens)}</span><span class="meter" aria-hidden="true"><i class="fill part-outputs" style=${{ width: `${(100 * one.tokens) / data.files[0].tokens}%` }}></i></span></li>`)}</ul></section>`}
-    <section><h2>Session</h2><dl class="pairs"><dt>model</dt><dd>${visible(data.model) || "unknown"}</dd><dt>strategy</dt><dd>${visible(data.strategy)}</dd><dt>branches</dt><dd><a href=${here("history")}>${tokens(data.branches)}</a></dd><dt>last use</dt><dd>${ago(data.updated)}</dd>${data.last_call && html`<dt>last call</dt><dd><a href=${here("call", data.last_call)}>${data.last_call}</a></dd>`}</dl></section>
+    ${data.outputs && data.outputs.length > 0 && html`<section><h2>Largest outputs</h2><ul class="meters">${data.outputs.map((one) => html`<li key=${one.tool}><span class="one-line"><code>${visible(one.tool)}</code> <span class="faint">${one.results} ×</span></span><span class="num">${short(one.tokens)}</span><span class="meter" aria-hidden="true"><i class="fill part-outputs" style=${{ width: `${(100 * one.tokens) / data.outputs[0].tokens}%` }}></i></span></li>`)}</ul></section>`}
+    <section><h2>Session</h2><dl class="pairs"><div><dt>model</dt><dd>${visible(data.model) || "unknown"}</dd></div><div><dt>strategy</dt><dd>${visible(data.strategy)}</dd></div><div><dt>messages</dt><dd>${tokens(data.messages)}</dd></div>${data.last_call && html`<div><dt>last call</dt><dd><a href=${here("call", data.last_call)}>${data.last_call}</a></dd></div>`}</dl></section>
     ${data.notes && data.notes.length > 0 && html`<section><h2>Notes</h2><ul class="notes">${data.notes.map((note, n) => html`<li key=${n}>${visible(note)}</li>`)}</ul></section>`}
   </aside>`;
 }
