@@ -91,7 +91,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """The model is offered the tool that reads outputs by their refs: what is cut stays within its reach."""
     cache: CachePrices = CachePrices()
     phase: str = ""
-    """The phase of the work, for strategies under which requests tell the state."""
+    """The phase of the work, for strategies under which requests tell the state,"""
+    layers: dict[str, int] = {}
+    """and the tokens of each layer of the state in this phase, by its settings."""
 
     @property
     def room_bytes(self) -> int | None:

@@ -253,9 +253,11 @@ def test_work_that_is_said_to_be_done_is_verified_first():
 def test_what_the_model_remembers_is_told_whatever_its_words():
     """A fact that shares no word with the goal is still what the model wanted to keep."""
     fact = Call("remember", {"kind": "fact", "text": "The port is 8080", "source": "app.conf"})
-    running = engine([fact, "ok"])
+    reads = [Call("look", {"path": f"{place}-" + "x" * 2_000}) for place in range(20)]
+    running = engine([fact, *reads, "ok"], session=opened(budget=9_000))
     running.run_sync("Mend the login page.")
-    assert "The port is 8080</fact>" in str(running.model.requests[1]["messages"])
+    assert running.session.folds
+    assert "The port is 8080</fact>" in str(running.model.requests[-1]["messages"])
 
 
 def test_making_an_engine_changes_nothing_for_others_who_use_the_session():

@@ -95,6 +95,39 @@ def test_what_stands_in_the_conversation_is_not_told_again():
     assert not any("observation" in text or "recent_turns" in text for text in told)
 
 
+def test_a_failure_a_plan_and_a_memory_are_told_once():
+    """The call and its result say it; the state says it again only when a fold hides them."""
+    plan = [{"description": "heat the kiln", "status": "in_progress"}]
+    script = [
+        Call("update_plan", {"steps": plan}),
+        Call("remember", {"kind": "fact", "text": "the kiln is at 900 degrees"}),
+        Call("broken", {}),
+        Call("update_plan", {"steps": [{**plan[0], "status": "completed"}]}),
+    ]
+    model = Scripted([*script, "Done."], format="anthropic")
+    assert engine(model).run_sync("Mend it.").ok
+    sent = msgspec.json.encode(model.requests[-1]).decode()
+    assert {words: sent.count(words) for words in ("heat the kiln", "at 900 degrees", "it is broken")} == {
+        "heat the kiln": 2,  # in two calls
+        "at 900 degrees": 1,
+        "it is broken": 1,
+    }
+
+
+def test_what_a_fold_hides_of_a_plan_and_a_failure_is_told_again():
+    """The newest plan as it stands, and the failure with its tool."""
+    plan = [{"description": "heat the kiln", "status": "in_progress"}]
+    reads = [Call("look", {"path": f"{place}-" + "x" * 2_000}) for place in range(30)]
+    script = [Call("update_plan", {"steps": plan}), Call("broken", {}), *reads, "Done."]
+    model = Scripted(script, format="anthropic")
+    running = engine(model, session=opened(budget=9_000))
+    assert running.run_sync("Mend it.").ok
+    assert running.session.folds
+    told = [m.text for m in running.session.messages() if m.metadata.get("windowsill") == "state"]
+    assert '<step id="1" status="in_progress">heat the kiln</step>' in told[-1]
+    assert "it is broken</failure>" in told[-1]
+
+
 def test_folds_leave_summaries_that_say_what_they_stand_for():
     """And the model is told of hidden changes and searches after a fold."""
     calls = [Call("write_file", {"path": f"mod{place}.py", "text": "x = 1\n" * 150}) for place in range(40)]

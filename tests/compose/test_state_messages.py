@@ -9,6 +9,7 @@ from support.sessions import TASK, opened, problems, talk, tokens_of
 from windowsill import Session
 from windowsill.errors import SettingError
 from windowsill.state import State
+from windowsill.state.layers import Observation
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
 
@@ -338,3 +339,13 @@ def test_a_summary_is_told_when_nothing_stands_in_its_place():
     session.state.put("memory.episodic.summaries", {"id": "own", "text": "the oven was lit"})
     composed(session)
     assert "oven" in told(session)[-1]
+
+
+def test_what_a_message_of_the_request_shows_is_not_missing_from_the_state():
+    """Then the state is told whole, and nothing of it is reported as left out."""
+    session = opened(layers=4_000)
+    session.add("The login page is broken.")
+    seen = Observation(result="it is broken " * 20, entry=session.view.items[-1].last)
+    session.state.put("evidence.observations", seen)
+    (note,) = session.compose_sync().report.notes
+    assert "100% of what it holds" in note

@@ -99,7 +99,6 @@ and cards<example>a</example></definition>
 </memory>
 <work_buffer>
 <plan>
-<current_step>1</current_step>
 <step id="1" status="in_progress">open</step>
 </plan>
 </work_buffer>
@@ -120,7 +119,6 @@ MARKDOWN = """\
   - example: a
 ## work_buffer
 ### plan
-- current_step: 1
 - step id="1" status="in_progress": open
 """
 

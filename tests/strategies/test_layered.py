@@ -83,6 +83,18 @@ def test_the_size_of_the_model_shifts_the_share():
     assert counts[0] < counts[1] < counts[2]
 
 
+def test_the_shares_of_the_state_are_those_of_the_conversation():
+    """The more of its setting goes to evidence, the fewer outputs are above their share; then turns are summarised."""
+    folds = []
+    for base in ({"evidence": 1}, {}, {"evidence": 90, "memory": 5}):
+        session = mixed(40, 60, session=opened(budget=7_000, strategy="layered", state={"shares": {"base": base}}))
+        session.compose_sync()
+        folds.append(session.folds[0])
+    assert [fold.kind for fold in folds] == ["mask", "mask", "condense"]
+    none, usual = (int(fold.reason.split("outputs were ")[1].split()[0].replace(",", "")) for fold in folds[:2])
+    assert none > usual > 0
+
+
 def test_a_phase_that_nobody_knows_is_the_first_one():
     """A session that keeps no state has none."""
     view = mixed(200, 100).view

@@ -113,11 +113,13 @@ END = data({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + 
 class Wire:
     """A server that does to a connection what it is told: bytes to send, `HANG`, or `RESET`; then it closes.
 
-    Each of `scripts` is for one request, the last for all that follow. `left` is set when a client hangs up.
+    Each of `scripts` is for one request, the last for all that follow. `hangs` is set when it
+    waits, `left` when a client hangs up.
     """
 
     def __init__(self, *scripts: list[bytes | str]) -> None:
         self.asked = 0
+        self.hangs = Event()
         self.left = Event()
         outer = self
 
@@ -142,8 +144,10 @@ class Wire:
         elif step == RESET:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
-        elif not connection.recv(1):
-            self.left.set()
+        else:
+            self.hangs.set()
+            if not connection.recv(1):
+                self.left.set()
 
     def __enter__(self) -> Wire:
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()

@@ -229,7 +229,8 @@ class CallRunner:
                 changes += observe_call(tool, key, outcome, self._at, state.evidence)
         errors = [(each.call.name, each.text[:MAX_NOTE_CHARACTERS]) for _, each in ended if each.is_error]
         changes += [
-            Put("runtime.failures", count_failure(state, *each, times)) for each, times in Counter(errors).items()
+            Put("runtime.failures", count_failure(state, *each, times, self._at))
+            for each, times in Counter(errors).items()
         ]
         self._session.add(Message(role="user", blocks=tuple(results)), state=changes, outputs=refs)
 

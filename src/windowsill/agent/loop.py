@@ -388,7 +388,7 @@ class Loop:
             if isinstance(wanted, Finish):
                 changes, reply = await self._finish(wanted)
             else:
-                changes, reply = changes_of(wanted, self._session.state.value, ready.call.id)
+                changes, reply = changes_of(wanted, self._session.state.value, ready.call.id, self._at)
             self._session.state.check(changes)
         except (InputError, msgspec.ValidationError) as error:
             return refuse(ready.call, f"Error: {error}"), []

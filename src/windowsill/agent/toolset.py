@@ -17,7 +17,7 @@ from windowsill.errors import InputError
 from windowsill.messages import MESSAGE_TOOL, READ_TOOL, SEARCH_TOOL, Tool
 from windowsill.session.session import Session
 from windowsill.state.changes import Change, Drop, Put, Set
-from windowsill.state.layers import Decision, Fact, Hypothesis, Milestone, State, Status, Step, known_phase
+from windowsill.state.layers import Decision, Element, Fact, Hypothesis, Milestone, State, Status, Step, known_phase
 from windowsill.state.tools import Narrow, Projection, Refusal, ToolOffer, ToolSelection
 from windowsill.state.tools.projection import UNSTATED, URGENT, Mode, category_of
 
@@ -242,16 +242,20 @@ def read_own_call(name: str, arguments: dict[str, Any]) -> OwnCall:
     return msgspec.convert(arguments, _OWN[name])
 
 
-def changes_of(wanted: UpdatePlan | Remember, state: State, call: str) -> tuple[list[Change], str]:
-    """Return the changes of the state and the reply to the model; raise `InputError` when that cannot be."""
+def changes_of(wanted: UpdatePlan | Remember, state: State, call: str, entry: int) -> tuple[list[Change], str]:
+    """Return the changes of the state and the reply to the model; raise `InputError` when that cannot be.
+
+    `entry` is the number of the message with the call: while that stands in a request, nothing is told again.
+    """
     if isinstance(wanted, UpdatePlan):
-        return _plan_changes(wanted, state)
-    return [_memory_change(wanted, call)], "Remembered."
+        return _plan_changes(wanted, state, entry)
+    path, element = _remembered(wanted, call)
+    return [Put(path, msgspec.structs.replace(element, entry=entry))], "Remembered."
 
 
-def _plan_changes(wanted: UpdatePlan, state: State) -> tuple[list[Change], str]:
+def _plan_changes(wanted: UpdatePlan, state: State, entry: int) -> tuple[list[Change], str]:
     steps = [
-        Step(id=id, description=step.description, status=step.status, dependencies=step.dependencies)
+        Step(id=id, description=step.description, status=step.status, dependencies=step.dependencies, entry=entry)
         for id, step in zip(_step_ids(wanted.steps), wanted.steps, strict=True)
     ]
     current = next((step.id for step in steps if step.status == "in_progress"), "")
@@ -274,15 +278,16 @@ def _step_ids(steps: Sequence[PlanStep]) -> list[str]:
     return ids
 
 
-def _memory_change(wanted: Remember, call: str) -> Change:
+def _remembered(wanted: Remember, call: str) -> tuple[str, Element]:
     match wanted.kind:
         case "fact":
             source = wanted.source or f"the agent, call {call}"
-            return Put("memory.semantic.facts", Fact(content=wanted.text, source=source, confidence=0.8, relevance=1.0))
+            fact = Fact(content=wanted.text, source=source, confidence=0.8, relevance=1.0)
+            return "memory.semantic.facts", fact
         case "decision":
             decision = Decision(description=wanted.text, rationale=wanted.reason, relevance=1.0)
-            return Put("memory.episodic.decisions", decision)
+            return "memory.episodic.decisions", decision
         case "milestone":
-            return Put("memory.episodic.milestones", Milestone(event=wanted.text))
+            return "memory.episodic.milestones", Milestone(event=wanted.text)
         case "hypothesis":
-            return Put("work.hypotheses", Hypothesis(description=wanted.text))
+            return "work.hypotheses", Hypothesis(description=wanted.text)

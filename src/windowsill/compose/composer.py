@@ -352,7 +352,9 @@ class Composer:
             # What somebody had shown again stays until the window is too small for it.
             found = msgspec.structs.replace(found, high=found.limit)
         if self.strategy.layers(found):
-            found = msgspec.structs.replace(found, phase=self.state.value.runtime.phase)
+            phase = self.state.value.runtime.phase
+            shares = self.state_messages.settings.shares.allocate(found.limit, phase=phase, size=found.size)
+            found = msgspec.structs.replace(found, phase=phase, layers=shares.layers)
         return found
 
     def compose(

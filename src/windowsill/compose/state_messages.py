@@ -48,7 +48,7 @@ class StateMessages:
         self._journal = journal
         self._state = state
         self._count = count
-        self._settings = settings
+        self.settings = settings
         self._embedder = embedder
         self._builders: dict[SizeClass, Builder] = {}
         self._known: object = None
@@ -60,7 +60,7 @@ class StateMessages:
     def builder(self, size: SizeClass) -> Builder:
         """Return the builder of the prompt for models of this size."""
         if size not in self._builders:
-            self._builders[size] = Builder(self._count, self._settings, size=size, embedder=self._embedder)
+            self._builders[size] = Builder(self._count, self.settings, size=size, embedder=self._embedder)
         return self._builders[size]
 
     def system_text(self, state: State) -> str:

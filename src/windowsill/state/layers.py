@@ -39,7 +39,8 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def key(self) -> str:
         """The key of the element in its list."""
-        return "/".join(getattr(self, name) for name in self.key_fields)
+        fields = self.key_fields
+        return self.id if len(fields) == 1 and fields[0] == "id" else "/".join(getattr(self, each) for each in fields)
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

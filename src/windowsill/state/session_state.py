@@ -437,12 +437,15 @@ def _permissions(held: Collection[Permission]) -> Change:
     return Set("runtime.permissions", [each for each in PERMISSIONS if each in held])
 
 
-def count_failure(state: State, tool: str, error: str, times: int = 1) -> Failure:
-    """Return a failure as the state has it after so many more: the same one again counts as a retry."""
+def count_failure(state: State, tool: str, error: str, times: int = 1, entry: int = 0) -> Failure:
+    """Return a failure as the state has it after so many more: the same one again counts as a retry.
+
+    `entry` is the number of the message that it stands in.
+    """
     same = [each for each in state.runtime.failures if (each.tool, each.error) == (tool, error)]
     if not same:
-        return Failure(tool=tool, error=error, retries=times - 1)
-    return msgspec.structs.replace(same[-1], retries=same[-1].retries + times, at=0.0)
+        return Failure(tool=tool, error=error, retries=times - 1, entry=entry)
+    return msgspec.structs.replace(same[-1], retries=same[-1].retries + times, at=0.0, entry=entry)
 
 
 def _set(state: State, path: str, value: Any) -> Change:

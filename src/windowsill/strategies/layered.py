@@ -69,10 +69,10 @@ class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def _share(self, budget: Budget) -> int:
         """Return the tokens of outputs that may stand after a reduction: evidence's part of what is left."""
-        shares = allocate(budget.limit, phase=_phase(budget), size=budget.size)
-        both = shares.evidence + shares.memory
+        shares = budget.layers or allocate(budget.limit, phase=_phase(budget), size=budget.size).layers
+        both = shares["evidence"] + shares["memory"]
         room = max(0, budget.low - budget.fixed)
-        return room * shares.evidence // both if both else 0
+        return room * shares["evidence"] // both if both else 0
 
     @cached_property
     def _condense(self) -> Condense:

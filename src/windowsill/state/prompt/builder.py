@@ -302,7 +302,7 @@ def _compare(
             continue
         if element is None or not entry.holds(element):
             gone.append(id)
-        elif _is_news(digest, rendered := selection.render(element)):
+        elif not selection.is_in_view(element) and _is_news(digest, rendered := selection.render(element)):
             # It gave way to others, so it stands behind them; what was told of it has to be true all the same.
             place, last = PLACES[path], len(selection.elements) + len(changed)
             changed.append(Item(entry, key, id, rendered, (last, place), (-selection.importance, place, last)))

@@ -512,9 +512,17 @@ _SEEN: tuple[Kind | Single, ...] = (
     ),
 )
 
+
+def _current_step(state: State) -> Node | None:
+    """Show which step is worked on, unless the step says so itself."""
+    plan = state.work.plan
+    says_so = any(each.id == plan.current and each.status == "in_progress" for each in plan.steps)
+    return leaf("current_step", plan.current) if plan.current and not says_so else None
+
+
 _MADE: tuple[Kind | Single, ...] = (
     Single("work.scratchpad", _WORK, _leaf("scratchpad", "work.scratchpad"), expendable=True),
-    Single("work.plan.current", _PLAN, _leaf("current_step", "work.plan.current")),
+    Single("work.plan.current", _PLAN, _current_step),
     Single("work.plan.estimated_completion", _PLAN, _completion),
     Kind("work.plan.steps", _PLAN, _STEP, rank=lambda step, _relevance: STATUSES.index(step.status)),
     Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=_is_news, **_newest("changes")),

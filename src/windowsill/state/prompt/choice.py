@@ -334,8 +334,8 @@ class ShownMessages:
     def show(self, element: Any) -> bool:
         """Tell whether the message, or the summary, that an element was taken from stands in the request."""
         entry = element.entry
-        if entry > self._folded:
-            return True
+        if not entry or entry > self._folded:
+            return bool(entry)
         if entry not in self._covers:
             item = self._view.cover(entry)
             self._covers[entry] = "" if item is None or item.is_empty else item.id if item.fold else SHOWN
@@ -359,8 +359,6 @@ class Selection:
         """The chosen elements, in the order of the text."""
         self.until = math.inf
         """The moment from which others may be chosen, though the state stays the same."""
-        self.in_view = 0
-        """Elements that are not shown because the request has the messages they were taken from."""
         self._limits = limits
         self._formatter = formatter
         self._goal: Focus | None = None
@@ -368,6 +366,7 @@ class Selection:
         self._ranks: dict[int, Any] = {}
         self._rendered: dict[int, Rendered] = {}
         self._tokens: int | None = None
+        self._hidden: list[int] = []
 
     def choose(self, state: State, goal: Focus, now: float, messages: ShownMessages | None = None) -> list[Item]:
         """Choose what is shown of the list as it is in this state, beside the messages of a request."""
@@ -376,27 +375,33 @@ class Selection:
         if self.kind.expiry is None and same:
             return self.items
         # What stands in the request is not looked at any further: that is most of what a run records.
-        hidden = [
-            place
-            for place, each in enumerate(elements)
-            if messages is None or not each.entry or not messages.show(each)
-        ]
+        hidden = [place for place, each in enumerate(elements) if messages is None or not messages.show(each)]
         ranks = self._rank([elements[place] for place in hidden], goal)
-        rendered = {id(each): known for each in elements if (known := self._rendered.get(id(each)))}
+        known = self._rendered
+        rendered = {id(each): known[id(each)] for each in elements if id(each) in known} if known else {}
         chosen, until = self._best(elements, hidden, ranks, state, now)
         items = self._items(elements, chosen, rendered)
         # Only from here on anything changes: counting and comparing are others' code, which may fail.
         self._ranks, self._rendered, self.items, self.until = ranks, rendered, items, until
         self.elements, self._goal, self._tokens = elements, goal, None
-        self._messages, self.in_view = messages, len(elements) - len(hidden)
+        self._messages, self._hidden = messages, hidden
         return items
 
     @property
+    def in_view(self) -> int:
+        """The number of elements that are not shown because the request has the messages they were taken from."""
+        return len(self.elements) - len(self._hidden)
+
+    @property
     def tokens(self) -> int:
-        """Tokens of all elements, chosen or not."""
+        """Tokens of all elements, chosen or not, that the messages of the request do not show."""
         if self._tokens is None:
-            self._tokens = sum(self.render(each).tokens for each in self.elements)
+            self._tokens = sum(self.render(self.elements[place]).tokens for place in self._hidden)
         return self._tokens
+
+    def is_in_view(self, element: Any) -> bool:
+        """Tell whether the request has the message that an element was taken from."""
+        return self._messages is not None and self._messages.show(element)
 
     def find(self, key: str) -> Any:
         """Return the element with this key, or `None`."""
