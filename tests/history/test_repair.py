@@ -158,6 +158,16 @@ def test_result_after_a_later_message_moves_to_its_call():
     assert mend([HELLO, asked, HELLO, tool("c0")], "openai") == ([HELLO, asked, tool("c0"), HELLO], ["late_moved"])
 
 
+@pytest.mark.parametrize("format", ["openai", "anthropic", "gemini", "responses"])
+def test_results_behind_parallel_calls_in_items_are_in_place(format):
+    """Items of a Responses answer are a message each: nothing is mended."""
+    calls = [{"type": "function_call", "call_id": f"c{n}", "name": "read", "arguments": "{}"} for n in range(2)]
+    outputs = [{"type": "function_call_output", "call_id": f"c{n}", "output": f"{n}"} for n in range(2)]
+    mended = repair(read([HELLO, *calls, *outputs], "responses"), RULES[format])
+    assert mended.repairs == ()
+    assert [result.content[0].text for message in mended.messages for result in message.results] == ["0", "1"]
+
+
 def test_result_after_the_next_reply_is_told_as_words():
     """What was sent stays as it was sent: the stand-in keeps its place and the result is told where it came."""
     messages = [HELLO, assistant(use("c0")), HELLO, assistant(text_block("ok")), user(result("c0", "42"))]

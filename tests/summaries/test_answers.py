@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowsill import providers
 from windowsill.messages import Message, Text, ToolResult, text_message
 from windowsill.summaries import Material
 from windowsill.summaries.answers import (
@@ -277,6 +278,29 @@ def test_transcript_cuts_the_long_before_the_many() -> None:
     assert "the question" in text
     assert "[...]" in text
     assert "the answer" in text
+
+
+CAT = "https://example.com/cat.png"
+
+
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        ("anthropic", {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": CAT}}]}),
+        ("openai", {"role": "user", "content": [{"type": "image_url", "image_url": {"url": CAT}}]}),
+        ("responses", {"role": "user", "content": [{"type": "input_image", "image_url": CAT}]}),
+        ("gemini", {"role": "user", "parts": [{"fileData": {"fileUri": CAT, "mimeType": "image/png"}}]}),
+    ],
+)
+def test_transcript_tells_the_address_of_a_picture(format: str, message: dict[str, object]) -> None:
+    """A summary can then name the picture, which the model may be shown again."""
+    text = transcript(
+        [providers.get(format).read_message(json.dumps(message).encode(), "it")],
+        mark="===",
+        room=100,
+        count=len_in_words,
+    )
+    assert f"[a picture: {CAT}]" in text
 
 
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=30), st.integers(1, 400))

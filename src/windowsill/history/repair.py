@@ -541,7 +541,9 @@ class Mender:
             return self._again(index, call, own)
         call.answer = Answer(index, own.result, call.order)
         self.slots[call.turn].append(call.answer)
-        if not after and call.turn < len(self.slots) - 1:
+        # Another format may write one answer as several messages: results behind the last of them are in place.
+        own_call = self.messages[call.source].format == self.rules.format
+        if not after and own_call and call.turn < len(self.slots) - 1:
             after = "another assistant message stood before the result"
         if after:
             self._report("late_moved", index, f"{after}: it was moved to its call", call.id)
@@ -724,8 +726,9 @@ class Mender:
     def _report_joined(self, draft: Draft, piece: Piece, *, results: bool) -> None:
         if piece.source is None or piece.source in draft.sources or not draft.sources:
             return
-        # Another format's results come one message each by nature: putting them together mends nothing.
-        if not results or self.messages[piece.source].format == self.rules.format:
+        # Another format's results, and the items of its answers, come one message each by nature: putting them together
+        # mends nothing.
+        if self.messages[piece.source].format == self.rules.format or not (results or piece.role == "assistant"):
             self._report("role_order_mended", piece.source, f"two {piece.role} messages in a row became one")
 
     def _start(self, piece: Piece) -> None:
