@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from unittest import mock
 
 import anyio
 import msgspec
@@ -11,6 +12,7 @@ from support.kept_outputs import NOW, Clock, outputs, say
 from windowsill.errors import DamagedError, NotFoundError
 from windowsill.messages import Document, Image, OutputRef, Text, Unknown
 from windowsill.outputs import Output, chunks
+from windowsill.outputs.write import OutputWriter
 from windowsill.store import Store
 from windowsill.store.memory import MemoryStore
 from windowsill.store.sqlite import SQLiteStore
@@ -123,6 +125,15 @@ def test_kept_bytes_come_back_as_they_were(store: Store):
     assert (ref.bytes, ref.lines) == (len(expected), 4)
     assert whole(outputs(store).open(ref.id)) == expected
     outputs(store).verify(ref.id)
+
+
+def test_an_output_is_kept_whole_or_in_pieces(store: Store):
+    """A text is one piece, and not as many as it has characters."""
+    kept = outputs(store)
+    with mock.patch.object(OutputWriter, "write", autospec=True, side_effect=OutputWriter.write) as write:
+        refs = [kept.keep("a\nb\n"), kept.keep(b"a\nb\n")]
+    assert [each.args[1] for each in write.call_args_list] == ["a\nb\n", b"a\nb\n"]
+    assert refs == [kept.keep(["a\n", b"b\n"])] * 2
 
 
 def test_the_same_content_is_stored_once(store: Store):

@@ -82,10 +82,10 @@ class Outputs:
         self._writings.add(writing)
         return writing
 
-    def keep(self, pieces: Iterable[bytes | str]) -> OutputRef:
-        """Keep an output and give its ref; the same content gives the same ref and is stored once."""
+    def keep(self, output: bytes | str | Iterable[bytes | str]) -> OutputRef:
+        """Keep an output, whole or in pieces, and give its ref; the same content gives the same ref."""
         with self.start() as writing:
-            for piece in pieces:
+            for piece in [output] if isinstance(output, bytes | str) else output:
                 writing.write(piece)
             return writing.finish()
 
