@@ -1,11 +1,18 @@
-"""What the proxy adds: time to the first byte of a large request, and throughput of streams, against a bare relay."""
+"""What the proxy adds to a bare relay: time to the first byte, throughput of streams, memory; and litellm beside it.
+
+Each server has a process of its own, as it would have; they are asked in turn, so that a busy machine slows all.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import socket
 import statistics
+import subprocess
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,19 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
 
 from bench.measure import show
-from windowsill.proxy.server import Proxy, machine_key
-from windowsill.store import open_store
 
 EVENTS = 2_000
 MODEL = "claude-sonnet-5"
 WORD = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "word "}}
+START_SECONDS = 120.0
+FLAT = 1.10
+"""Memory after all requests against that after the first tenth, once every buffer and cache is warm."""
 
 
 def events(count: int) -> Iterator[bytes]:
@@ -44,88 +47,176 @@ def events(count: int) -> Iterator[bytes]:
         yield f"event: {row['type']}\ndata: {json.dumps(row)}\n\n".encode()
 
 
-async def answer(request: Request) -> StreamingResponse:
-    """Answer as a provider: a stream as long as the header says."""
-    await request.body()
-    pieces = list(events(int(request.headers.get("x-pieces", "1"))))
+def serve(role: str, port: int, upstream: str, place: str) -> None:
+    """Be one of the servers: the provider, the least that a proxy can do, or the proxy."""
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import StreamingResponse
+    from starlette.routing import Route
 
-    async def stream():
-        for piece in pieces:
-            yield piece
+    from windowsill.proxy.server import Proxy, machine_key
+    from windowsill.store import open_store
 
-    return StreamingResponse(stream(), media_type="text/event-stream")
+    streams: dict[int, list[bytes]] = {}
+    client = httpx2.AsyncClient(timeout=None)
 
-
-class Relay:
-    """The least that a proxy can do: read a request, send it on, pass the answer."""
-
-    def __init__(self, upstream: str) -> None:
-        self._upstream = upstream
-        self._client = httpx2.AsyncClient(timeout=None)
-
-    async def __call__(self, request: Request) -> StreamingResponse:
+    async def answer(request: Request) -> StreamingResponse:
         body = await request.body()
+        # Words of the request say it: a proxy between may drop headers.
+        wanted = int(body.rpartition(b"pieces=")[2].partition(b".")[0] or 1)
+
+        async def stream():
+            for piece in streams.setdefault(wanted, list(events(wanted))):
+                yield piece
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    async def relay(request: Request) -> StreamingResponse:
         kept = [(name, value) for name, value in request.headers.raw if name not in (b"host", b"content-length")]
-        sent = httpx2.Request("POST", f"{self._upstream}/v1/messages", headers=kept, content=body)
-        response = await self._client.send(sent, stream=True)
+        sent = httpx2.Request("POST", f"{upstream}/v1/messages", headers=kept, content=await request.body())
+        response = await client.send(sent, stream=True)
         return StreamingResponse(response.aiter_raw(), media_type="text/event-stream")
+
+    app: Any = Starlette(
+        routes=[Route("/v1/messages", relay if role == "relay" else answer, methods=["POST", "HEAD", "GET"])]
+    )
+    if role == "proxy":
+        folder = Path(place)
+        app = Proxy(open_store(folder), upstreams={"anthropic": upstream}, key=machine_key(folder))
+    uvicorn.run(app, port=port, log_level="error")
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """Serve an application on a free port, in a thread of its own."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
+def started(command: list[str]) -> Iterator[tuple[str, int]]:
+    """Run a server until the block ends; yield its address and process; `PORT` in the command is a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    process = subprocess.Popen(
+        [part.replace("PORT", str(port)) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError(f"{command[0]} did not start") from None
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}", process.pid
     finally:
-        server.should_exit = True
-        thread.join(10)
+        process.terminate()
+        process.wait(30)
 
 
-def first_byte(client: httpx2.Client, url: str, body: bytes, pieces: int = 1) -> tuple[float, float]:
+def own(role: str, upstream: str = "", place: str = "") -> list[str]:
+    """Return the command of one of our servers."""
+    return [sys.executable, "-c", f"from bench.proxy import serve; serve({role!r}, PORT, {upstream!r}, {place!r})"]
+
+
+def litellm(place: Path, upstream: str) -> list[str] | None:
+    """Return the command of litellm's proxy; it is installed apart from us, as it wants other versions of packages."""
+    found = os.environ.get("BENCH_LITELLM") or shutil.which("litellm")
+    if found is None:
+        made = place / "litellm"
+        subprocess.run([sys.executable, "-m", "venv", made], check=True)
+        install = [made / "bin" / "pip", "install", "--quiet", "litellm[proxy]"]
+        if subprocess.run(install, capture_output=True, check=False).returncode:
+            return None
+        found = str(made / "bin" / "litellm")
+    config = place / "litellm.yaml"
+    params = {"model": f"anthropic/{MODEL}", "api_base": upstream, "api_key": "k"}
+    config.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": params}]}))
+    return [found, "--config", str(config), "--port", "PORT", "--host", "127.0.0.1", "--telemetry", "False"]
+
+
+def ask(client: httpx2.Client, url: str, messages: list[Any], session: str = "bench") -> tuple[float, float]:
     """Return the seconds to the first byte, and to the last."""
+    body = json.dumps({"model": MODEL, "max_tokens": 10, "stream": True, "messages": messages}).encode()
+    headers = {"x-api-key": "k", "x-windowsill-session": session, "anthropic-version": "2023-06-01"}
+    headers |= {"content-type": "application/json"}
     start = time.perf_counter()
-    headers = {"x-api-key": "k", "x-pieces": str(pieces), "x-windowsill-session": "bench"}
     with client.stream("POST", f"{url}/v1/messages", content=body, headers=headers) as response:
-        pieces_read = response.iter_raw()
-        next(pieces_read)
+        pieces = response.iter_raw()
+        next(pieces)
         first = time.perf_counter() - start
-        for _ in pieces_read:
+        for _ in pieces:
             pass
+        if response.status_code != httpx2.codes.OK:
+            raise RuntimeError(f"{url} answered {response.status_code}")
     return first, time.perf_counter() - start
 
 
+def memory(pid: int) -> int:
+    """Return the resident bytes of a process."""
+    text = Path(f"/proc/{pid}/statm").read_text()
+    return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure_memory(client: httpx2.Client, url: str, pid: int, count: int) -> None:
+    """Ask so many times in conversations of ten turns, with a stream each; show how the memory grew."""
+    early = 0
+    messages: list[Any] = []
+    for number in range(count):
+        if number % 10 == 0:
+            messages = []
+        messages.append({"role": "user", "content": f"{number} " + "word " * 200 + "pieces=20."})
+        ask(client, url, messages, f"memory-{number // 10}")
+        messages.append({"role": "assistant", "content": "word " * 20})
+        if number + 1 == count // 10:
+            early = memory(pid)
+    grown = memory(pid) / early
+    megabytes = f"{early / 1e6:.0f} MB to {memory(pid) / 1e6:.0f} MB"
+    show(f"memory over {count:,} requests, {megabytes}", f"x{grown:.2f}", f"<= {FLAT}", met=grown <= FLAT)
+
+
 def run(*, quick: bool = False) -> None:
-    """Measure both in turn, so that a busy machine slows both."""
+    """Measure them in turn."""
     rounds = 20 if quick else 60
     roles = ("user", "assistant")
     messages = [{"role": roles[number % 2], "content": f"{number} " + "word " * 1_000} for number in range(40)]
     with (
         tempfile.TemporaryDirectory() as place,
-        serving(Starlette(routes=[Route("/v1/messages", answer, methods=["POST"])])) as upstream,
-        serving(Starlette(routes=[Route("/v1/messages", Relay(upstream).__call__, methods=["POST"])])) as relay,
+        started(own("provider")) as (upstream, _),
+        httpx2.Client(timeout=None) as client,
+        started(own("relay", upstream)) as (relay, _),
+        started(own("proxy", upstream, place)) as (
+            proxy,
+            pid,
+        ),
     ):
-        store = open_store(Path(place))
-        app = Proxy(store, upstreams={"anthropic": upstream}, key=machine_key(Path(place)))
-        with serving(app) as proxy, httpx2.Client(timeout=None) as client:
-            taken: dict[str, list[float]] = {relay: [], proxy: []}
-            for number in range(rounds):
-                messages.append({"role": "user", "content": f"question {number}"})
-                body = json.dumps({"model": MODEL, "max_tokens": 10, "stream": True, "messages": messages}).encode()
-                for url, times in taken.items():
-                    times.append(first_byte(client, url, body)[0])
-                messages.append({"role": "assistant", "content": "word "})
-            added = 1_000 * (statistics.median(taken[proxy]) - statistics.median(taken[relay]))
-            size = f"{len(body) // 1_000:,} KB"
-            show(f"first byte of a request of {size}, added ms", f"{added:.1f}", "<= 5", met=added <= 5)
-            whole: dict[str, list[float]] = {relay: [], proxy: []}
-            for _ in range(3 if quick else 9):
-                for url, times in whole.items():
-                    times.append(first_byte(client, url, body, EVENTS)[1])
-            lost = 1 - min(whole[relay]) / min(whole[proxy])
-            show(f"throughput lost on a stream of {EVENTS:,} events", f"{lost:.0%}", "<= 15%", met=lost <= 0.15)
-        store.close()
+        first: dict[str, list[float]] = {relay: [], proxy: []}
+        for number in range(rounds):
+            messages.append({"role": "user", "content": f"question {number} pieces=1."})
+            for url, times in first.items():
+                times.append(ask(client, url, messages)[0])
+            messages.append({"role": "assistant", "content": "word "})
+        messages.append({"role": "user", "content": f"a long answer pieces={EVENTS}."})
+        added = 1_000 * (statistics.median(first[proxy]) - statistics.median(first[relay]))
+        size = f"{len(json.dumps(messages)) // 1_000:,} KB"
+        show(f"first byte of a request of {size}, added ms", f"{added:.1f}", "<= 5", met=added <= 5)
+        whole = {url: [ask(client, url, messages)[1]] for url in (relay, proxy)}
+        for _ in range(3 if quick else 15):
+            for url, times in whole.items():
+                times.append(ask(client, url, messages)[1])
+        lost = 1 - min(whole[relay]) / min(whole[proxy])
+        show(f"throughput lost on a stream of {EVENTS:,} events", f"{lost:.0%}", "<= 15%", met=lost <= 0.15)
+        measure_memory(client, proxy, pid, 500 if quick else 10_000)
+        if not quick:
+            compare(client, Path(place), upstream, messages, statistics.median(first[relay]), min(whole[relay]))
+
+
+def compare(client: httpx2.Client, place: Path, upstream: str, messages: list[Any], first: float, whole: float) -> None:
+    """Show the same of litellm's proxy, where it can be installed."""
+    command = litellm(place, upstream)
+    if command is None:
+        show("litellm's proxy", "cannot be installed here", "")
+        return
+    with started(command) as (url, _):
+        times = [ask(client, url, [*messages[:-1], {"role": "user", "content": "again pieces=1."}]) for _ in range(10)]
+        added = 1_000 * (statistics.median(one for one, _ in times) - first)
+        show("litellm: first byte, added ms", f"{added:.1f}", "")
+        lost = 1 - whole / min(ask(client, url, messages)[1] for _ in range(5))
+        show("litellm: throughput lost", f"{lost:.0%}", "")
