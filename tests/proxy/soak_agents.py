@@ -1,4 +1,4 @@
-"""The real Claude Code and Codex behind the proxy, against a strict local provider: `make soak-agents`.
+"""The real Claude Code, Codex and Gemini CLI behind the proxy, against a strict local provider: `make soak-agents`.
 
 They are installed from npm into a temporary folder; where that is impossible, the tests say so.
 """
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+import uuid
 from contextlib import closing
 
 import pytest
@@ -19,7 +20,8 @@ from windowsill.testing import Answer, Server
 from windowsill.testing.protocols.base import Call
 
 FILES = 25
-PACKAGES = ("@anthropic-ai/claude-code", "@openai/codex")
+PACKAGES = ("@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli")
+LONG = "a long remark " * 400
 
 
 @pytest.fixture(scope="session")
@@ -51,20 +53,27 @@ class Reader:
         self.midway = threading.Event()
 
     def __call__(self, request):
-        if not any(tool.get("name") == "Read" for tool in request.get("tools", [])):
+        functions = [
+            each for tool in request.get("tools", []) for each in (tool, *tool.get("functionDeclarations", ()))
+        ]
+        name = next((each["name"] for each in functions if each.get("name") in ("Read", "read_file")), None)
+        if name is None:
             return Answer(text="A title")
         self.asked += 1
         if self.asked == FILES // 2:
             self.midway.set()
         if self.asked > FILES:
             return Answer(text="I have read everything.")
-        return Answer(calls=(Call(name="Read", input={"file_path": str(self.work / f"f{self.asked - 1}.txt")}),))
+        return Answer(calls=(Call(name=name, input={"file_path": str(self.work / f"f{self.asked - 1}.txt")}),))
 
 
 def start(installed, work, url, *command, window=100_000):
     home = work.parent / "home"
     home.mkdir(exist_ok=True)
-    upstreams = [part for name in ("anthropic", "openai") for part in ("--upstream", f"{name}={url}")]
+    (home / ".gemini").mkdir(exist_ok=True)
+    chosen = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(chosen))
+    upstreams = [part for name in ("anthropic", "openai", "gemini") for part in ("--upstream", f"{name}={url}")]
     place = ["--store", str(work.parent / "kept"), "--window", str(window)]
     return subprocess.Popen(
         [sys.executable, "-m", "windowsill", "run", *place, *upstreams, *command],
@@ -75,6 +84,7 @@ def start(installed, work, url, *command, window=100_000):
             "HOME": str(home),
             "ANTHROPIC_API_KEY": "sk-ant-invented",
             "OPENAI_API_KEY": "sk-invented",
+            "GEMINI_API_KEY": "invented",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         },
         stdin=subprocess.DEVNULL,
@@ -87,20 +97,27 @@ def start(installed, work, url, *command, window=100_000):
 CLAUDE = ("claude", "-p", "Read all files.", "--model", "claude-sonnet-4-6", "--allowedTools", "Read")
 
 
+def kept(work):
+    """The sessions that the proxy kept, by their ids; each is sound."""
+    found = {}
+    with closing(open_store(work.parent / "kept")) as store:
+        for info in store.sessions():
+            with Session.open(info.id, store=store) as session:
+                assert session.verify() == []
+                found[info.id] = ([str(message) for message in session.messages()], session.folds)
+    return found
+
+
 def test_claude_code_works_through_folds(installed, work):
     """Every request is valid and fits, it ends its task, and everything it read is kept in one session."""
     with Server(Reader(work), window=100_000) as provider:
         said, told = start(installed, work, provider.url, *CLAUDE).communicate()
         assert provider.refused == []
     assert "I have read everything." in said, told
-    assert "of them with older parts folded" in told
-    with closing(open_store(work.parent / "kept")) as store:
-        (info,) = store.sessions()
-        with Session.open(info.id, store=store) as session:
-            text = " ".join(block for message in session.messages() for block in [str(message)])
-            assert all(f"line of file {number} " in text for number in range(FILES))
-            assert any(fold.active for fold in session.folds)
-            assert session.verify() == []
+    assert "read from the cache" in told
+    ((messages, folds),) = kept(work).values()
+    assert all(f"line of file {number} " in " ".join(messages) for number in range(FILES))
+    assert any(fold.active for fold in folds)
 
 
 def test_claude_code_goes_on_when_the_proxy_is_killed(installed, work):
@@ -131,12 +148,96 @@ def _environment_of_child(pid):
             yield from file.read().split("\0")
 
 
-def test_codex_works_behind_the_proxy(installed, work):
-    """Its socket is refused, it goes on with requests, and its thread is one session."""
-    with Server(lambda _: Answer(text="Hello from here."), window=200_000) as provider:
-        command = ("codex", "exec", "--skip-git-repo-check", "Say hello.")
-        said, told = start(installed, work, provider.url, *command, window=200_000).communicate()
+def test_claude_code_goes_on_after_a_stream_that_broke_off(installed, work):
+    """The client asks again by itself; nothing is refused, and the conversation stays one."""
+    reader = Reader(work)
+    with Server(reader, window=100_000) as provider:
+
+        def tear(request):
+            provider.break_off_after = 4 if reader.asked == FILES // 2 and provider.break_off_after is None else None
+            return reader(request)
+
+        provider.respond = tear
+        said, told = start(installed, work, provider.url, *CLAUDE).communicate()
+        assert provider.refused == []
+    assert "I have read everything." in said, told
+    assert len(kept(work)) == 1
+
+
+def test_claude_codes_own_compaction_is_a_fold_that_keeps_everything(installed, work):
+    """`/compact` in the middle: what it replaced stays in the same session, which goes on with the summary."""
+    session = str(uuid.uuid4())
+    steps = iter([*[Answer(calls=(Call(name="Read", input={"file_path": str(work / f"f{number}.txt")}),))
+                    for number in range(2)], Answer(text="Two are read."), Answer(text="Going on.")])  # fmt: skip
+
+    def model(request):
+        if "TEXT ONLY" in json.dumps(request["messages"][-1]):
+            return Answer(text="<analysis>-</analysis><summary>Two files were read.</summary>")
+        return next(steps) if request.get("tools") else Answer(text="A title")
+
+    with Server(model, window=100_000) as provider:
+        for words in (("Read two files.", "--session-id"), ("/compact", "--resume"), ("Go on.", "--resume")):
+            command = ("claude", "-p", *words, session, "--model", "claude-sonnet-4-6", "--allowedTools", "Read")
+            said, told = start(installed, work, provider.url, *command).communicate()
+        assert provider.refused == []
+    assert "Going on." in said, told
+    ((messages, folds),) = kept(work).values()
+    assert [fold.strategy for fold in folds] == ["client"]
+    assert all(f"line of file {number} " in " ".join(messages) for number in range(2))
+
+
+def test_sub_agents_of_claude_code_have_sessions_of_their_own(installed, work):
+    """The main conversation and the sub-agent's are kept apart, and found by their ids."""
+    task = {"description": "look", "prompt": "Look around.", "subagent_type": "general-purpose"}
+    steps = iter([Answer(calls=(Call(name="Agent", input=task),)), Answer(text="It has reported.")])
+
+    def model(request):
+        if not request.get("tools"):
+            return Answer(text="A title")
+        is_sub = "cc_is_subagent=true" in json.dumps(request.get("system", ""))
+        return Answer(text="Nothing to see.") if is_sub else next(steps)
+
+    with Server(model, window=100_000) as provider:
+        command = ("claude", "-p", "Send somebody.", "--model", "claude-sonnet-4-6", "--allowedTools", "Agent")
+        said, told = start(installed, work, provider.url, *command).communicate()
+        assert provider.refused == []
+    assert "It has reported." in said, told
+    assert sorted("-agent-" in name for name in kept(work)) == [False, True]
+
+
+def test_gemini_cli_works_through_folds(installed, work):
+    """It names no conversation: its list does."""
+    with Server(Reader(work), window=60_000) as provider:
+        command = ("gemini", "-p", "Read all files.", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro")
+        said, told = start(installed, work, provider.url, *command, window=60_000).communicate()
+        assert provider.refused == []
+    assert "I have read everything." in said, told
+    ((messages, folds),) = kept(work).values()
+    assert all(f"line of file {number} " in " ".join(messages) for number in range(FILES))
+    assert any(fold.active for fold in folds)
+
+
+def test_codex_works_over_its_socket_and_compacts(installed, work):
+    """Frames that say only what is new, folds, and compactions that this provider does not know: one session."""
+    asked = 0
+
+    def model(request):
+        nonlocal asked
+        if request["input"][-1].get("type") == "compaction_trigger":
+            return Answer(text="I do not know what you mean.")
+        asked += 1
+        if asked > FILES:
+            return Answer(text="Hello from here.")
+        return Answer(text=f"remark {asked:03} {LONG}", calls=(Call(name="shell", input={"command": "true"}),))
+
+    with Server(model, window=60_000) as provider:
+        limit = ("-c", "model_auto_compact_token_limit=25000")
+        command = ("codex", "exec", "--skip-git-repo-check", *limit, "Say hello.")
+        running = start(installed, work, provider.url, *command, window=60_000)
+        said, told = running.communicate()
         assert provider.refused == []
     assert "Hello from here." in said, told
-    with closing(open_store(work.parent / "kept")) as store:
-        assert [info.id.startswith("codex-") for info in store.sessions()] == [True]
+    ((name, (messages, folds)),) = kept(work).items()
+    assert name.startswith("codex-")
+    assert {"client"} <= {fold.strategy for fold in folds}
+    assert all(f"remark {number:03} " in " ".join(messages) for number in range(1, FILES + 1))

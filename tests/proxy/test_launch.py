@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from windowsill.proxy.launch import AGENTS, ANY
+from support.proxies import proxied
+from windowsill.proxy.launch import AGENTS, ANY, check_health
 from windowsill.testing import Server
 
 pytestmark = pytest.mark.integration
@@ -122,13 +123,43 @@ def test_known_agents_get_their_variables_and_tools():
     assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(ANY.environment("http://x"))
 
 
-def test_a_check_says_whether_a_proxy_answers():
-    """And what to do when none does."""
+def test_a_check_says_whether_a_proxy_answers(tmp_path, monkeypatch):
+    """What it did, whom it can reach, which clients use it; and what to do when none answers."""
+    told = []
+    assert not check_health("127.0.0.1", 1, told.append)
+    assert "start one with `windowsill proxy --port 1`" in told[0]
+    with Server() as provider, proxied(tmp_path, provider.url, token="open") as proxy:
+        port = int(proxy.url.rpartition(":")[2])
+        assert not check_health("127.0.0.1", port, told.append)
+        assert "wants a token" in told[-1]
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", proxy.url)
+        monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+        told.clear()
+        assert check_health("127.0.0.1", port, told.append, "open")
+    assert told[0].startswith("ok: version ")
+    assert f"anthropic: {provider_url(told)}" in told
+    assert any(line.startswith("OPENAI_BASE_URL is not set here") for line in told)
+    assert not any(line.startswith("ANTHROPIC_BASE_URL") for line in told)
+
+
+def provider_url(told):
+    return next(line for line in told if line.startswith("anthropic: ")).removeprefix("anthropic: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--strategy", "nosuch", "--", "true"), "there is no strategy 'nosuch'"),
+        (("--upstream", "mine=x", "--", "true"), "setting 'upstream' is 'mine=x'"),
+        (("--store", "/dev/null/x", "--", "true"), "cannot be created"),
+        (("--",), "Missing argument"),
+    ],
+)
+def test_what_is_wrong_is_said_before_an_agent_starts(arguments, words):
+    """In one line, with the remedy; a setting that cannot work would else be noticed by nobody."""
     done = subprocess.run(
-        [sys.executable, "-m", "windowsill", "proxy", "--check", "--port", "1"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "windowsill", "run", *arguments], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
-    assert "windowsill proxy --port 1" in done.stdout
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1

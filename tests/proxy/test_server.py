@@ -1,9 +1,11 @@
 """The proxy between real clients and a strict provider: what passes, what is folded, what is refused, what is kept."""
 
 import json
+import re
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 
 import anthropic
 import httpx2
@@ -333,6 +335,74 @@ def test_a_client_that_goes_away_costs_nothing(tmp_path):
         name = proxy.sessions[0]
     with Session.open(name, store=tmp_path) as session:
         assert [message.text for message in session.messages()] == ["Hello", "half an answer"]
+
+
+def test_a_slow_client_holds_up_nobody(tmp_path):
+    """One reads the first bytes of a long stream and waits: another is answered, and the first has it all later."""
+    event = b'event: ping\ndata: {"type":"ping"}\n\n'
+    long = event * 200_000
+
+    def answer(handler, sent):
+        if b"slowly" in sent:
+            say(handler, 200, long, **{"Content-Type": "text/event-stream"})
+        else:
+            say(handler, 200, b"{}")
+
+    asked = body("slowly", stream=True)
+    with (
+        upstream(answer) as (url, _),
+        proxied(tmp_path, url) as proxy,
+        proxy.client.stream("POST", f"{proxy.url}/v1/messages", json=asked) as slow,
+    ):
+        pieces = slow.iter_raw()
+        first = next(pieces)
+        for number in range(3):
+            assert post(proxy, body(f"Hello {number}")).status_code == 200
+        assert first + b"".join(pieces) == long
+
+
+HOSTILE = [
+    b"x-claude-code-session-id: ../../../etc/passwd\r\n",
+    b"x-claude-code-session-id: a~0123456789ab\r\nx-claude-code-session-id: b\r\n",
+    b"x-claude-code-session-id: \xff\xfe\x80\r\n",
+    b"x-windowsill-session: " + b"n" * 30_000 + b"\r\n",
+    b"x-codex-turn-metadata: " + b"[" * 20_000 + b"\r\n",
+    b"connection: close, x-api-key, content-length\r\n",
+    b"transfer-encoding: chunked\r\n",
+    b"content-length: 5\r\n",
+    b"content-encoding: br\r\n",
+    b"x" * 200_000 + b": y\r\n",
+]
+
+
+@pytest.mark.parametrize("header", HOSTILE, ids=[each[:40].decode("latin-1") for each in HOSTILE])
+def test_hostile_headers_do_no_harm(proxy, provider, header):
+    """Each is answered or refused, once; the next request is answered, and no session has an odd name."""
+    raw = json.dumps(body("Hello")).encode()
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: k\r\ncontent-length: {len(raw)}\r\n"
+    port = int(proxy.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), 60) as sent, suppress(ConnectionError):
+        sent.sendall(head.encode() + header + b"connection: close\r\n\r\n" + raw + b"\r\n")
+        answer = b"".join(iter(lambda: sent.recv(65_536), b""))
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert answer[9:10] in b"24"
+    assert len(provider.seen) <= 1
+    assert post(proxy, body("Hello again")).status_code == 200
+    assert all(re.fullmatch(r"[A-Za-z0-9._:@+-]{1,200}~[0-9a-f]{12}", name) for name in proxy.sessions)
+
+
+def test_the_address_for_compactions_is_answered_where_the_provider_has_none(tmp_path):
+    """With the user's messages and one item, as OpenAI answers it."""
+    asked = {"model": "gpt-5", "input": [{"type": "message", "role": "user", "content": "Mend the parser."}]}
+    with (
+        upstream(lambda handler, _: say(handler, 404, b"nothing here")) as (url, _),
+        proxied(tmp_path, url) as proxy,
+    ):
+        answer = post(proxy, asked, "/v1/responses/compact")
+    assert answer.status_code == 200
+    message, item = answer.json()["output"]
+    assert message == asked["input"][0]
+    assert (item["type"], item["id"][:4]) == ("compaction", "cmp_")
 
 
 def test_a_large_request_passes_and_one_beyond_the_limit_is_refused(proxy, provider, monkeypatch):

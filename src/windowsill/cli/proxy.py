@@ -64,7 +64,7 @@ def proxy(
     if check:
         from windowsill.proxy.launch import check_health
 
-        sys.exit(0 if check_health(host, port, print_line) else 1)
+        sys.exit(0 if check_health(host, port, print_line, token) else 1)
     import anyio
 
     from windowsill.proxy.forward import parse_upstreams

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
+from urllib.parse import urlsplit
 
 from windowsill.errors import InputError, WindowsillError
 from windowsill.mcp.server import bracketed
@@ -23,6 +24,9 @@ from windowsill.mcp.server import bracketed
 START_SECONDS = 30.0
 ASK_SECONDS = 3.0
 RESTARTS = 20
+SIGN_IN = 41
+"""The exit code of Gemini CLI where it was never told how to sign in: with another address it takes no default."""
+
 NOT_FOUND = 127
 """The exit code that shells give for a program that is not there."""
 
@@ -33,11 +37,18 @@ class Agent:
     """How an agent is told where to send its requests, and which tools it gets."""
 
     def __init__(
-        self, bases: Mapping[str, str], *, tools: Callable[[list[str], str], list[str]] | None = None, **extra: str
+        self,
+        bases: Mapping[str, str],
+        *,
+        tools: Callable[[list[str], str], list[str]] | None = None,
+        hints: Mapping[int, str] | None = None,
+        **extra: str,
     ) -> None:
         self._bases = bases
         self._tools = tools
         self._extra = extra
+        self.hints = hints or {}
+        """What to do about exit codes."""
 
     def environment(self, address: str) -> dict[str, str]:
         """Return the variables that the agent gets besides those it has; what the user set himself stays."""
@@ -76,7 +87,7 @@ AGENTS = {
     # Older versions load every tool at once behind an address that is not their provider's.
     "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1", ENABLE_TOOL_SEARCH="true"),
     "codex": Agent(OPENAI, tools=_codex_tools),
-    "gemini": Agent(GEMINI),
+    "gemini": Agent(GEMINI, hints={SIGN_IN: "choose a way to sign in first: start `gemini` once, and take an API key"}),
 }
 ANY = Agent({**ANTHROPIC, **OPENAI, **GEMINI})
 
@@ -101,6 +112,8 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
             code = child.wait()
         finally:
             signal.signal(signal.SIGINT, before)
+        if code in agent.hints:
+            say(f"windowsill: {agent.hints[code]}")
         _tell(proxy.health(), say, store)
     return code if code >= 0 else 128 - code
 
@@ -127,10 +140,9 @@ class ChildProxy:
         self._watcher.start()
         if not self._ready.wait(START_SECONDS) or self._failed:
             self._end()
-            raise WindowsillError(
-                f"the proxy did not start: {self._failed or 'it took too long'}",
-                remedy="`windowsill proxy` in another terminal shows why",
-            )
+            if self._failed:
+                raise WindowsillError(f"the proxy did not start: {self._failed}")
+            raise WindowsillError("the proxy took too long to start", remedy="`windowsill proxy --verbose` shows why")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -166,7 +178,8 @@ class ChildProxy:
             if self._ended.is_set():
                 return
             if not self._ready.is_set():
-                self._failed = " ".join(heard[-3:]) or f"it ended with {process.returncode}"
+                heard = [line.removeprefix("windowsill: ") for line in heard[-3:]]
+                self._failed = " ".join(heard) or f"it ended with {process.returncode}"
                 self._ready.set()
                 return
             self._say(f"windowsill: the proxy died ({process.returncode}) and is started again ({attempt + 1})")
@@ -188,31 +201,50 @@ def _free_port() -> int:
         return port
 
 
-def ask_health(address: str) -> dict[str, Any]:
+def ask_health(address: str, token: str | None = None) -> dict[str, Any]:
     """Ask a proxy how it does; `OSError` when nobody answers, `ValueError` when what answers is none."""
-    with urllib.request.urlopen(f"{address}/__windowsill/health", timeout=ASK_SECONDS) as answer:  # noqa: S310 - stated
+    headers = {"x-windowsill-token": token} if token else {}
+    request = urllib.request.Request(f"{address}/__windowsill/health", headers=headers)  # noqa: S310 - stated
+    with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:  # noqa: S310 - as above
         value = json.load(answer)
         return value if isinstance(value, dict) else {}
 
 
-def check_health(host: str, port: int, say: Say) -> bool:
+def check_health(host: str, port: int, say: Say, token: str | None = None) -> bool:
     """Say how the proxy at an address does; true when all is well."""
     try:
-        health = ask_health(f"http://{bracketed(host)}:{port}")
+        health = ask_health(f"http://{bracketed(host)}:{port}", token)
     except urllib.error.HTTPError as error:
         say(f"something answers at {host}:{port}, but it is no proxy of ours, or wants a token ({error})")
         return False
     except (OSError, ValueError) as error:
-        say(f"no proxy answers at {host}:{port} ({error}): start one with `windowsill proxy --port {port}`")
+        why = str(getattr(error, "reason", error)) or type(error).__name__
+        say(f"no proxy answers at {host}:{port} ({why}): start one with `windowsill proxy --port {port}`")
         return False
     counts = health.get("counts", {})
     say(f"{health.get('status')}: version {health.get('version')}, up {health.get('seconds')} seconds")
     say(", ".join(f"{value:,} {name}" for name, value in counts.items()) or "no requests yet")
+    lost = {name: why for name, address in health.get("upstreams", {}).items() if (why := _unreachable(address))}
     for name, address in health.get("upstreams", {}).items():
-        say(f"{name}: {address}")
+        say(f"{name}: {address}" + (f" cannot be reached from here ({lost[name]})" if name in lost else ""))
+    for name in (next(iter(each)) for each in (ANTHROPIC, OPENAI, GEMINI)):
+        base = os.environ.get(name, "")
+        if urlsplit(base).port != port:
+            say(f"{name} is {base or 'not set'} here: a client of it that is started here does not use this proxy")
     for fault in health.get("faults", []):
         say(f"fault: {fault.get('what')}")
-    return not health.get("faults")
+    return not health.get("faults") and len(lost) < len(health.get("upstreams", {}))
+
+
+def _unreachable(address: str) -> str:
+    """Return why a server cannot be reached; empty when it can."""
+    place = urlsplit(address)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), ASK_SECONDS).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:

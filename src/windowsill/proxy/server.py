@@ -181,13 +181,18 @@ class Proxy:
     # One request
 
     async def _answer(self, request: Request) -> Response:
+        from starlette.requests import ClientDisconnect
+
         if (refused := self._refuse(request)) is not None:
             return refused
         path = request.url.path
         if path.startswith(OWN):
             return self._own(path.removeprefix(OWN))
         name, path = _named_by_hand(path)
-        raw = await _read(request)
+        try:
+            raw = await _read(request)
+        except ClientDisconnect:
+            return _json(400, _error("the request ended before it was whole"))
         if raw is None:
             return _json(413, _error(f"the request is larger than {LARGEST_BODY:,} bytes"))
         call = _Call(request, path, raw, method=request.method, headers=list(request.headers.raw))
@@ -641,6 +646,8 @@ async def serve(
     with extra("proxy", "the proxy"):
         import uvicorn
 
+    # What is wrong with them is said now, and not when the first request comes.
+    Session.open("settings", store=":memory:", config=False, **{"window": 1, **(options or {})}).close()
     place = open_store(store)
     folder = getattr(place, "path", None)
     key = machine_key(folder.parent if isinstance(folder, Path) else default_place(os.environ, Path.cwd()))
