@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -111,14 +111,15 @@ def agent(  # noqa: PLR0913 - the options of the command
         "yes": yes,
         "limits": {key: value for key, value in limits.items() if value is not None},
     }
+    asked = Assignment(place, id, task, criteria, settings)
     shown = Lines() if as_json else Screen()
     if queue:
         from windowsill.cli.worker import hand_over
 
-        result = anyio.run(partial(hand_over, place, id, task, criteria, settings, shown, detach=detach))
+        result = anyio.run(partial(hand_over, asked, shown, detach=detach))
     else:
         approve = (lambda _: True) if yes else partial(_ask, err=as_json)
-        result = anyio.run(partial(_run, place, id, task, criteria, settings, shown, approve))
+        result = anyio.run(_run, asked, shown, approve)
     code = EXIT_CODES.get(result.status, 1) if result is not None else 0
     if code:
         assert result is not None
@@ -128,18 +129,20 @@ def agent(  # noqa: PLR0913 - the options of the command
         sys.exit(code)
 
 
-async def _run(
-    place: str | None,
-    id: str,
-    task: str | None,
-    criteria: tuple[str, ...],
-    settings: dict[str, Any],
-    shown: Lines | Screen,
-    approve: Approve,
-) -> Result:
-    async with open_engine(id, place, settings, shown.show, approve) as engine:
+class Assignment(NamedTuple):
+    """What an agent is asked to do: its store, its session, its task, and how its engine is made."""
+
+    place: str | None
+    id: str
+    task: str | None
+    criteria: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+async def _run(asked: Assignment, shown: Lines | Screen, approve: Approve) -> Result:
+    async with open_engine(asked.id, asked.place, asked.settings, shown.show, approve) as engine:
         with _interrupts(engine.cancel):
-            result = await engine.run(task, criteria=criteria)
+            result = await engine.run(asked.task, criteria=asked.criteria)
         shown.end(engine.session, result)
         return result
 

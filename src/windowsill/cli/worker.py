@@ -10,11 +10,11 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from windowsill.cli.agent import Lines, Screen, open_engine
+from windowsill.cli.agent import Assignment, Lines, Screen, open_engine
 from windowsill.cli.session_ids import store_option
 from windowsill.errors import InputError, log
 from windowsill.extras import extra
@@ -51,21 +51,12 @@ def worker(concurrency: int, maker: str | None, place: str | None, *, drain: boo
     anyio.run(go)
 
 
-async def hand_over(
-    place: str | None,
-    id: str,
-    task: str | None,
-    criteria: tuple[str, ...],
-    settings: dict[str, Any],
-    shown: Lines | Screen,
-    *,
-    detach: bool,
-) -> Result | None:
+async def hand_over(asked: Assignment, shown: Lines | Screen, *, detach: bool) -> Result | None:
     """Hand a run to the workers, show what it does, and return how it ended; `None` if nobody is to watch."""
     from windowsill.session import Session
 
-    async with _workers(place) as workers:
-        run = await workers.add(id, task, criteria=criteria, settings=settings)
+    async with _workers(asked.place) as workers:
+        run = await workers.add(asked.id, asked.task, criteria=asked.criteria, settings=asked.settings)
         if detach:
             click.echo(f"{run.job}")
             return None
@@ -73,8 +64,8 @@ async def hand_over(
         async for event in workers.events(run):
             shown.show(event)
         result = await workers.result(run)
-        if workers.store.info(id) is not None:
-            with Session.open(id, store=workers.store) as session:
+        if workers.store.info(asked.id) is not None:
+            with Session.open(asked.id, store=workers.store) as session:
                 shown.end(session, result)
         return result
 

@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 import msgspec
 
-_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_NAME = re.compile(r"^-- (?:name|(part)): (\w+)\n", re.MULTILINE)
+_PART = re.compile(r"/\* (\w+) \*/")
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -24,15 +25,16 @@ class Migration(msgspec.Struct, frozen=True):
 
 @cache
 def statements(database: str) -> Mapping[str, str]:
-    """Return every statement written for a database, by its name."""
+    """Return every statement written for a database, by its name; a `part` stands in others as `/* its name */`."""
     found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for name, text in _sql_files(_folder(database)):
-        parts = _NAME.split(text)[1:]
-        for statement, body in zip(parts[::2], parts[1::2], strict=True):
-            if statement in found:
+        pieces = _NAME.split(text)[1:]
+        for part, statement, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+            if statement in found or statement in parts:
                 raise AssertionError(f"{name} names {statement!r} a second time")
-            found[statement] = body.strip().removesuffix(";")
-    return MappingProxyType(found)
+            (parts if part else found)[statement] = body.strip().removesuffix(";")
+    return MappingProxyType({name: _PART.sub(lambda match: parts[match[1]], text) for name, text in found.items()})
 
 
 @cache

@@ -1,3 +1,18 @@
+-- part: is_chosen
+(
+    (%(roles)s::text[] IS NULL OR p.role = ANY(%(roles)s::text[]))
+    AND (%(tools)b::bytea[] IS NULL OR p.tool = ANY(%(tools)b::bytea[]))
+    AND (%(after)s::float8 IS NULL OR p.at >= %(after)s::float8)
+    AND (%(before)s::float8 IS NULL OR p.at < %(before)s::float8)
+    AND (
+        %(range_firsts)b::bigint[] IS NULL
+        OR EXISTS (
+            SELECT 1 FROM unnest(%(range_firsts)b::bigint[], %(range_lasts)b::bigint[]) AS r (first, last)
+            WHERE p.seq BETWEEN r.first AND r.last
+        )
+    )
+)
+
 -- name: passage_sessions
 SELECT s.id, s.key, s.created, coalesce(p.seq, 0), coalesce(p.rows, 0), coalesce(p.apart, 0), coalesce(p.epoch, 0)
 FROM windowsill.session AS s
@@ -56,17 +71,7 @@ WITH hit AS MATERIALIZED (
     ) AS t
     JOIN windowsill.passage AS p ON p.words @@ t.query
     WHERE p.key BETWEEN %(first)s AND %(last)s AND p.key >> 32 = ANY(%(keys)b::bigint[])
-        AND (%(roles)s::text[] IS NULL OR p.role = ANY(%(roles)s::text[]))
-        AND (%(tools)b::bytea[] IS NULL OR p.tool = ANY(%(tools)b::bytea[]))
-        AND (%(after)s::float8 IS NULL OR p.at >= %(after)s::float8)
-        AND (%(before)s::float8 IS NULL OR p.at < %(before)s::float8)
-        AND (
-            %(range_firsts)b::bigint[] IS NULL
-            OR EXISTS (
-                SELECT 1 FROM unnest(%(range_firsts)b::bigint[], %(range_lasts)b::bigint[]) AS r (first, last)
-                WHERE p.seq BETWEEN r.first AND r.last
-            )
-        )
+        AND /* is_chosen */
 ),
 
 weight AS (
@@ -88,17 +93,7 @@ SELECT p.key
 FROM windowsill.passage AS p
 WHERE p.key BETWEEN %(first)s AND %(last)s AND p.key >> 32 = ANY(%(keys)b::bigint[])
     AND (%(text)b::bytea IS NULL OR position(%(text)b::bytea IN p.text) > 0)
-    AND (%(roles)s::text[] IS NULL OR p.role = ANY(%(roles)s::text[]))
-    AND (%(tools)b::bytea[] IS NULL OR p.tool = ANY(%(tools)b::bytea[]))
-    AND (%(after)s::float8 IS NULL OR p.at >= %(after)s::float8)
-    AND (%(before)s::float8 IS NULL OR p.at < %(before)s::float8)
-    AND (
-        %(range_firsts)b::bigint[] IS NULL
-        OR EXISTS (
-            SELECT 1 FROM unnest(%(range_firsts)b::bigint[], %(range_lasts)b::bigint[]) AS r (first, last)
-            WHERE p.seq BETWEEN r.first AND r.last
-        )
-    )
+    AND /* is_chosen */
 ORDER BY p.key DESC
 LIMIT %(most)s;
 
@@ -161,16 +156,6 @@ SELECT v.key, -(v.embedding OPERATOR(pgvector.<#>) %(vector)s::pgvector.halfvec)
 FROM windowsill.passage_vector AS v
 JOIN windowsill.passage AS p ON p.key = v.key
 WHERE v.model = %(model)s AND v.key BETWEEN %(first)s AND %(last)s AND v.key >> 32 = ANY(%(keys)b::bigint[])
-    AND (%(roles)s::text[] IS NULL OR p.role = ANY(%(roles)s::text[]))
-    AND (%(tools)b::bytea[] IS NULL OR p.tool = ANY(%(tools)b::bytea[]))
-    AND (%(after)s::float8 IS NULL OR p.at >= %(after)s::float8)
-    AND (%(before)s::float8 IS NULL OR p.at < %(before)s::float8)
-    AND (
-        %(range_firsts)b::bigint[] IS NULL
-        OR EXISTS (
-            SELECT 1 FROM unnest(%(range_firsts)b::bigint[], %(range_lasts)b::bigint[]) AS r (first, last)
-            WHERE p.seq BETWEEN r.first AND r.last
-        )
-    )
+    AND /* is_chosen */
 ORDER BY score DESC, v.key
 LIMIT %(most)s;

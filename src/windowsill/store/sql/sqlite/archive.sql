@@ -1,3 +1,17 @@
+-- part: is_chosen
+(
+    (?6 IS NULL OR p.role IN (SELECT value FROM json_each(?6)))
+    AND (?7 IS NULL OR p.tool IN (SELECT value FROM json_each(?7)))
+    AND (?8 IS NULL OR p.at >= ?8) AND (?9 IS NULL OR p.at < ?9)
+    AND (
+        ?10 IS NULL
+        OR EXISTS (
+            SELECT 1 FROM json_each(?10) AS r
+            WHERE p.seq BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
+        )
+    )
+)
+
 -- name: passage_sessions
 SELECT s.id, s.key, s.created, coalesce(p.seq, 0), coalesce(p.rows, 0), coalesce(p.apart, 0), coalesce(p.epoch, 0)
 FROM session AS s
@@ -48,16 +62,7 @@ ORDER BY rank LIMIT ?4;
 SELECT w.rowid, -w.rank FROM passage_words AS w
 CROSS JOIN passage AS p ON p.key = w.rowid
 WHERE w.passage_words MATCH ?1 AND w.rowid BETWEEN ?2 AND ?3 AND w.rowid >> 32 IN (SELECT value FROM json_each(?5))
-    AND (?6 IS NULL OR p.role IN (SELECT value FROM json_each(?6)))
-    AND (?7 IS NULL OR p.tool IN (SELECT value FROM json_each(?7)))
-    AND (?8 IS NULL OR p.at >= ?8) AND (?9 IS NULL OR p.at < ?9)
-    AND (
-        ?10 IS NULL
-        OR EXISTS (
-            SELECT 1 FROM json_each(?10) AS r
-            WHERE p.seq BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
-        )
-    )
+    AND /* is_chosen */
 ORDER BY w.rank LIMIT ?4;
 
 -- name: chosen_passages
@@ -86,19 +91,11 @@ FROM passage WHERE key IN (SELECT value FROM json_each(?));
 SELECT key FROM passage WHERE key IN (SELECT value FROM json_each(?1)) AND instr(coalesce(text, words), ?2) > 0;
 
 -- name: literal_passages
-SELECT key FROM passage
-WHERE key BETWEEN ?1 AND ?2 AND key >> 32 IN (SELECT value FROM json_each(?4)) AND instr(coalesce(text, words), ?3) > 0
-    AND (?6 IS NULL OR role IN (SELECT value FROM json_each(?6)))
-    AND (?7 IS NULL OR tool IN (SELECT value FROM json_each(?7)))
-    AND (?8 IS NULL OR at >= ?8) AND (?9 IS NULL OR at < ?9)
-    AND (
-        ?10 IS NULL
-        OR EXISTS (
-            SELECT 1 FROM json_each(?10) AS r
-            WHERE seq BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
-        )
-    )
-ORDER BY key DESC LIMIT ?5;
+SELECT p.key FROM passage AS p
+WHERE p.key BETWEEN ?1 AND ?2 AND p.key >> 32 IN (SELECT value FROM json_each(?4))
+    AND instr(coalesce(p.text, p.words), ?3) > 0
+    AND /* is_chosen */
+ORDER BY p.key DESC LIMIT ?5;
 
 -- name: newest_passage
 SELECT at FROM passage WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1;
