@@ -73,3 +73,14 @@ def test_a_copy_of_a_session_that_is_not_there_makes_no_store(tmp_path: Path):
     done = call("store", "copy", tmp_path / "there", "nobody", "--store", tmp_path / "here")
     assert "there is no session 'nobody'" in done.err
     assert not (tmp_path / "there").exists()
+
+
+def test_a_store_that_is_not_there_yet_is_named(tmp_path, monkeypatch):
+    """`info` says where it would be, and `copy` that there is nothing to copy."""
+    monkeypatch.setenv("WINDOWSILL_HOME", str(tmp_path / "home"))
+    done = call("store", "info")
+    assert (done.code, f"there is no store yet at {tmp_path / 'home' / 'sessions.db'}" in done.err) == (1, True)
+    assert call("store", "copy", tmp_path / "copy").out == "there are no sessions to copy\n"
+    assert (
+        call("store", "repair", tmp_path / "new", "--store", tmp_path / "copy").out == "no session can be found in it\n"
+    )

@@ -48,9 +48,14 @@ def store(ctx: click.Context) -> None:
 @json_option
 def info(place: str | None = None, *, as_json: bool = False) -> None:
     """Show what kind of store it is, where, and how much it holds."""
+    from windowsill.store import database_file
+
     with open_store_at(place) as store:
         about = msgspec.to_builtins(store.about())
         listed = store.sessions()
+    if about["kind"] == "memory":
+        where = database_file(place, os.environ, Path.cwd())
+        raise StoreError(f"there is no store yet at {where}", remedy="the first session makes it")
     about |= {"sessions": len(listed), "entries": sum(each.version for each in listed)}
     if as_json:
         print_json(about)
@@ -132,6 +137,8 @@ def copy(target: str, ids: tuple[str, ...], place: str | None, *, move: bool) ->
     with open_store_at(place) as source:
         # Before the target is made: nothing is left behind by a name that was mistyped.
         chosen = [find_session(source, id) for id in ids] if ids else source.sessions()
+        if not chosen:
+            print_line("there are no sessions to copy")
         with open_store_at(target, create=True) as goal:
             _refuse_same(source, goal)
             for each in chosen:
@@ -206,6 +213,8 @@ def repair(ctx: click.Context, target: str, place: str | None, *, as_json: bool)
         found = {left.id: salvage_session(left, goal) for left in read_remains(path)}
     if as_json:
         print_json(found)
+    elif not found:
+        print_line("no session can be found in it")
     for id, missing in found.items() if not as_json else ():
         print_line(f"{id}: {'whole' if not missing else f'{len(missing):,} missing or damaged'}")
         for each in missing:
