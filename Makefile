@@ -61,7 +61,7 @@ docs: $(VENV)/.base
 
 # Each view of the inspector, light and dark, into docs/images.
 screenshots: $(VENV)/.test page browser
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python -m pytest tests/browser/screenshots.py
 
 # Of the second package only the weights are used: what it depends on would be compiled for minutes.
 $(VENV)/.soak: pyproject.toml

@@ -133,10 +133,15 @@ function App() {
     const start = async () => {
       try {
         await login();
-        if (!isExport) about.value = await get(api("about"));
-        if (location.hash.length < 2 && about.value.session) history.replaceState(null, "", link("s", about.value.session, "window"));
+        // A link that names what it wants need not wait for the rest.
+        const asked = isExport ? null : get(api("about")).then((answer) => { about.value = answer; });
+        if (location.hash.length < 2) {
+          await asked;
+          if (about.value.session) history.replaceState(null, "", link("s", about.value.session, "window"));
+        }
         follow();
         setState({ ready: true, error: null });
+        await asked;
       } catch (error) {
         setState({ ready: false, error });
         if (error.kind === "unreachable") setTimeout(start, 1500);

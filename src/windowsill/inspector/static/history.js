@@ -26,11 +26,13 @@ function lanesOf(tree, parents) {
   return { lane, count: next };
 }
 
-function Tree({ data, act }) {
+function Tree({ data, folds, act }) {
   const ROW = narrow.matches ? 76 : 44;
-  const nodes = [...data.tree].sort((a, b) => b.seq - a.seq || (b.kind === "end") - (a.kind === "end"));
-  const parents = new Map(nodes.map((node) => [node, node.parent == null ? undefined : parentOf(nodes, node)]));
-  const { lane, count } = lanesOf(nodes, parents);
+  // Folds stand on the line of the current branch, which has the first lane.
+  const folded = folds.map((fold) => ({ id: fold.id, seq: fold.seq, kind: "fold", at: fold.at, current: fold.state !== "undone", fold }));
+  const nodes = [...data.tree, ...folded].sort((a, b) => b.seq - a.seq || (b.kind === "end") - (a.kind === "end"));
+  const parents = new Map(data.tree.map((node) => [node, node.parent == null ? undefined : parentOf(data.tree, node)]));
+  const { lane, count } = lanesOf(data.tree, parents);
   const row = new Map(nodes.map((node, n) => [node, n]));
   const x = (node) => 14 + LANE * (lane.get(node) || 0);
   const y = (node) => ROW * row.get(node) + ROW / 2;
@@ -43,17 +45,20 @@ function Tree({ data, act }) {
         const bend = x1 === x2 ? `M${x1} ${y1}V${y2}` : `M${x1} ${y1}V${y2 - 18}Q${x1} ${y2} ${x2} ${y2}`;
         return html`<path key=${`p${keyOf(node)}`} d=${bend} class=${`edge ${node.current ? "current" : ""}`} />`;
       })}
-      ${nodes.map((node) => node.kind === "checkpoint"
+      ${nodes.map((node) => node.kind === "fold"
+        ? html`<rect key=${keyOf(node)} x=${x(node) - 4} y=${y(node) - 4} width="8" height="8" class=${`dot fold ${node.current ? "current" : ""}`} />`
+        : node.kind === "checkpoint"
         ? html`<path key=${keyOf(node)} d=${`M${x(node)} ${y(node) - 7}l7 7l-7 7l-7-7z`} class=${`dot ${node.current ? "current" : ""}`} />`
         : html`<circle key=${keyOf(node)} cx=${x(node)} cy=${y(node)} r=${node.kind === "end" ? 6 : 4.5} class=${`dot ${node.kind} ${node.current ? "current" : ""}`} />`)}
     </svg>
     <ol class="tree-rows">${nodes.map((node) => {
       const branch = node.kind === "end" ? branches.get(node.id) : undefined;
       const checkpoint = node.kind === "checkpoint" ? checkpoints.get(node.id) : undefined;
-      return html`<li key=${keyOf(node)} class=${node.current ? "current" : "left"}><span class="tree-label"><span class="kind">${node.kind === "end" ? (node.current ? "now" : "branch") : node.kind}</span> <span class="one-line">${visible(checkpoint ? checkpoint.name : node.label === "now" || node.label === "start" ? "" : node.label)}</span>
+      return html`<li key=${keyOf(node)} class=${node.current ? "current" : "left"}><span class="tree-label"><span class="kind">${node.kind === "end" ? (node.current ? "now" : "branch") : node.kind}</span> <span class="one-line">${visible(checkpoint ? checkpoint.name : node.fold ? node.fold.reason : node.label === "now" || node.label === "start" ? "" : node.label)}</span>${node.fold ? html`<span class="faint">${plural(node.fold.messages, "message")}, ${short(node.fold.saved)} tokens saved${node.fold.state === "applies" ? "" : `, ${node.fold.state === "inside" ? "inside a later fold" : node.fold.state}`}</span>` : ""}
           ${branch ? html`<span class="faint">${plural(branch.entries, "entry", "entries")}${branch.reason && branch.reason !== node.label ? html`, ${visible(branch.reason)}` : ""}</span>` : ""}${checkpoint ? html`<span class="faint">${short(checkpoint.tokens)} tokens${checkpoint.phase ? `, ${checkpoint.phase}` : ""}${checkpoint.files ? ", with files" : ""}</span>` : ""}</span>
         <span class="faint when">${moment(node.at)}</span>
         <span class="buttons">${node.kind !== "start" && !(branch && branch.current) ? html`<a class="quiet button" href=${here("diff", node.id, "now")}>Diff to now</a>` : ""}
+          ${node.fold ? html`<a class="quiet button" href=${here("window", node.id)}>Show it</a>` : ""}
           ${canChange() && checkpoint ? html`<button onClick=${() => act({ kind: "restore", checkpoint })}>Restore</button>` : ""}
           ${canChange() && branch && !branch.current ? html`<button onClick=${() => act({ kind: "switch", branch })}>Switch to it</button>` : ""}
           ${canChange() && node.kind === "fork" ? html`<button onClick=${() => act({ kind: "rewind", node })}>Rewind to here</button>` : ""}</span></li>`;
@@ -83,16 +88,17 @@ function Threads({ threads }) {
 
 export function HistoryView() {
   const answer = useApi(api("history", { session: session.value }));
+  const folds = useApi(api("folds", { session: session.value }));
   const [what, setWhat] = useState(null);
   const [name, setName] = useState("");
   const save = async (event) => {
     event.preventDefault();
     if (await change({ do: "checkpoint", name: name.trim() || "from the inspector" })) setName("");
   };
-  return html`<div class="page"><${State} of=${answer} what="the branches">${(data) => html`<h1>Branches and checkpoints</h1>
+  return html`<div class="page"><${State} of=${answer} what="the branches">${(data) => html`<h1>Branches, checkpoints and folds</h1>
     <p class="faint">Nothing is ever taken away: a rewind leaves a branch, and every branch can be entered again.</p>
     ${canChange() && html`<form class="search" onSubmit=${save}><label class="sr" for="checkpoint">Name of a new checkpoint</label><input id="checkpoint" value=${name} placeholder="Name this moment" onInput=${(event) => setName(event.target.value)} /><button>Save a checkpoint</button></form>`}
-    <section class="card">${data.tree.length > 1 ? html`<${Tree} data=${data} act=${setWhat} />` : html`<${Empty} title="One straight line">No checkpoint, no rewind yet.<//>`}</section>
+    <section class="card">${data.tree.length > 1 ? html`<${Tree} data=${data} folds=${folds.data ? folds.data.folds : []} act=${setWhat} />` : html`<${Empty} title="One straight line">No checkpoint, no rewind yet.<//>`}</section>
     <${Threads} threads=${data.threads} />
     <section class="card"><h2>Compare two moments</h2><${Choose} data=${data} /></section>
     ${what && html`<${Act} what=${what} done=${() => setWhat(null)} />`}`}<//></div>`;

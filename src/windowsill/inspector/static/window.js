@@ -1,5 +1,5 @@
 // The window now: what fills it, and the list of items as the model sees it.
-import { html, tokens, short, dollars, percent, plural, visible } from "./text.js";
+import { html, tokens, short, dollars, percent, plural, visible, ago } from "./text.js";
 import { signal } from "./vendor/signals.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { api, get, session, toast, useApi, version } from "./data.js";
@@ -20,16 +20,19 @@ export function WindowBar({ data }) {
         title=${`${PART_NAMES[part.name]}: ${tokens(part.tokens)} tokens`}><span class="fill-name">${(part.drawn / whole) * innerWidth > 88 ? part.name : ""}</span></span>`)}
       ${data.marks.map((mark) => html`<span key=${mark.name} class=${`markline mark-${mark.name}`} style=${{ left: `${Math.min(100, (100 * mark.tokens) / whole)}%` }} title=${`${mark.name} mark: ${tokens(mark.tokens)} tokens`}></span>`)}
     </div>
-    <div class="marknames" aria-hidden="true">${spread(data.marks, whole).map((mark) => html`<span key=${mark.name} class=${mark.left > 88 ? "to-left" : ""} style=${{ left: `${mark.left}%` }}>${mark.name} ${short(mark.tokens)}</span>`)}</div>
+    <div class="marknames" aria-hidden="true">${spread(data.marks, whole).map((mark) => html`<span key=${mark.name} class=${mark.left > 80 ? "to-left" : ""} style=${{ left: `${mark.left}%` }}>${mark.label}</span>`)}</div>
   </div>`;
 }
 
-// Names of marks that would cover each other are left to the tooltip.
+// Names of marks that would cover each other stand together.
 function spread(marks, whole) {
   const out = [];
   for (const mark of [...marks].reverse()) {
     const left = Math.min(100, (100 * mark.tokens) / whole);
-    if (!out.length || out[out.length - 1].left - left > (innerWidth < 640 ? 30 : 12)) out.push({ ...mark, left });
+    const label = `${mark.name} ${short(mark.tokens)}`;
+    const near = out[out.length - 1];
+    if (near && near.left - left < (innerWidth < 640 ? 30 : 12)) near.label = `${label} · ${near.label}`;
+    else out.push({ name: mark.name, left, label });
   }
   return out;
 }
@@ -134,7 +137,7 @@ function Side({ data }) {
   return html`<aside class="side" aria-label="About this window">
     <section><h2>What fills it</h2><${Legend} data=${data} /></section>
     ${data.outputs && data.outputs.length > 0 && html`<section><h2>Largest outputs</h2><ul class="meters">${data.outputs.map((one) => html`<li key=${one.tool}><span class="one-line"><code>${visible(one.tool)}</code> <span class="faint">${one.results} ×</span></span><span class="num">${short(one.tokens)}</span><span class="meter" aria-hidden="true"><i class="fill part-outputs" style=${{ width: `${(100 * one.tokens) / data.outputs[0].tokens}%` }}></i></span></li>`)}</ul></section>`}
-    <section><h2>Session</h2><dl class="pairs"><div><dt>model</dt><dd>${visible(data.model) || "unknown"}</dd></div><div><dt>strategy</dt><dd>${visible(data.strategy)}</dd></div><div><dt>messages</dt><dd>${tokens(data.messages)}</dd></div>${data.last_call && html`<div><dt>last call</dt><dd><a href=${here("call", data.last_call)}>${data.last_call}</a></dd></div>`}</dl></section>
+    <section><h2>Session</h2><dl class="pairs"><div><dt>model</dt><dd>${visible(data.model) || "unknown"}</dd></div><div><dt>strategy</dt><dd>${visible(data.strategy)}</dd></div><div><dt>messages</dt><dd>${tokens(data.messages)}</dd></div>${data.branches > 1 && html`<div><dt>branches</dt><dd><a href=${here("history")}>${tokens(data.branches)}</a></dd></div>`}${data.updated != null && html`<div><dt>last use</dt><dd>${ago(data.updated)}</dd></div>`}${data.last_call && html`<div><dt>last call</dt><dd><a href=${here("call", data.last_call)}>${data.last_call}</a></dd></div>`}</dl></section>
     ${data.notes && data.notes.length > 0 && html`<section><h2>Notes</h2><ul class="notes">${data.notes.map((note, n) => html`<li key=${n}>${visible(note)}</li>`)}</ul></section>`}
   </aside>`;
 }
