@@ -8,6 +8,7 @@ from bench import (
     files,
     formats,
     growth,
+    inspector,
     layers,
     loop,
     outputs,
@@ -44,6 +45,7 @@ ALL = {
     "layers": layers.run,
     "projection": projection.run,
     "proxy": proxy.run,
+    "inspector": inspector.run,
     "telemetry": telemetry.run,
     "redaction": redaction.run,
 }

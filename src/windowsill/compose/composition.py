@@ -8,7 +8,7 @@ from html import escape
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.history.view import Item, View
+from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Origin
 from windowsill.tokens import Weight
 
@@ -56,7 +56,7 @@ def part_of(item: Item, task: int | None) -> str:
         return "folded"
     if item.seq == task:
         return "task"
-    if item.pinned:
+    if item.marks and item.pinned:
         return "pinned"
     if item.results:
         return "outputs"
@@ -69,12 +69,10 @@ def weigh_parts(
     items: Iterable[Item], task: int | None, known: Mapping[str, Weight] | None = None
 ) -> dict[str, Weight]:
     """Add up what items weigh by part; `known` is what other items weigh already."""
-    found = dict(known or {})
+    found: dict[str, list[Weight]] = {name: [weight] for name, weight in (known or {}).items()}
     for item in items:
-        part = part_of(item, task)
-        before = found.get(part)
-        found[part] = item.weight if before is None else before + item.weight
-    return found
+        found.setdefault(part_of(item, task), []).append(item.weight)
+    return {name: sum_weights(weights) for name, weights in found.items()}
 
 
 class Composition(msgspec.Struct, frozen=True, kw_only=True):

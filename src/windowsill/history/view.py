@@ -94,8 +94,12 @@ class Cut(msgspec.Struct, frozen=True, array_like=True):
     saves: Weight
 
 
-class Item(msgspec.Struct, array_like=True):
-    """One visible thing: a message, or what stands in for hidden ones (`fold` is then the fold's entry number)."""
+class Item(msgspec.Struct, array_like=True, gc=False):
+    """One visible thing: a message, or what stands in for hidden ones (`fold` is then the fold's entry number).
+
+    A view may have 100,000: the garbage collector, which would walk them again and again, need not know of them, as
+    nothing in them refers back.
+    """
 
     seq: int
     first: int

@@ -18,7 +18,7 @@ from windowsill.inspector.window import PAGE, SHOWN, slice_of
 from windowsill.session.audit import prompt_of
 
 MOST_CALLS = 500
-READ_SECONDS = 0.2
+READ_SECONDS = 0.05
 """Seconds in which one answer reads on in the calls before those it lists, so that the sums become complete."""
 
 AROUND = 40

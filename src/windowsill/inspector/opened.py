@@ -14,7 +14,8 @@ import msgspec
 
 from windowsill.compose.composition import Composition, weigh_parts
 from windowsill.errors import DamagedError, NotFoundError
-from windowsill.history.view import Item
+from windowsill.history.entries import Entry, within
+from windowsill.history.view import Item, sum_weights
 from windowsill.inspector.ledger import Ledger
 from windowsill.session import Session
 from windowsill.session.audit import FixedParts, composition, fixed_parts
@@ -64,18 +65,22 @@ class Sums:
         """Add items that stand behind those that were added."""
         self.items += len(items)
         self.weights = weigh_parts(items, task, self.weights)
+        outputs: dict[str, list[Weight]] = {}
         for item in items:
             if item.fold:
                 self.stand_ins += 1
                 self.hidden += item.hides
                 self.folds.add(item.fold)
                 continue
-            self.tools.update(zip(item.calls, item.tools, strict=False))
+            if item.calls:
+                self.tools.update(zip(item.calls, item.tools, strict=False))
             if item.results:
                 # Parallel results share a message: it counts for the tool of the first.
                 name = self.tools.get(item.results[0], "")
-                self.outputs[name] = self.outputs.get(name, Weight()) + item.weight
+                outputs.setdefault(name, []).append(item.weight)
                 self.results[name] += len(item.results)
+        for name, weights in outputs.items():
+            self.outputs[name] = sum_weights([self.outputs.get(name, Weight()), *weights])
 
 
 class OpenSession:
@@ -90,6 +95,8 @@ class OpenSession:
         """Why the system prompt and the tools are not known."""
         self._summed: tuple[int, int, int | None] = (0, 0, None)
         """The version, edits and task of the view whose items were added up."""
+        self._called: tuple[int, Entry | None] = (0, None)
+        """The version up to which the last request was looked for, and that request."""
         self._composed: tuple[int, Composition, FixedParts] | None = None
         self._behind: tuple[int, list[float]] = (-1, [])
         self._bodies: OrderedDict[str, bytes] = OrderedDict()
@@ -112,13 +119,25 @@ class OpenSession:
         if self._composed is None or self._composed[0] != journal.version:
             self._add_up()
             try:
-                fixed, self.note = fixed_parts(journal, composer), ""
+                fixed, self.note = fixed_parts(journal, composer, self._find_call()), ""
             except DamagedError as error:
                 # The messages can be shown all the same.
                 fixed, self.note = FixedParts(), str(error)
             made = composition(journal, composer, fixed=fixed, weights=self.sums.weights)
             self._composed = (journal.version, made, fixed)
         return self._composed[1], self._composed[2]
+
+    def _find_call(self) -> Entry | None:
+        """Return the last request of the branch; where the branch only grew, it is looked for in what is new."""
+        journal = self.session.journal
+        version, call = self._called
+        path = journal.path(journal.version)
+        moved = journal.store.read(journal.session, version + 1, journal.version, kinds=("rewind",), bodies=False)
+        if moved or version > journal.version:
+            version, call = 0, None
+        call = journal.last(within(path, version + 1, journal.version), "call") or call
+        self._called = (journal.version, call)
+        return call
 
     def _add_up(self) -> None:
         """Add up the items; where the view only grew, add what is new."""

@@ -350,9 +350,8 @@ class FixedParts(msgspec.Struct, frozen=True, kw_only=True):
         return self.system + self.tools + self.unseen
 
 
-def fixed_parts(journal: JournalWriter, composer: Composer) -> FixedParts:
-    """Weigh the system prompt and the tools of the last request of the current branch."""
-    entry = journal.last(journal.path(journal.version), "call")
+def fixed_parts(journal: JournalWriter, composer: Composer, entry: Entry | None) -> FixedParts:
+    """Weigh the system prompt and the tools of a request, the last of the current branch."""
     if entry is None:
         return FixedParts(unseen=composer.settings.overhead)
     call, scale = call_meta(entry.meta), journal.scale
@@ -374,7 +373,9 @@ def composition(
 ) -> Composition:
     """Say what fills the window now; what is known already of its parts need not be weighed again."""
     view = journal.view
-    beside = fixed if fixed is not None else fixed_parts(journal, composer)
+    beside = fixed
+    if beside is None:
+        beside = fixed_parts(journal, composer, journal.last(journal.path(journal.version), "call"))
     return composition_of(
         weights if weights is not None else weigh_parts(view.items, view.task_seq()),
         view,

@@ -22,7 +22,7 @@ from windowsill.tokens.media import (
 )
 
 
-class Weight(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+class Weight(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True, gc=False):
     """The weight of something, before any calibration; adding two gives the weight of both.
 
     Tokens are kept apart by kind of content, because the ratio between a vocabulary and what a provider bills differs
