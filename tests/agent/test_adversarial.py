@@ -12,7 +12,8 @@ from support.agents import Shop, engine, over, results, sound
 from support.sessions import opened
 from windowsill.agent import Engine, ModelError, limits, tool
 from windowsill.agent.calls import BROKEN_CALL, CANCELLED, TOO_MANY
-from windowsill.agent.loop import DECLINED, MAX_GOAL_CHARACTERS, goal_of
+from windowsill.agent.knowledge import MAX_GOAL_CHARACTERS, goal_of
+from windowsill.agent.loop import DECLINED
 from windowsill.agent.models import Answer
 from windowsill.errors import InputError, SettingError
 from windowsill.session.audit import open_calls

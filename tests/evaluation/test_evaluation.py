@@ -77,7 +77,7 @@ def test_a_task_that_ends_otherwise_than_expected_does_not_succeed():
     """Whatever the model says about it."""
     wrong = msgspec.structs.replace(PORT, expect_files={"answer.txt": "9090"})
     (run,) = evaluate(Suite(task=(wrong,))).runs["default"]
-    assert (run.success, run.error) == (False, "not as expected")
+    assert (run.success, run.error) == (False, "answer.txt does not have '9090'")
     modelless = msgspec.structs.replace(PORT, script=())
     (run,) = evaluate(Suite(task=(modelless,))).runs["default"]
     assert "has no model" in run.error

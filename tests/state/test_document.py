@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from windowsill.errors import InputError, NotFoundError
 from windowsill.state import State
-from windowsill.state.changes import LATEST, Drop, Put, Set, StateDocument, places
-from windowsill.state.layers import NEXT, PHASES, Fact, Role, Step, check_jump
+from windowsill.state.changes import LATEST, NEXT, Drop, Put, Set, StateDocument, check_jump, places
+from windowsill.state.layers import PHASES, Fact, Role, Step
 from windowsill.state.prompt import Builder
 
 pytestmark = pytest.mark.unit

@@ -1,4 +1,4 @@
-"""Read what a task and the user's files tell an agent before it begins: criteria, preferences, skills, templates.
+"""Read what an agent knows before it begins: its task, its role, and the user's preferences, skills and templates.
 
 A folder of the user holds `preferences.toml` (a table for each category), and `skills/` and `templates/` with Markdown
 files. A skill may be a file `skills/NAME.md`, or a folder `skills/NAME/` with a `SKILL.md`; `name` and `description`
@@ -7,18 +7,47 @@ stand between two lines of `---` at its start.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.state.changes import Change, Put
-from windowsill.state.layers import Criterion, Element, Preference, Skill, State, Template
+from windowsill.state.changes import Change, Drop, Put, Set
+from windowsill.state.layers import (
+    About,
+    Criterion,
+    Element,
+    OutputFormat,
+    Policy,
+    Preference,
+    Resources,
+    Role,
+    Skill,
+    State,
+    System,
+    TaskLimits,
+    Template,
+)
 from windowsill.text import shorten
+
+MAX_GOAL_CHARACTERS = 2_000
+"""Characters of a goal. A task stands in its own message already: a large one must not be sent twice."""
+
+TASK_PATHS: dict[str, Any] = {
+    "task.success_criteria": None,
+    "task.output_format": OutputFormat(),
+    "task.limits": TaskLimits(),
+    "task.about": About(),
+    "work.scratchpad": "",
+}
+"""The parts of the state that belong to one task, and their values when the next begins."""
 
 MAX_CRITERIA = 20
 MAX_CHARACTERS = 300
@@ -36,6 +65,48 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^\s*(?:(?:[-*]|\d{1,2}[.)])\s+|[•・]\s*)(?:\[[ xX]\]\s+)?(.+)$")
+
+
+def goal_of(task: str) -> str:
+    """Return the goal of a task: the task itself, or the beginning of a long one with a hash that tells it apart."""
+    if len(task) <= MAX_GOAL_CHARACTERS:
+        return task
+    digest = hashlib.blake2b(task.encode(errors="backslashreplace"), digest_size=8).hexdigest()
+    return (
+        f"{task[:MAX_GOAL_CHARACTERS]}... [the beginning of the user's message of {len(task):,} characters, {digest}]"
+    )
+
+
+def task_changes(
+    task: str, criteria: Sequence[str | Criterion], state: State, left: Collection[str]
+) -> tuple[list[Criterion], list[Change]]:
+    """Return the criteria of a task that begins, and the changes of the state that take it in.
+
+    `left` are the paths of `TASK_PATHS` that the task before has left.
+    """
+    replaced = () if not criteria and "task.success_criteria" not in left else state.task.success_criteria
+    kept = () if replaced else state.task.success_criteria
+    wanted = [each if isinstance(each, Criterion) else Criterion(description=each) for each in criteria]
+    wanted = wanted or ([] if kept else find_criteria(task))
+    emptied = ("runtime.failures", "work.changes", "work.hypotheses", "work.drafts") if left else ()
+    return wanted or [*kept], [
+        Set("task.goal", goal_of(task)),
+        *(Drop("task.success_criteria", each.key) for each in replaced),
+        *(Put("task.success_criteria", each) for each in wanted),
+        *(Set(path, value) for path, value in TASK_PATHS.items() if path in left and value is not None),
+        *(Drop(path, each.key) for path in ("work.plan.steps", *emptied) for each in attrgetter(path)(state)),
+        Set("work.plan.current", ""),
+        Set("runtime.resources", Resources()),
+    ]
+
+
+def role_changes(role: Role | None, policies: tuple[Policy, ...] | None, now: System) -> list[Change]:
+    """Return the changes that state the role and the policies of an engine, where the state has others."""
+    changes: list[Change] = [Set("system.role", role)] if role is not None and role != now.role else []
+    if policies is not None and policies != tuple(msgspec.structs.replace(each, at=0.0) for each in now.policies):
+        changes += [Drop("system.policies", each.key) for each in now.policies]
+        changes += [Put("system.policies", each) for each in policies]
+    return changes
 
 
 def find_criteria(task: str) -> list[Criterion]:

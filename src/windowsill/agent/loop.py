@@ -6,10 +6,8 @@ between any two steps goes on where it was.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import anyio
@@ -17,7 +15,14 @@ import msgspec
 
 from windowsill import providers, telemetry
 from windowsill.agent.calls import CallRunner, LedElsewhereError, ReadyCall
-from windowsill.agent.knowledge import find_criteria, load_knowledge
+from windowsill.agent.knowledge import (
+    MAX_GOAL_CHARACTERS,
+    TASK_PATHS,
+    goal_of,
+    load_knowledge,
+    role_changes,
+    task_changes,
+)
 from windowsill.agent.limits import (
     MALFORMED,
     EngineSettings,
@@ -59,12 +64,9 @@ from windowsill.providers.faults import refuses_reasoning
 from windowsill.providers.streams import PARTIAL
 from windowsill.session.audit import open_calls, record_tools, run_key
 from windowsill.session.session import Session
-from windowsill.state.changes import Change, Drop, Put, Set
-from windowsill.state.layers import About, Criterion, OutputFormat, Resources, State, System, TaskLimits, Trouble
+from windowsill.state.changes import Change, Put, Set
+from windowsill.state.layers import Criterion, State, System, Trouble
 from windowsill.state.tools import ToolChange, ToolSelection
-
-MAX_GOAL_CHARACTERS = 2_000
-"""Characters of a goal. A task stands in its own message already: a large one must not be sent twice."""
 
 STOP_REASON = "stop_reason"
 """The key in a message's metadata that says why it ended."""
@@ -88,15 +90,6 @@ class Ending(msgspec.Struct, frozen=True):
 
 ENDED = ("completed", "failed")
 ENDS = {"completed": "Done.", "failed": "Given up."}
-
-TASK_PATHS: dict[str, Any] = {
-    "task.success_criteria": None,
-    "task.output_format": OutputFormat(),
-    "task.limits": TaskLimits(),
-    "task.about": About(),
-    "work.scratchpad": "",
-}
-"""The parts of the state that belong to one task, and their values when the next begins."""
 
 CANCELLED = Ending("cancelled", "it was cancelled; run it again to go on")
 
@@ -170,7 +163,6 @@ class Loop:
         """Take a task in, or take up the one that was interrupted; raise `InputError` when there is neither."""
         self._session.journal.refresh()
         self._calls.find_earlier_runs()
-        self._set_role()
         self._prepare_state()
         state = self._session.state.value
         self._system = state.system
@@ -204,20 +196,11 @@ class Loop:
         else:
             self._take_task(task, criteria, state, id)
 
-    def _set_role(self) -> None:
-        """State the role and the policies that the engine was given, where the state has others."""
-        role, policies, now = self._settings.role, self._settings.policies, self._session.state.value.system
-        changes: list[Change] = [Set("system.role", role)] if role is not None and role != now.role else []
-        if policies is not None and policies != tuple(msgspec.structs.replace(each, at=0.0) for each in now.policies):
-            changes += [Drop("system.policies", each.key) for each in now.policies]
-            changes += [Put("system.policies", each) for each in policies]
-        if changes:
-            self._session.state.patch(*changes, reason="the engine's role")
-
     def _prepare_state(self) -> None:
-        """Bring the user's preferences, skills and templates in, and let go of what is kept no longer."""
+        """Bring in the role, and the user's preferences, skills and templates; let go of what is kept no longer."""
         state = self._session.state.value
         changes = [
+            *role_changes(self._settings.role, self._settings.policies, state.system),
             *load_knowledge(self._settings.knowledge, state),
             *expired(state, self._session.journal.clock()),
         ]
@@ -226,26 +209,13 @@ class Loop:
 
     def _take_task(self, task: str, criteria: Sequence[str | Criterion], state: State, id: str) -> None:
         start = self._first_phase()
-        stated = self._session.state.changed_since_phase()
         # What somebody set since the last task ended is for this one; the rest was for that one.
-        left = {path for path in TASK_PATHS if path not in stated} if state.runtime.phase in ENDED else set()
-        replaced = () if not criteria and "task.success_criteria" not in left else state.task.success_criteria
-        kept = () if replaced else state.task.success_criteria
-        wanted = [each if isinstance(each, Criterion) else Criterion(description=each) for each in criteria]
-        wanted = wanted or ([] if kept else find_criteria(task))
-        changes: list[Change] = [
-            Set("task.goal", goal_of(task)),
-            *(Drop("task.success_criteria", each.key) for each in replaced),
-            *(Put("task.success_criteria", each) for each in wanted),
-            *(Set(path, value) for path, value in TASK_PATHS.items() if path in left and value is not None),
-            *(Drop("work.plan.steps", step.key) for step in state.work.plan.steps),
-            Set("work.plan.current", ""),
-            *(_drops(state, "runtime.failures", "work.changes", "work.hypotheses", "work.drafts") if left else ()),
-            Set("runtime.phase", start.phase),
-            Set("runtime.resources", Resources()),
-        ]
+        stated = self._session.state.changed_since_phase()
+        left = [path for path in TASK_PATHS if path not in stated] if state.runtime.phase in ENDED else []
+        judged, changes = task_changes(task, criteria, state, left)
+        changes.append(Set("runtime.phase", start.phase))
         self._session.state.check(changes)
-        check_validators(wanted or kept, self._settings.validators)
+        check_validators(judged, self._settings.validators)
         self._session.add(task, id=id, state=lambda entry: [*changes, *observe_turn("user", task, entry)])
         if start.text:
             self._tell_model(start.text)
@@ -690,20 +660,6 @@ class Loop:
             tool_changes=tuple(self._tool_changes),
             notes=tuple(self._events.notes),
         )
-
-
-def goal_of(task: str) -> str:
-    """Return the goal of a task: the task itself, or the beginning of a long one with a hash that tells it apart."""
-    if len(task) <= MAX_GOAL_CHARACTERS:
-        return task
-    digest = hashlib.blake2b(task.encode(errors="backslashreplace"), digest_size=8).hexdigest()
-    return (
-        f"{task[:MAX_GOAL_CHARACTERS]}... [the beginning of the user's message of {len(task):,} characters, {digest}]"
-    )
-
-
-def _drops(state: State, *paths: str) -> list[Change]:
-    return [Drop(path, each.key) for path in paths for each in attrgetter(path)(state)]
 
 
 def _nudge(last: Message) -> str:

@@ -158,12 +158,13 @@ def _run_in(
             phases=("executing", "verifying") if task.script else ALL,
         )
         result = engine.run_sync(task.task, criteria=task.criteria)
-        held = all(_contains(folder / name, words) for name, words in task.expect_files.items())
-        expected = held and task.expect in result.text
+        found = {name: _contains(folder / name, words) for name, words in task.expect_files.items()}
+        missing = [f"{name} does not have {task.expect_files[name]!r}" for name, there in found.items() if not there]
+        missing += [f"the result does not have {task.expect!r}"] if task.expect not in result.text else []
         # Without evidence a criterion is unknown; where the task says what to expect, that is checked instead.
         checked = bool(task.expect or task.expect_files) and result.status == "unverified"
-        record = run_of_engine(session, result, name=task.name, success=(result.ok or checked) and expected)
-        return record if expected else msgspec.structs.replace(record, error=record.error or "not as expected")
+        record = run_of_engine(session, result, name=task.name, success=(result.ok or checked) and not missing)
+        return msgspec.structs.replace(record, error="; ".join(filter(None, (record.error, *missing))))
 
 
 def _contains(file: Path, words: str) -> bool:

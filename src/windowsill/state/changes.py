@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 import msgspec
 
 from windowsill.errors import InputError, NotFoundError
-from windowsill.state.layers import Element, Part, State, check_jump, check_steps
+from windowsill.state.layers import PHASES, Element, Part, Phase, State, check_steps
 
 LATEST = 100
 """Elements kept in sight of what happens at every step; all of them are in the history."""
@@ -47,6 +47,26 @@ MOST_NESTED = 100
 """Levels of a nested value: one that is nested deeper could be written, and not be read from everywhere."""
 
 STEPS, CURRENT, PHASE = "work.plan.steps", "work.plan.current", "runtime.phase"
+
+NEXT: dict[Phase, frozenset[Phase]] = {
+    "initializing": frozenset({"planning", "executing", "failed"}),
+    "planning": frozenset({"executing", "failed"}),
+    "executing": frozenset({"planning", "reflecting", "verifying", "completed", "failed"}),
+    "reflecting": frozenset({"planning", "executing", "verifying", "completed", "failed"}),
+    "verifying": frozenset({"planning", "executing", "reflecting", "completed", "failed"}),
+    "completed": frozenset({"initializing", "planning", "executing"}),
+    "failed": frozenset({"initializing", "planning", "executing"}),
+}
+"""The phases that may follow each. Nothing is completed that was never worked on; what has ended may begin again."""
+
+
+def check_jump(before: Phase, after: Phase) -> None:
+    """Raise `InputError` for a phase that may not follow another; staying in one is always allowed."""
+    if before != after and after not in NEXT[before]:
+        raise InputError(
+            f"a task cannot go from {before} to {after}",
+            remedy=f"from {before} it may go to {', '.join(phase for phase in PHASES if phase in NEXT[before])}",
+        )
 
 
 class Set(msgspec.Struct, frozen=True, array_like=True, tag="set"):

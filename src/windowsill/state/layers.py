@@ -214,26 +214,6 @@ PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 ENVIRONMENTS: tuple[Environment, ...] = ("dev", "staging", "prod")
 """`production` is accepted and becomes `prod`."""
 
-NEXT: dict[Phase, frozenset[Phase]] = {
-    "initializing": frozenset({"planning", "executing", "failed"}),
-    "planning": frozenset({"executing", "failed"}),
-    "executing": frozenset({"planning", "reflecting", "verifying", "completed", "failed"}),
-    "reflecting": frozenset({"planning", "executing", "verifying", "completed", "failed"}),
-    "verifying": frozenset({"planning", "executing", "reflecting", "completed", "failed"}),
-    "completed": frozenset({"initializing", "planning", "executing"}),
-    "failed": frozenset({"initializing", "planning", "executing"}),
-}
-"""The phases that may follow each. Nothing is completed that was never worked on; what has ended may begin again."""
-
-
-def check_jump(before: Phase, after: Phase) -> None:
-    """Raise `InputError` for a phase that may not follow another; staying in one is always allowed."""
-    if before != after and after not in NEXT[before]:
-        raise InputError(
-            f"a task cannot go from {before} to {after}",
-            remedy=f"from {before} it may go to {', '.join(phase for phase in PHASES if phase in NEXT[before])}",
-        )
-
 
 def known_phase(given: str, where: str) -> Phase:
     """Return a known phase; raise `InputError` with `where` it was given for another."""
@@ -551,11 +531,6 @@ class Checklist(Element, frozen=True, kw_only=True):
 
     name: str
     items: tuple[ChecklistItem, ...] = ()
-
-    @property
-    def completed(self) -> bool:
-        """True when everything that is not optional is done."""
-        return all(item.completed or item.optional for item in self.items)
 
 
 class ProcedurePhase(Part, frozen=True, kw_only=True):
