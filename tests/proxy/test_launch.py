@@ -81,12 +81,13 @@ def test_an_agent_runs_behind_a_proxy_of_its_own(tmp_path):
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_a_proxy_that_is_killed_is_started_again(tmp_path):
-    """The agent goes on where it was, in the same conversation."""
+def test_a_dead_proxy_leaves_no_dead_client(tmp_path):
+    """Complaint: proxy down, client dead, settings left behind. It is started again; the conversation stays one."""
     with Server(window=6_000) as provider:
         done = run(tmp_path, provider.url, "4", "kill")
     assert done.returncode == 7, done.stderr
     assert "the proxy died" in done.stderr
+    assert list((tmp_path / "home").iterdir()) == []
     listed = subprocess.run(
         [sys.executable, "-m", "windowsill", "sessions", "list", "--store", str(tmp_path / "kept"), "--json"],
         capture_output=True,
