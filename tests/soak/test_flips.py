@@ -4,14 +4,19 @@ import random
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from contextlib import closing, contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from support import postgres
 from windowsill import Session, WindowsillError
+from windowsill.store import Store
+from windowsill.store.postgres import PostgresStore
 from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
@@ -27,10 +32,10 @@ def clock():
     return lambda: float(next(ticks))
 
 
-def fill(folder: Path) -> str:
+def fill(place: Path | str) -> str:
     """Fill a store with something of everything; return the ref of a kept output."""
     line = {"model": "claude-sonnet-4-5", "window": 4_000, "strategy": "outputs+condense"}
-    with Session.open("a", store=folder, clock=clock(), **line) as session:
+    with Session.open("a", store=place, clock=clock(), **line) as session:
         session.add("The task: find the port. Never touch production.")
         for number in range(40):
             call = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"path": f"src/{number}.py"}}
@@ -52,12 +57,10 @@ def fill(folder: Path) -> str:
         session.add({"role": "user", "content": [kept]}, outputs={"k": ref})
         session.archive.retrieve("port", 3)
         session.compose_sync(system="You mend software.")
-    with closing(sqlite3.connect(folder / "sessions.db")) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return ref.id
 
 
-def read_back(folder: Path, ref: str) -> dict[str, object]:
+def read_back(open_store: Callable[[], Store], ref: str) -> dict[str, object]:
     """Return everything a user can read, by what it is, and under `verify` what is said to be wrong."""
     found: dict[str, object] = {}
 
@@ -69,7 +72,7 @@ def read_back(folder: Path, ref: str) -> dict[str, object]:
             found[name] = REFUSED
 
     try:
-        store = SQLiteStore(folder / "sessions.db")
+        store = open_store()
     except WindowsillError:
         return {"store": REFUSED, "verify": ["it cannot be opened"]}
     with closing(store):
@@ -112,14 +115,15 @@ def original():
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sessions.db"
         ref = fill(Path(folder))
-        data = file.read_bytes()
         with closing(sqlite3.connect(file)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            data = file.read_bytes()
             (size,) = db.execute("PRAGMA page_size").fetchone()
             pages: dict[str, list[int]] = {}
             for name, page in db.execute("SELECT name, pageno FROM dbstat"):
                 pages.setdefault(name, []).append((page - 1) * size)
     with copy(data) as place:
-        good = read_back(place, ref)
+        good = read_back(lambda: SQLiteStore(place / "sessions.db"), ref)
     assert (good["check"], good["verify"]) == ([], [])
     assert REFUSED not in good.values()
     return data, size, sorted(pages.items()), ref, good
@@ -147,11 +151,79 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(tally):
         changed = bytearray(data)
         changed[place] ^= rng.randrange(1, 256)
         with copy(bytes(changed)) as folder:
-            got = read_back(folder, ref)
+            got = read_back(lambda: SQLiteStore(folder / "sessions.db"), ref)
         if got["verify"] or got.get("check"):
             tally.count("flips: noticed")
             return []
         return [f"{name}, byte {place}: {key}" for key, value in got.items() if value != good[key]]
 
     tally.run("flips: bytes", FLIPS, trial)
+    tally.check()
+
+
+COLUMNS = {
+    "session": ("settings", "checksum"),
+    "entry": ("parent", "at", "kind", "id", "meta", "hash", "body_hash", "body"),
+    "tip": ("seq", "hash"),
+    "snapshot": ("data",),
+    "blob": ("id", "data"),
+    "place": ("key", "seq"),
+}
+"""What a changed row of PostgreSQL may say otherwise; changed bytes of its files are the server's to notice."""
+
+CHANGED = {
+    "bytea": "set_byte({0}, {1} % greatest(length({0}), 1), get_byte({0}, {1} % greatest(length({0}), 1)) # {2})",
+    "text": "overlay({0} PLACING chr(98 + {2} % 24) FROM 1 + {1} % length({0}) FOR 1)",
+    "bigint": "{0} + {2}",
+    "double precision": "{0} + {2}",
+}
+
+
+def test_a_changed_row_of_a_server_is_noticed_or_changes_nothing(tally):
+    """One value of any row of the journal is changed, in a copy of the whole database for each."""
+    server = postgres.Server(durable=False)
+    admin = psycopg.connect(server.conninfo, autocommit=True)
+    admin.execute("CREATE DATABASE filled")
+
+    def url(database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={server.folder}"
+
+    ref = fill(url("filled"))
+    names = count()
+
+    def read_copy(change: Callable[[psycopg.Connection], object]) -> dict[str, object]:
+        name = f"copy{next(names)}"
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE filled")
+        with psycopg.connect(f"host={server.folder} user=postgres dbname={name}", autocommit=True) as db:
+            change(db)
+        got = read_back(lambda: PostgresStore(url(name)), ref)
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        return got
+
+    good = read_copy(lambda _: None)
+    assert (good["check"], good["verify"]) == ([], [])
+    assert REFUSED not in good.values()
+
+    def trial(rng: random.Random) -> list[str]:
+        table, columns = rng.choice(sorted(COLUMNS.items()))
+        column = rng.choice(columns)
+
+        def change(db: psycopg.Connection) -> None:
+            about = "SELECT format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s"
+            (kind,) = db.execute(about, [f"windowsill.{table}", column]).fetchone()
+            made = CHANGED[kind].format(column, rng.randrange(1 << 20), rng.randrange(1, 256))
+            filled = f" AND length({column}) > 0" if kind in ("bytea", "text") else ""
+            wanted = f"SELECT ctid::text FROM windowsill.{table} WHERE true{filled} ORDER BY ctid"
+            (row,) = rng.choice(db.execute(wanted).fetchall())
+            db.execute(f"UPDATE windowsill.{table} SET {column} = {made} WHERE ctid = '{row}'")
+
+        got = read_copy(change)
+        if got["verify"] or got.get("check"):
+            tally.count("flips: noticed on PostgreSQL")
+            return []
+        return [f"{table}.{column}: {key}" for key, value in got.items() if value != good[key]]
+
+    tally.run("flips: rows of PostgreSQL", FLIPS, trial)
+    admin.close()
+    server.remove()
     tally.check()
