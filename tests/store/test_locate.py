@@ -107,3 +107,16 @@ def test_opens_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert oct((tmp_path / "home").stat().st_mode & 0o777) == "0o700"
     store.close()
     assert [file.name for file in (tmp_path / "home").iterdir()] == ["sessions.db"]
+
+
+def test_the_wait_for_other_writers_is_part_of_an_address(tmp_path, monkeypatch):
+    """Seconds, whole or not; anything else behind the question mark is refused, and a plain path may hold one."""
+    monkeypatch.chdir(tmp_path)
+    for address, seconds in (("sqlite:///a.db?wait=0.5", 0.5), ("sqlite:///a.db", 10.0), ("a?wait=3.db", 10.0)):
+        store = open_store(address)
+        assert store._connections._busy_seconds == seconds
+        store.close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.db", "a?wait=3.db"]
+    for wrong in ("?wait=soon", "?waiting=3", "?wait="):
+        with pytest.raises(StoreError, match=r"give \?wait=SECONDS"):
+            open_store(f"sqlite:///b.db{wrong}")

@@ -45,7 +45,7 @@ def open_store(address: str | Path | None = None) -> Store:
         return MemoryStore()
     from windowsill.store.sqlite import SQLiteStore
 
-    return SQLiteStore(path)
+    return SQLiteStore(path, busy_seconds=_wait(str(address)))
 
 
 def server_address(address: str | Path | None, env: Mapping[str, str]) -> str | None:
@@ -233,6 +233,9 @@ class Store(Protocol):
         """Release what the store holds. Closing twice is fine."""
 
 
+BUSY_SECONDS = 10.0
+"""The wait for other writers: far longer than any commit, short enough that a user still waits."""
+
 DATABASE = "sessions.db"
 MEMORY = ":memory:"
 _FILE_ENDINGS = (".db", ".sqlite", ".sqlite3")
@@ -277,12 +280,21 @@ def database_file(address: str | Path | None, env: Mapping[str, str], cwd: Path)
 def _without_scheme(address: str) -> str:
     scheme = address.partition("://")[0].lower()
     if address.startswith(_SQLITE):
-        return address.removeprefix(_SQLITE)
+        return address.removeprefix(_SQLITE).partition("?")[0]
     # The address itself stays out of the message: it may hold a password.
     raise StoreError(
         f"no store is known for {scheme}:// addresses",
         remedy="give a folder, sqlite:///FILE or postgresql://HOST/DATABASE",
     )
+
+
+def _wait(address: str) -> float:
+    """Return for how many seconds a writer of a SQLite file waits for others: `sqlite:///FILE?wait=60`."""
+    query = address.partition("?")[2] if address.startswith(_SQLITE) else ""
+    name, _, value = (query or f"wait={BUSY_SECONDS}").partition("=")
+    if name != "wait" or not value.replace(".", "", 1).isdecimal():
+        raise StoreError(f"?{query} in the store's address is not known", remedy="give ?wait=SECONDS, or nothing")
+    return float(value)
 
 
 def _data_folder(env: Mapping[str, str], platform: str) -> Path:

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from windowsill.errors import DamagedError, InputError, StoreError
+from windowsill.store import BUSY_SECONDS
 
 _FAMILY = 0xFF
 """Extended result codes keep the plain code in their lowest byte."""
@@ -126,9 +127,6 @@ def _resume() -> None:
     while _paused:
         _paused.pop().resume()
 
-
-BUSY_SECONDS = 10.0
-"""The wait for another process: far longer than any commit, short enough that a user still waits."""
 
 POLL_SECONDS = 0.002
 """The longest pause before the lock of another writer is tried again: about as long as a commit."""

@@ -11,7 +11,8 @@ from contextlib import closing
 from pathlib import Path
 
 from windowsill.errors import DamagedError, StoreError
-from windowsill.store.sqlite.connections import BUSY_SECONDS, connect, is_busy, translated
+from windowsill.store import BUSY_SECONDS
+from windowsill.store.sqlite.connections import connect, is_busy, translated
 from windowsill.store.statements import Migration
 
 APPLICATION_ID = 0x57534C4C

@@ -14,7 +14,7 @@ import msgspec
 
 from windowsill.errors import ConflictError, DamagedError, LockedError, StoreError, log
 from windowsill.history.entries import COMMON, Entry, Kind
-from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
+from windowsill.store import BUSY_SECONDS, MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
 from windowsill.store.base import (
     check_batch,
     check_extras,
@@ -28,7 +28,7 @@ from windowsill.store.base import (
     settings_checksum,
 )
 from windowsill.store.packing import CLOCK, FACTS, SETTINGS, Packing, packing_of
-from windowsill.store.sqlite.connections import BUSY_SECONDS, Connections
+from windowsill.store.sqlite.connections import Connections
 from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready
 from windowsill.store.statements import migrations, statements
