@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import ParamSpec
+from unittest import mock
 
 from bench.measure import best_of, show
 from bench.trace import SYSTEM, TASK, turns
@@ -13,15 +15,18 @@ from windowsill.budget import Budget
 from windowsill.history.view import View
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies import foldable_units
+from windowsill.strategies.economy import Decision, Economy
 
 P = ParamSpec("P")
 
 MESSAGES = 10_000
 BUDGET = 50_000
 SHARE = 0.1
-"""Of what the peer needs."""
+"""Of what the peer needs; of a turn, for deciding alone."""
 NAMES = ("sliding-window", "mask", "importance", "priority", "summarize", "compact", "condense", "extract")
 ROUNDS = 5
+MEASURED = 100
+"""Turns that are measured."""
 ADDED = 4
 """Messages that come before each plan: about one turn of an agent."""
 
@@ -90,6 +95,36 @@ def folded(name: str, session: Session, budget: Budget) -> float:
     return best_of(1, lambda: planner.plan(session.view, budget))
 
 
+def deciding(count: int) -> float:
+    """Return the share of the time of a turn that economy takes to decide, folds apart, after so many messages."""
+    messages = iter(native(count + MEASURED * ADDED))
+    spent = 0.0
+    decide = Economy.decide
+
+    def timed(strategy: Economy, view: View, budget: Budget) -> Decision:
+        nonlocal spent
+        began = time.process_time()
+        try:
+            return decide(strategy, view, budget)
+        finally:
+            spent += time.process_time() - began
+
+    with Session.open("turns", model="gpt-4o", budget=BUDGET, store=MemoryStore()) as session:
+        session.extend(list(islice(messages, count)))
+        session.compose_sync(system=SYSTEM)
+        with mock.patch.object(Economy, "decide", timed):
+            whole = 0.0
+            while added := list(islice(messages, ADDED)):
+                before, began = spent, time.process_time()
+                session.extend(added)
+                folds = session.compose_sync(system=SYSTEM).report.folds
+                if folds:
+                    spent = before
+                else:
+                    whole += time.process_time() - began
+    return spent / whole
+
+
 def of_rounds(measure: Callable[P, float], *args: P.args, **settings: P.kwargs) -> float:
     """Return the shortest of several: a first plan can be timed once only."""
     return min(measure(*args, **settings) for _ in range(ROUNDS))
@@ -97,6 +132,11 @@ def of_rounds(measure: Callable[P, float], *args: P.args, **settings: P.kwargs) 
 
 def run(*, quick: bool = False) -> None:
     """Print the ratios."""
+    for count in (100, MESSAGES):
+        share = deciding(count)
+        show(
+            f"deciding of economy, share of a turn at {count:,} messages", f"{share:.3f}", "<= 0.1", met=share <= SHARE
+        )
     for count in (1_000,) if quick else (1_000, MESSAGES):
         messages = native(count + len(NAMES) * ROUNDS * ADDED)
         first, later = messages[:count], iter(messages[count:])

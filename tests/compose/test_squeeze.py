@@ -8,7 +8,9 @@ import pytest
 import windowsill
 from support.conversations import PNG, result, text_block, use
 from windowsill import BudgetError, Session, providers
+from windowsill.compose.squeeze import cut_block, weigh
 from windowsill.history.view import sum_weights
+from windowsill.messages import Text, ToolResult, text_of
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -73,6 +75,17 @@ def test_one_giant_never_kills_the_session(messages):
     for fold in reversed(session.folds):
         session.unfold(fold.id)
     assert [session.view.read(item).raw for item in session.view.items] == before
+
+
+def test_a_cut_result_shows_the_passage_that_was_spoken_of():
+    """Beside its ends, a result larger than its room shows the lines with the words of the conversation."""
+    lines = [f"    step {number} {k} of handler_{number}" if k else "" for number in range(60) for k in range(14)]
+    whole = ToolResult(tool_use_id="a", content=(Text(text="\n".join(lines)),))
+    scale = opened().composer.context.scale
+    cut = cut_block(whole, 1_500, scale, {"handler_37": 0.1})
+    assert weigh(cut, scale) <= 1_500
+    assert "step 37 11 of" in text_of(cut.content)
+    assert "step 38 11 of" not in text_of(cut.content)
 
 
 def test_a_giant_pinned_message_is_cut_but_never_hidden():

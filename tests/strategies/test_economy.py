@@ -129,7 +129,7 @@ def test_a_pause_that_empties_the_cache_joins_them(session):
 def test_stand_ins_that_take_half_of_the_room_are_joined(session):
     """They cannot pile up."""
     session.add(TASK)
-    small = msgspec.structs.replace(ROOMY, limit=14_000, high=12_000, low=4_000)
+    small = msgspec.structs.replace(ROOMY, limit=24_000, high=22_000, low=4_000)
     counts = []
     for start in range(0, 400, 20):
         work(session, 20, start=start)
@@ -155,11 +155,65 @@ def test_the_lines_of_a_changed_file_outlive_those_of_others(session):
         read(
             session, number, [f"other {number} line number {line}" for line in range(60)], path=f"src/other{number}.py"
         )
-    follow(session, Economy(lines=0.3), msgspec.structs.replace(ROOMY, limit=20_000, high=19_000), rounds=1)
+    follow(session, Economy(lines=0.3), msgspec.structs.replace(ROOMY, limit=14_000, high=12_000), rounds=1)
     text = "\n".join(stand_ins(session))
     assert "brand_new_line = 1" in text
     assert "changed line number 59" in text
     assert "other 2 line number 59" not in text
+
+
+def handlers(count):
+    """The lines of a file with so many functions."""
+    return [
+        line
+        for number in range(count)
+        for line in (f"def handler_{number}(request):", *(f"    step {number} {k} of it" for k in range(12)), "")
+    ]
+
+
+def test_the_passage_that_was_spoken_of_is_kept(session):
+    """Of a file that does not fit, the lines that have the words of the last messages are what is worked on."""
+    session.add(TASK)
+    work(session, 30)
+    read(session, 30, handlers(80), path="src/handlers.py")
+    session.add({"role": "assistant", "content": "I shall change handler_57 next."})
+    session.add({"role": "user", "content": "Yes, but look at the others first. " * 30})
+    work(session, 10, start=31)
+    follow(session, Economy(lines=0.1), ROOMY, rounds=1)
+    text = "\n".join(stand_ins(session))
+    assert "step 57 11 of it" in text
+    assert "step 3 11 of it" not in text
+
+
+def test_a_file_that_was_hidden_is_looked_at_again_when_it_is_spoken_of(session):
+    """What a first stand-in left out stands in a later one, once the work comes to it."""
+    session.add(TASK)
+    work(session, 45)
+    read(session, 45, handlers(80), path="src/handlers.py")
+    work(session, 8, start=46)
+    follow(session, Economy(lines=0.1), ROOMY, rounds=1)
+    assert "step 57 11 of it" not in "\n".join(stand_ins(session))
+    work(session, 40, start=60)
+    for number in range(3):
+        looks = use(f"x{number}", "grep", path="src/handlers.py")
+        session.add({"role": "assistant", "content": [text_block("Where is handler_57 used?"), looks]})
+        session.add({"role": "user", "content": [result(f"x{number}", "nowhere. " * 400)]})
+    follow(session, Economy(lines=0.1), msgspec.structs.replace(ROOMY, limit=24_000, high=22_000), rounds=1)
+    assert "step 57 11 of it" in "\n".join(stand_ins(session))
+
+
+def test_lines_that_a_change_took_out_are_not_kept(session):
+    """What an edit replaced is no longer in the file: a stand-in does not show it."""
+    session.add(TASK)
+    read(session, 0, ["first line of the file", "rate = old_rate * 2", "last line of the file"])
+    change = use("e", "edit", path="src/app.py", old_string="rate = old_rate * 2", new_string="rate = new_rate * 3")
+    session.add({"role": "assistant", "content": [change]})
+    session.add({"role": "user", "content": [result("e", "done")]})
+    work(session, 60, start=1)
+    follow(session, Economy(), ROOMY, rounds=1)
+    text = "\n".join(stand_ins(session))
+    assert "rate = new_rate * 3" in text
+    assert "rate = old_rate * 2" not in text
 
 
 def test_values_that_calls_were_given_are_kept(session):
@@ -262,7 +316,7 @@ def test_a_working_set_stays_within_its_room(found, lines, names):
     """Each line and name costs what it counts and one for its end; headings come on top."""
     count = len
     whole = WorkingSet(regions=found, names={"alpha_1": (3, 5), "beta.py": (1, 9)}, touched={"a.py": (50, 1)})
-    sight = Sight("known line", frozenset({"known line"}), whole.touched)
+    sight = Sight("known line", frozenset({"known line"}), whole.touched, {"alpha": 0.1})
     text = write(whole, 100, sight, Rooms(lines=lines, names=names, record=0), count).text
     listed = [line for line in text.split("\n") if line and not line.startswith(("Names: ", "== "))]
     assert sum(len(line) + 1 for line in listed if line.strip()) <= lines + 1

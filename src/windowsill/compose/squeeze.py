@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,7 +37,7 @@ from windowsill.outputs.structure import share_room
 from windowsill.strategies import foldable_units
 from windowsill.strategies.base import held_places, join_neighbours
 from windowsill.strategies.selection import notice
-from windowsill.strategies.working_set import FACTS, list_names
+from windowsill.strategies.working_set import FACTS, list_lines, list_names, words_said
 from windowsill.text import cut_middle, keep_ends
 from windowsill.tokens import Scale, Weight
 
@@ -90,6 +91,9 @@ NAMES_SHARE = 4
 """A quarter of what is left of an output names what was cut out of it: paths, ids and numbers that the next call may
 need, where its ends are only its ends."""
 
+PASSAGES_SHARE = 2
+"""Half of the rest shows passages of the middle that have words that were said: what is being worked on."""
+
 FEWEST_FOR_NAMES = 50
 """Tokens of a cut output below which it has none."""
 
@@ -106,8 +110,8 @@ LINE = 400
 """Characters of a call and of its result in a text that stands for both."""
 
 
-def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
-    """Cut a block to `most` tokens; `None` when it cannot be made smaller."""
+def cut_block(block: Block, most: int, scale: Scale, said: Mapping[str, float] = MappingProxyType({})) -> Block | None:
+    """Cut a block to `most` tokens, a result to passages with words that were `said`; `None` if it gets no smaller."""
     # Blocks are weighed as messages of their own: what frames them is not text that could be cut.
     words = max(1, most - weigh(Text(text=""), scale))
     match block:
@@ -115,7 +119,7 @@ def cut_block(block: Block, most: int, scale: Scale) -> Block | None:
             # White space at the end of a last answer is refused.
             shorter: Block = Text(text=cut_text(block.text, words, scale).rstrip())
         case ToolResult():
-            shorter = _cut_result(block, most, scale)
+            shorter = _cut_result(block, most, scale, said)
         case ToolUse():
             shorter = _cut_call(block, most, scale)
         case Document() if block.text:
@@ -175,32 +179,38 @@ def cut_text(text: str, most: int, scale: Scale) -> str:
     return f"[{len(text):,} characters omitted]" if most >= SHORTEST else "[...]"
 
 
-def _cut_result(block: ToolResult, most: int, scale: Scale) -> ToolResult:
+def _cut_result(block: ToolResult, most: int, scale: Scale, said: Mapping[str, float]) -> ToolResult:
     sizes = [weigh(inner, scale) for inner in block.content]
     room = most - weigh(block, scale) + sum(sizes)
     if len(sizes) > 1 and (len(sizes) > MOST_BLOCKS or len(sizes) * LOWEST_CAP > room):
         joined = Text(text="\n".join(inner.text if isinstance(inner, Text) else note(inner) for inner in block.content))
-        return _cut_result(_with(block, [joined]), most, scale)
+        return _cut_result(_with(block, [joined]), most, scale, said)
     # The largest pieces give way first, so that a short exit status beside a long log survives.
     share = max(1, share_room(sizes, max(0, room)))
     return _with(
         block,
         [
-            (_cut_inner(inner, share, scale) if size > share else None) or inner
+            (_cut_inner(inner, share, scale, said) if size > share else None) or inner
             for inner, size in zip(block.content, sizes, strict=True)
         ],
     )
 
 
-def _cut_inner(inner: Block, most: int, scale: Scale) -> Block | None:
-    """Cut a part of an output to its ends and the names between them."""
+def _cut_inner(inner: Block, most: int, scale: Scale, said: Mapping[str, float]) -> Block | None:
+    """Cut a part of an output to its ends, passages about what was said, and the names of the rest."""
     if not isinstance(inner, Text) or most < FEWEST_FOR_NAMES:
         return cut_block(inner, most, scale)
-    ends = cut_block(inner, most - most // NAMES_SHARE, scale)
+    room, count = most // NAMES_SHARE - LOWEST_CAP, scale.counter.count
+    passages = (most - most // NAMES_SHARE) // PASSAGES_SHARE if said else 0
+    ends = cut_block(inner, most - most // NAMES_SHARE - passages, scale)
     if not isinstance(ends, Text):
         return ends
-    names = list_names(inner.text, ends.text, most // NAMES_SHARE - LOWEST_CAP, scale.counter.count)
-    return Text(text=f"{ends.text}\n[names in what was omitted: {' '.join(names)}]") if names else ends
+    shown = ends.text
+    if lines := list_lines(inner.text, shown, said, passages - LOWEST_CAP, count):
+        shown += "\n[lines of what was omitted:]\n" + "\n".join(lines)
+    if names := list_names(inner.text, shown, room, count):
+        shown += f"\n[names in what was omitted: {' '.join(names)}]"
+    return Text(text=shown)
 
 
 def _with(block: ToolResult, content: list[Block]) -> ToolResult:
@@ -273,6 +283,8 @@ def squeeze(view: View, budget: Budget, *, hard: bool = False) -> Proposal | Non
     lowest = 1 if hard else LOWEST_CAP
     stubborn: dict[int, int] = {}
     found: dict[int, list[_Cut]] = {}
+    # Where every request is made anew, one text has to do for many turns, whatever is said meanwhile.
+    said = {} if budget.step else words_said(view, view.items)
     for _ in range(SQUEEZES):
         caps = _caps(sizes, ranks, max(0, sum(sizes.values()) - excess), stubborn)
         left = dict(sizes)
@@ -281,7 +293,7 @@ def squeeze(view: View, budget: Budget, *, hard: bool = False) -> Proposal | Non
             cap = max(caps.get(seq, sizes[seq]), KEPT_OF_PINS if rank == PINNED or (rank and not hard) else lowest)
             if seq in stubborn or sizes[seq] <= cap:
                 continue
-            found[seq] = _cut_item(view, item, cap, lowest)
+            found[seq] = _cut_item(view, item, cap, lowest, said)
             left[seq] -= view.tokens_of(view.weight - view.after([cut.span for cut in found[seq]]))
         more = {seq: size for seq, size in left.items() if seq in caps and size > caps[seq] + SLACK}
         if not more or sum(left.values()) <= sum(sizes.values()) - excess:
@@ -433,11 +445,13 @@ def cut_bytes(view: View, budget: Budget) -> Proposal | None:
     cap = share_room(sizes, max(0, sum(sizes) - excess))
     # Tokens are what can be cut to: the share of the bytes that may stay is the share of the tokens.
     caps = [(item, int(view.tokens(item) * cap * BYTES_SAFETY / item.weight.bytes)) for item in items]
-    cuts = [cut for item, most in caps if item.weight.bytes > cap for cut in _cut_item(view, item, most, LOWEST_CAP)]
+    cuts = [
+        cut for item, most in caps if item.weight.bytes > cap for cut in _cut_item(view, item, most, LOWEST_CAP, {})
+    ]
     return _proposal("truncate", f"the request is larger than {budget.limits.bytes:,} bytes", cuts)
 
 
-def _cut_item(view: View, item: Item, most: int, lowest: int) -> list[_Cut]:
+def _cut_item(view: View, item: Item, most: int, lowest: int, said: Mapping[str, float]) -> list[_Cut]:
     """Cut an item to about so many tokens: block by block, or as one text where it is a stand-in or has many blocks."""
     scale, shown = view.scale, view.read(item)
     if item.fold or (len(shown.blocks) > MOST_BLOCKS and not item.calls and not item.results):
@@ -452,7 +466,7 @@ def _cut_item(view: View, item: Item, most: int, lowest: int) -> list[_Cut]:
         return [cut] if view.tokens_of(view.weight) > view.tokens_of(view.weight - cut.span.saves) else []
     whole = view.whole(item).blocks
     cuts: list[_Cut] = []
-    for number, shorter in _shorten(shown.blocks, whole, view.tokens(item) - most, lowest, scale):
+    for number, shorter in _shorten(shown.blocks, whole, view.tokens(item) - most, lowest, scale, said):
         block = _with_ref(shorter, item, whole[: number + 1])
         if weigh(block, scale) >= weigh(shown.blocks[number], scale):
             block = shorter
@@ -474,7 +488,12 @@ def _with_ref(shorter: Block, item: Item, blocks: Sequence[Block]) -> Block:
 
 
 def _shorten(
-    shown: Sequence[Block], whole: Sequence[Block], excess: int, lowest: int, scale: Scale
+    shown: Sequence[Block],
+    whole: Sequence[Block],
+    excess: int,
+    lowest: int,
+    scale: Scale,
+    said: Mapping[str, float],
 ) -> Iterator[tuple[int, Block]]:
     """Shorten blocks so that `excess` tokens are gone.
 
@@ -492,7 +511,7 @@ def _shorten(
     left = room - sum(size for number, size in enumerate(sizes) if not can_be_cut(whole[number]))
     share = max(lowest, share_room([sizes[number] for number in texts], max(0, left)))
     for number in texts:
-        shorter = cut_block(whole[number], share, scale) if sizes[number] > share else None
+        shorter = cut_block(whole[number], share, scale, said) if sizes[number] > share else None
         if shorter is not None and weigh(shorter, scale) < sizes[number]:
             yield number, shorter
 

@@ -41,16 +41,20 @@ Action: TypeAlias = Literal["wait", "add", "join"]
 TAIL = (0.12, 3_500)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
-LINES = (0.30, 7_000)
+LINES = (0.70, 7_000)
 NAMES = (0.28, 3_500)
 RECORD = (0.12, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew. They were
 tuned on half of the recorded sessions that docs/strategies.md names: shares on small windows, caps on large ones."""
 
-MORE_LINES = (0.12, 2_800)
+MORE_LINES = (0.70, 4_000)
 MORE_NAMES = (0.12, 2_000)
 MORE_RECORD = (0.05, 1_000)
 """The same in a stand-in that is added behind others."""
+
+Parts: TypeAlias = tuple[tuple[float, int], tuple[float, int], tuple[float, int]]
+WHOLE: Parts = (LINES, NAMES, RECORD)
+MORE: Parts = (MORE_LINES, MORE_NAMES, MORE_RECORD)
 
 MOST_STAND_INS = 0.6
 """The share of the room that stand-ins may take before they are joined."""
@@ -136,7 +140,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
-        pieces = sum(_size(size, room) for size in (MORE_LINES, MORE_NAMES, MORE_RECORD))
+        free = budget.limit - total + hidden
+        pieces = sum(_rooms(MORE if start > _behind_task(view) else WHOLE, room, free))
         written = min(hidden, pieces)
         fits = total - hidden + written + FRAME <= budget.limit
         action: Action = "add" if standing < MOST_STAND_INS * room and fits else "join"
@@ -146,7 +151,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         if must:
             why = f"{total:,} tokens passed {budget.high:,}: {hidden:,} new ones are hidden"
             return msgspec.structs.replace(figures, why=why)
-        whole = sum(_size(size, room) for size in (LINES, NAMES, RECORD))
+        whole = sum(_rooms(WHOLE, room, budget.limit - total + hidden + standing))
         if cold:
             if standing + hidden <= whole // 2:
                 return WAIT
@@ -191,8 +196,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         sizes = [view.tokens(*stretch) for stretch in stretches]
         cold = decision.idle > budget.cache.lifetime
         added = decision.action == "add" and any(item.fold for item in view.items)
-        parts = (MORE_LINES, MORE_NAMES, MORE_RECORD) if added else (LINES, NAMES, RECORD)
-        room = _room(view, budget) / _excess(view, budget, parts, sum(sizes) - FRAME * len(sizes))
+        rooms = self._rooms_of(view, budget, MORE if added else WHOLE, sum(sizes) - FRAME * len(sizes))
         hidden = {item.first: item for stretch in stretches for item in stretch}
         if budget.step:
             # A request that is made anew looks at nothing but what it hides: the same text for many turns.
@@ -210,13 +214,14 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             record = merge(record, only_record(digest))
         for place, (stretch, size) in enumerate(zip(stretches, sizes, strict=True)):
             share = size / max(1, sum(sizes))
-            lines, names = (int(_size(part, room) * share) for part in parts[:2])
+            lines, names = (int(each * share) for each in rooms[:2])
             before = [item for item in view.items if item.first <= stretch[-1].first]
             calls = 0 if cold else _calls_in_a_row(view, before, budget.cache.lifetime)
-            told = _size(parts[2], room) if place == largest else 0
-            rooms = Rooms(lines=int(lines * self.lines), names=int(names * self.names), record=told)
+            told = rooms[2] if place == largest else 0
+            parts = Rooms(lines=lines, names=names, record=told)
             digest = merge(digests[place], record) if place == largest else digests[place]
-            written = write(collect(view, stretch), now, sight, rooms, view.scale.counter.count, calls=calls)
+            earlier = view.items if place == largest and not budget.step else ()
+            written = write(collect(view, stretch, earlier), now, sight, parts, view.scale.counter.count, calls=calls)
             span, stand_in = self._stand_in(view, stretch, digest, written, told)
             # A stand-in alone is made smaller only where that frees half of it.
             parted = 2 if len(stretch) == 1 and stretch[0].fold else LEAST_SAVED
@@ -233,6 +238,19 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             spans=tuple(spans),
             stand_ins=tuple(stand_ins),
         )
+
+    def _rooms_of(self, view: View, budget: Budget, parts: Parts, hidden: int) -> tuple[int, int, int]:
+        """Return the tokens that the parts of stand-ins may have by the counter, where `hidden` tokens go.
+
+        What stays may leave less room than usual. The counter does not know what the model was seen to count. Where
+        every request is made anew, what stands in has the room that was left for it below the high mark.
+        """
+        room = _room(view, budget)
+        least = int(LEAST_STAND_IN * room)
+        free = max(least, 0 if budget.step else budget.limit - budget.fixed - view.tokens() + hidden)
+        lines, names, record = _rooms(parts, room, free)
+        smaller = max(1.0, view.scale.calibration.code) * max(1.0, (lines + names + record) / max(1, free))
+        return int(lines * self.lines / smaller), int(names * self.names / smaller), int(record / smaller)
 
     def _stand_in(
         self, view: View, items: Sequence[Item], digest: Digest, written: Written, room: int
@@ -254,16 +272,11 @@ def _stretches(view: View, chosen: Sequence[Unit], *, join: bool) -> list[list[I
     return [items for items in found if join or not all(item.fold for item in items)]
 
 
-def _excess(view: View, budget: Budget, parts: Sequence[tuple[float, int]], hidden: int) -> float:
-    """Return by how much smaller the parts of stand-ins must be than usual, where `hidden` tokens go.
-
-    The counter does not know what the model was seen to count. What stays may leave less room than usual; and where
-    every request is made anew, what stands in has the room that was left for it below the high mark.
-    """
-    room = _room(view, budget)
-    usual = sum(_size(part, room) for part in parts)
-    left = 0 if budget.step else budget.limit - budget.fixed - view.tokens() + hidden
-    return max(1.0, view.scale.calibration.code) * max(1.0, usual / max(1, left, int(LEAST_STAND_IN * room)))
+def _rooms(parts: Parts, room: int, free: int) -> tuple[int, int, int]:
+    """Return the usual tokens of lines, names and the record: lines get their share of what the rest leaves free."""
+    lines, names, record = parts
+    sizes = _size(names, room), _size(record, room)
+    return _size(lines, max(0, free - sum(sizes))), *sizes
 
 
 def _size(size: tuple[float, int], room: float) -> int:
@@ -291,6 +304,10 @@ def _behind_stand_ins(view: View) -> int:
     last = next((place for place in range(len(items) - 1, -1, -1) if items[place].fold), None)
     if last is not None:
         return last + 1
+    return _behind_task(view)
+
+
+def _behind_task(view: View) -> int:
     task = view.task()
     return view.leading() if task is None else task + 1
 

@@ -7,8 +7,10 @@ fold, is enough to choose again when several such texts become one: hidden messa
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -17,9 +19,13 @@ from windowsill.history.view import Item, View
 from windowsill.messages import Message, Reasoning, ToolResult, ToolUse, text_of, texts_in
 from windowsill.secrets.documents import redact_for_reading
 from windowsill.text import strings
+from windowsill.tokens import Weight
 from windowsill.tool_arguments import Arguments
 
 Kind: TypeAlias = Literal["read", "change", "output"]
+
+Source: TypeAlias = tuple[int, int, str, int]
+"""A hidden read or change of a file: its entry and block, the path, and the characters."""
 
 FACTS = "working_set"
 """The name under which a fold keeps the numbers of its working set."""
@@ -46,6 +52,15 @@ ARGUMENT = 5
 KEY = 0.2
 """A key of a record against a value: the values are what the next call is given."""
 
+SAID = 10
+"""Entries after which what was said is worth half as much for telling which lines are being worked on."""
+
+PASSAGE = 12
+"""Lines after which a passage ends at the next empty line; twice as many are the most that are chosen as one."""
+
+UNSAID = 0.02
+"""The weight of a passage that has none of the words that were said."""
+
 SHORTEST_LINE = 12
 """Characters below which a line tells nothing by itself."""
 
@@ -60,6 +75,9 @@ MOST_NAMES = 4_000
 REMEMBERED = 16_384
 """Tokens of which it is remembered whether they are names: a session shows the same ones again and again."""
 
+MOST_AGAIN = 400_000
+"""Characters of hidden messages that are read again for a stand-in: a long session costs no more than a short one."""
+
 LARGEST_TEXT = 200_000
 """Characters of one output that are looked at, half from each end."""
 
@@ -68,6 +86,7 @@ _TELLING = re.compile(r"\d{5}|[A-Za-z].*\d|\d.*[A-Za-z]|\d[.:/-]\d|\w[/_.#@]\w|^
 _KEY = re.compile(r'"([^"\s]{4,100})"\s*:')
 _VALUE = re.compile(r'"([^"\s\\]{4,100})"(?!\s*:)')
 _ESCAPED = re.compile(r"\\[nrt]")
+_WORD = re.compile(r"[^\W\d]\w{3,}")
 _SPACE = re.compile(r"\s")
 _STARTS = ":-"
 _ENDS = ".:-/#"
@@ -90,6 +109,9 @@ class WorkingSet(msgspec.Struct):
     regions: list[Region] = []
     names: dict[str, tuple[float, int]] = {}
     touched: dict[str, tuple[int, int]] = {}
+    sources: list[Source] = []
+    replaced: dict[str, dict[str, int]] = {}
+    """Lines of each file that a change took out, with the entry of the change."""
 
 
 class Rooms(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,13 +128,17 @@ class Sight(msgspec.Struct, frozen=True):
     text: str
     lines: frozenset[str]
     touched: dict[str, tuple[int, int]]
+    said: Mapping[str, float]
+    """The words of the user, the model and its calls: the more and the later they were said, the larger the number."""
 
     @classmethod
     def of(cls, view: View, shown: Iterable[Item], worked: Iterable[Item]) -> Sight:
         """Return the sight that the items that are shown give, and the files that those that `worked` touched."""
         blocks = [block for item in shown for block in view.read(item).blocks if not isinstance(block, Reasoning)]
         text = "\n".join(text for block in blocks for text in texts_in(block))
-        return cls(text, frozenset(line.strip() for line in text.split("\n")), _touched_files(view, worked))
+        worked = list(worked)
+        lines = frozenset(line.strip() for line in text.split("\n"))
+        return cls(text, lines, _touched_files(view, worked), words_said(view, worked))
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -132,6 +158,7 @@ class _Numbers(msgspec.Struct, array_like=True):
     touched: dict[str, tuple[int, int]] = {}
     calls: int = 0
     """Calls in a row, without a pause, up to the end of what is hidden."""
+    sources: list[Source] = []
 
 
 def calls_before(item: Item) -> int:
@@ -148,9 +175,13 @@ def _numbers(item: Item) -> _Numbers | None:
         return None
 
 
-def collect(view: View, items: Sequence[Item]) -> WorkingSet:
-    """Collect the working set of visible items; stand-ins give what they hold."""
-    found = WorkingSet(regions=[], names={}, touched={})
+def collect(view: View, items: Sequence[Item], earlier: Iterable[Item] = ()) -> WorkingSet:
+    """Collect the working set of visible items; stand-ins give what they hold.
+
+    The latest files that these stand-ins and the `earlier` ones tell of are read again: what was of little use before
+    may be what is worked on now.
+    """
+    found = WorkingSet(regions=[], names={}, touched={}, sources=[], replaced={})
     calls: dict[str, tuple[str, bool, str]] = {}
     for item in items:
         if item.fold:
@@ -158,34 +189,76 @@ def collect(view: View, items: Sequence[Item]) -> WorkingSet:
         else:
             # Without secrets before it is taken apart: a value that stands alone is no longer known as one.
             _take(found, redact_for_reading(view.whole(item)), item.seq, calls)
+    _read_again(found, view, [item for item in (*items, *earlier) if item.fold])
     return found
 
 
+def _read_again(found: WorkingSet, view: View, stand_ins: Iterable[Item]) -> None:
+    """Add the lines of files that these stand-ins tell of as they stood in the messages."""
+    again: set[tuple[str, int]] = set()
+    regions, found.regions = found.regions, []
+    for seq, block, path, _ in _latest(source for each in map(_numbers, stand_ins) if each for source in each.sources):
+        hidden = Item(seq=seq, first=seq, last=seq, id="", role="user", weight=Weight())
+        blocks = redact_for_reading(view.read(hidden)).blocks
+        part = blocks[block] if block < len(blocks) else None
+        if isinstance(part, ToolUse):
+            _take_change(found, part, seq)
+        elif isinstance(part, ToolResult):
+            found.regions.append(Region(path, "read", seq, _file_text(part).splitlines()))
+        again.add((path, seq))
+    # What was read again is there whole: what a stand-in had kept of it would only come twice.
+    found.regions += [region for region in regions if (region.source, region.at) not in again]
+
+
+def _latest(sources: Iterable[Source]) -> list[Source]:
+    """Return the latest of these, within the characters that are read again."""
+    left, kept = MOST_AGAIN, []
+    for source in sorted(set(sources), reverse=True):
+        left -= min(source[-1], LARGEST_TEXT)
+        if left < 0:
+            break
+        kept.append(source)
+    return kept
+
+
 def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[str, bool, str]]) -> None:
-    for block in message.blocks:
+    for number, block in enumerate(message.blocks):
         if isinstance(block, ToolUse):
-            path, changed, written = _read_call(block)
+            path, changed, _ = _read_call(block)
             calls[block.id] = (path, changed, block.name)
             if path:
                 _touch(found, path, at, changes=changed)
-            if path and written:
-                found.regions.append(Region(path, "change", at, written.splitlines()))
-            for value in strings(block.input):
-                if SHORTEST_NAME <= len(value) <= LONGEST_NAME and not _SPACE.search(value):
-                    _mention(found, value, ARGUMENT, at)
-                else:
-                    _mention_all(found, value, at, ARGUMENT)
+            if path and changed:
+                _take_change(found, block, at)
+                found.sources.append((at, number, path, len(block.arguments)))
+            _mention_arguments(found, block, at)
         elif isinstance(block, ToolResult):
             path, changed, tool = calls.get(block.tool_use_id, ("", False, block.name or "output"))
-            text = _LINE_NUMBER.sub("", _ends(text_of(block.content)))
+            text = _file_text(block)
             if not changed and text:
                 lines = text.splitlines()
-                found.regions.append(
-                    Region(path, "read", at, lines) if path else Region(tool, "output", at, _pieces(lines))
-                )
+                region = Region(path, "read", at, lines) if path else Region(tool, "output", at, _pieces(lines))
+                found.regions.append(region)
+                found.sources += [(at, number, path, len(text))] if path else []
             _mention_output(found, text, at)
     if words := message.text:
         _mention_all(found, _ends(words), at)
+
+
+def _file_text(block: ToolResult) -> str:
+    return _LINE_NUMBER.sub("", _ends(text_of(block.content)))
+
+
+def _take_change(found: WorkingSet, call: ToolUse, at: int) -> None:
+    """Add the lines that a call writes, and those that it takes out."""
+    path, _, written = _read_call(call)
+    if written:
+        found.regions.append(Region(path, "change", at, written.splitlines()))
+    stay = {line.strip() for line in written.splitlines()}
+    gone = found.replaced.setdefault(path, {})
+    for line in Arguments(call.input).text("old").splitlines():
+        if (bare := line.strip()) not in stay:
+            gone[bare] = max(at, gone.get(bare, 0))
 
 
 def _read_call(call: ToolUse) -> tuple[str, bool, str]:
@@ -209,6 +282,14 @@ def _ends(text: str) -> str:
 def _mention_all(found: WorkingSet, text: str, at: int, mentions: float = 1) -> None:
     for name in names_in(text):
         _mention(found, name, mentions, at)
+
+
+def _mention_arguments(found: WorkingSet, call: ToolUse, at: int) -> None:
+    for value in strings(call.input):
+        if SHORTEST_NAME <= len(value) <= LONGEST_NAME and not _SPACE.search(value):
+            _mention(found, value, ARGUMENT, at)
+        else:
+            _mention_all(found, value, at, ARGUMENT)
 
 
 def _mention_output(found: WorkingSet, text: str, at: int) -> None:
@@ -270,6 +351,19 @@ def _touched_files(view: View, items: Iterable[Item]) -> dict[str, tuple[int, in
     return found.touched
 
 
+def words_said(view: View, items: Sequence[Item]) -> dict[str, float]:
+    """Return the words that were said and given to calls; results are not said, and stand-ins were not said here."""
+    said: dict[str, float] = {}
+    for item in items:
+        if item.fold:
+            continue
+        message = view.read(item)
+        calls = (text for block in message.blocks if isinstance(block, ToolUse) for text in strings(block.input))
+        for word in set(_WORD.findall("\n".join((message.text, *calls)))):
+            said[word] = said.get(word, 0.0) + 1 / (SAID + items[-1].seq - item.seq)
+    return said
+
+
 # The text
 
 NAMES = "Names: "
@@ -282,7 +376,7 @@ def write(
     found: WorkingSet, now: int, sight: Sight, rooms: Rooms, count: Callable[[str], int], *, calls: int = 0
 ) -> Written:
     """Write the most valuable lines and names within their rooms; what is in sight already is left out."""
-    regions = _choose(found.regions, now, sight, rooms.lines, count)
+    regions = _choose([_current(region, found.replaced) for region in found.regions], now, sight, rooms.lines, count)
     regions.sort(key=lambda region: (region.source, region.at))
     written: list[str] = []
     for place, region in enumerate(regions):
@@ -296,22 +390,32 @@ def write(
         [found.names[name] for name in listed],
         {path: found.touched[path] for path in sorted({each.source for each in regions} & found.touched.keys())},
         calls,
+        _latest(found.sources),
     )
     head = NAMES + " ".join(listed) + "\n" if listed else ""
     return Written(head + text, msgspec.json.encode(numbers).decode())
 
 
+def _current(region: Region, replaced: Mapping[str, Mapping[str, int]]) -> Region:
+    """Return a region without the lines that a later change took out; one that stands there twice may have stayed."""
+    gone = {line for line, at in replaced.get(region.source, {}).items() if at > region.at}
+    if not gone:
+        return region
+    times = Counter(line.strip() for line in region.lines)
+    kept = [line for line in region.lines if line.strip() not in gone or times[line.strip()] > 1]
+    return msgspec.structs.replace(region, lines=kept)
+
+
 def _choose(regions: Sequence[Region], now: int, sight: Sight, room: int, count: Callable[[str], int]) -> list[Region]:
-    """Choose lines within `room`, the most valuable regions first, no line twice."""
+    """Choose lines within `room`, the most valuable passages first, no line twice."""
     seen = set(sight.lines)
-    chosen: list[Region] = []
+    chosen: dict[tuple[int, int], list[str]] = {}
     rest = int(room * (1 - OUTPUT_ROOM))
-    ordered = sorted(regions, key=lambda region: (-_worth(region, now, sight.touched), -region.at))
-    for region in ordered:
+    for place, passage, lines in _by_worth(regions, now, sight):
         # What only files may have is not for other outputs.
-        least = rest if region.kind == "output" else 0
+        least = rest if regions[place].kind == "output" else 0
         kept: list[str] = []
-        for line in region.lines if room > least else ():
+        for line in lines if room > least else ():
             bare = line.strip()
             if len(bare) < SHORTEST_LINE or bare in seen:
                 continue
@@ -324,11 +428,46 @@ def _choose(regions: Sequence[Region], now: int, sight: Sight, room: int, count:
             seen.add(bare)
             kept.append(safe)
             room -= cost
-        if region.kind != "output":
+        if regions[place].kind != "output":
             rest = min(rest, room)
         if kept:
-            chosen.append(msgspec.structs.replace(region, lines=kept))
-    return chosen
+            chosen[place, passage] = kept
+    found: dict[int, list[str]] = {}
+    for place, passage in sorted(chosen):
+        found.setdefault(place, []).extend(chosen[place, passage])
+    return [msgspec.structs.replace(regions[place], lines=lines) for place, lines in found.items()]
+
+
+def _by_worth(regions: Sequence[Region], now: int, sight: Sight) -> list[tuple[int, int, list[str]]]:
+    """Return the passages of regions, with the places of both, the most valuable first.
+
+    A passage is worth more the more of the words that were said lately it has, and the fewer other passages have them.
+    """
+    found = [
+        (place, passage, lines)
+        for place, region in enumerate(regions)
+        for passage, lines in enumerate(_passages(region.lines))
+    ]
+    words = [sight.said.keys() & _WORD.findall("\n".join(lines)) for _, _, lines in found]
+    shown = Counter(word for each in words for word in each)
+    rare = {word: math.log(len(found) / number) * sight.said[word] for word, number in shown.items()}
+    worth = [_worth(region, now, sight.touched) for region in regions]
+    values = [
+        worth[place] * (UNSAID + math.fsum(map(rare.__getitem__, each)) / math.sqrt(len(lines)))
+        for (place, _, lines), each in zip(found, words, strict=True)
+    ]
+    order = sorted(range(len(found)), key=lambda n: (-values[n], -regions[found[n][0]].at, found[n][:2]))
+    return [found[n] for n in order]
+
+
+def _passages(lines: Sequence[str]) -> list[list[str]]:
+    """Split lines where an empty one stands, or where that would be too far."""
+    found: list[list[str]] = [[]]
+    for line in lines:
+        found[-1].append(line)
+        if len(found[-1]) >= (2 * PASSAGE if line.strip() else PASSAGE):
+            found.append([])
+    return found if found[-1] else found[:-1]
 
 
 def _worth(region: Region, now: int, touched: dict[str, tuple[int, int]]) -> float:
@@ -358,6 +497,13 @@ def list_names(text: str, shown: str, room: int, count: Callable[[str], int]) ->
     return _within(sorted(found.names, key=lambda name: -found.names[name][0]), shown, room, count)
 
 
+def list_lines(text: str, shown: str, said: Mapping[str, float], room: int, count: Callable[[str], int]) -> list[str]:
+    """List the lines of a text that `shown` has not, within `room` tokens: passages with words that were said first."""
+    sight = Sight(shown, frozenset(line.strip() for line in shown.split("\n")), {}, said)
+    lines = _pieces(_ends(text).splitlines())
+    return [line for region in _choose([Region("", "read", 0, lines)], 0, sight, room, count) for line in region.lines]
+
+
 def _within(ordered: Sequence[str], shown: str, room: int, count: Callable[[str], int]) -> list[str]:
     chosen: list[str] = []
     for name in ordered[:MOST_NAMES]:
@@ -380,6 +526,7 @@ def _take_over(found: WorkingSet, message: Message, numbers: _Numbers | None) ->
         return
     lines = message.text.split("\n")
     _merge_touched(found, numbers.touched)
+    found.sources += numbers.sources
     place = next((place for place, line in enumerate(lines) if line.startswith(NAMES)), None)
     if place is None:
         place = _first_heading(lines) - 1
