@@ -41,14 +41,14 @@ Action: TypeAlias = Literal["wait", "add", "join"]
 TAIL = (0.12, 3_500)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
-LINES = (0.70, 7_000)
-NAMES = (0.28, 3_500)
+LINES = (0.70, 7_500)
+NAMES = (0.28, 3_000)
 RECORD = (0.12, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew. They were
 tuned on half of the recorded sessions that docs/strategies.md names: shares on small windows, caps on large ones."""
 
 MORE_LINES = (0.70, 4_000)
-MORE_NAMES = (0.12, 2_000)
+MORE_NAMES = (0.12, 1_500)
 MORE_RECORD = (0.05, 1_000)
 """The same in a stand-in that is added behind others."""
 
