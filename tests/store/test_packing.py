@@ -16,6 +16,7 @@ from support import postgres
 from support.cli_calls import call
 from support.stores import chain, child_env, everything
 from windowsill import Session, open_store
+from windowsill.config import load
 from windowsill.errors import DamagedError, InputError, StoreError
 from windowsill.session.copies import copy_facts, copy_session
 from windowsill.store.packing import MARK, VARIABLE, Key, Packing, new_key
@@ -214,6 +215,13 @@ def test_the_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     with pytest.raises(InputError, match=r"WINDOWSILL_KEY needs a package that is missing.*encryption"):
         open_store(tmp_path)
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.unit
+def test_a_key_is_not_taken_for_a_setting():
+    """The variable is known, and its value is in no note."""
+    assert load().notes == ()
 
 
 @pytest.mark.integration

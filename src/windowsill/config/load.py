@@ -31,7 +31,7 @@ PLUGIN = "plugin.json"
 PREFIX = "WINDOWSILL_"
 CODE = "code"
 
-OTHERS = frozenset({"DEBUG", "ENTROPY", "HOME", "TOKEN", "TRACE"})
+OTHERS = frozenset({"DEBUG", "ENTROPY", "HOME", "KEY", "TOKEN", "TRACE"})
 """Variables with our prefix that are not settings of a session."""
 
 NESTED = (TABLES, "models", "profiles")
