@@ -56,7 +56,7 @@ function decode(text) {
 
 const TABS = [["window", "Window"], ["time", "Over time"], ["call", "Calls"], ["explain", "Explain"], ["history", "History"], ["state", "State"]];
 const ALIAS = { message: "explain", diff: "history" };
-const LIVE = { live: "live", lost: "connecting …", waiting: "connecting …", export: "exported file", deleted: "deleted" };
+const LIVE = { live: "live", lost: "connecting …", waiting: "connecting …", export: "exported file", deleted: "not here" };
 
 function Header() {
   const path = route.value;
@@ -116,7 +116,7 @@ function Body() {
   if (first === "engine") return html`<${EngineView} />`;
   if (first === "compare") return html`<${CompareView} />`;
   if (first !== "s" || id === undefined) return html`<${SessionsView} words=${first === "search" ? id || "" : ""} />`;
-  if (live.value === "deleted") return html`<${Failure} error=${{ kind: "not_found", message: "This session was deleted.", remedy: "" }} />`;
+  if (live.value === "deleted") return html`<${Failure} error=${{ kind: "not_found", message: "There is no such session, or it was deleted.", remedy: "" }} />`;
   if (view === "time") return html`<${TimeView} key=${id} theme=${shade()} />`;
   if (view === "call") return a ? html`<${CallView} key=${id + a} id=${a} />` : html`<${LastCall} key=${id} />`;
   if (view === "explain") return html`<${ExplainView} key=${id} words=${a || ""} />`;

@@ -1,5 +1,5 @@
 // Where the page's data comes from: the server, or the JSON inside an exported file. Nothing else asks for anything.
-import { signal, effect, batch } from "./vendor/signals.js";
+import { signal, batch } from "./vendor/signals.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 
 const embedded = (() => {
@@ -100,6 +100,7 @@ export function dismiss(id) {
 
 // Versions arrive by server-sent events while the tab is seen. A hidden tab holds no connection: a browser allows six.
 let source = null;
+let started = false; // no listening before the address was read
 let retry = 0;
 let timer = null;
 
@@ -107,7 +108,7 @@ function connect() {
   if (source) source.close();
   clearTimeout(timer);
   source = null;
-  if (isExport || document.hidden) return;
+  if (isExport || !started || document.hidden) return;
   const id = session.value;
   const url = id === null ? "events" : `events?session=${encodeURIComponent(id)}` + (version.value === null ? "" : `&after=${version.value}`);
   const mine = new EventSource(url);
@@ -136,21 +137,20 @@ function connect() {
 export const renewed = signal(0);
 
 if (!isExport) {
-  effect(() => {
-    session.value; // eslint-disable-line no-unused-expressions
-    queueMicrotask(connect);
-  });
   document.addEventListener("visibilitychange", connect);
   addEventListener("pagehide", () => source && source.close());
+  addEventListener("pageshow", (event) => event.persisted && connect());
 }
 
 export function open(id) {
-  if (session.peek() === id) return;
+  if (started && session.peek() === id) return;
+  started = true;
   batch(() => {
     session.value = id;
     version.value = null;
     if (!isExport) live.value = "waiting";
   });
+  connect();
 }
 
 // Fetch a URL and again when what it depends on changes; the last good answer stays while a newer one is on its way.
