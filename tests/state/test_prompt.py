@@ -80,7 +80,7 @@ XML = """\
 </runtime_state>
 <evidence>
 <recent_observations>
-<observation id="o" at="1970-01-01T00:01:00Z" source="tool" tool="ls" as="json">["a"]</observation>
+<observation id="o" source="tool" tool="ls" as="json">["a"]</observation>
 </recent_observations>
 </evidence>
 <memory>

@@ -282,7 +282,8 @@ def _check_json(value: Any, depth: int) -> None:
     if not depth:
         raise ValueError(f"it is nested more than {MOST_NESTED} levels deep")
     for each in value.values() if isinstance(value, dict) else value:
-        _check_json(each, depth - 1)
+        if isinstance(each, (dict, list, float)):
+            _check_json(each, depth - 1)
 
 
 def _with_id(value: Element, number: str, taken: Sequence[Container[str]]) -> Element:

@@ -296,9 +296,11 @@ def _compare(
         if isinstance(entry, Single):
             gone.append(id)
             continue
+        if entry.fades == "always":
+            continue
         selection = selections[path]
         element = selection.find(key)
-        if entry.fades == "always" or (element is None and entry.may_have_faded(state)):
+        if element is None and entry.may_have_faded(state):
             continue
         if element is None or not entry.holds(element):
             gone.append(id)

@@ -331,7 +331,7 @@ SIGNIFICANCE = {"medium": 1, "high": 2}
 
 _VARIABLE = _look("variable", "value", "name")
 _TURN = _look("turn", "text", "id role at")
-_OBSERVATION = _look("observation", "result", "id at source tool")
+_OBSERVATION = _look("observation", "result", "id source tool")
 _SUMMARY = _look("summary", "text", "id at relevance")
 _MILESTONE = _look("milestone", "event", "id significance")
 _FACT = _look("fact", "content", "id source confidence")
