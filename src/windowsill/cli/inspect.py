@@ -47,7 +47,8 @@ def inspect(
     leaves. It follows agents that are running. With --html it is one file to send around: it holds the conversation,
     secrets included.
     """
-    with open_store_at(place) as store:
+    # Where nothing was kept yet, the page waits for the first session.
+    with open_store_at(place, create=place is None and file is None) as store:
         session = None if id is None else find_session(store, id).id
         if file is not None:
             from windowsill.inspector.html_file import export_page

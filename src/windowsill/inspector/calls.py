@@ -35,6 +35,8 @@ def calls(opened: OpenSession, before: int | None = None) -> dict[str, Any]:
     ledger.reach(calls=1, before=before, seconds=READ_SECONDS)
     listed, events, older = ledger.page(before, MOST_CALLS)
     path = session.journal.path(opened.version)
+    if len(path) > 1 or opened.version > sum(last - first + 1 for first, last in path):
+        listed = [msgspec.structs.replace(each, left=not on_path(path, each.seq)) for each in listed]
     made, _ = opened.composition()
     totals = msgspec.to_builtins(ledger.totals) | {
         "cache_share": ledger.totals.cache_share,
@@ -45,7 +47,7 @@ def calls(opened: OpenSession, before: int | None = None) -> dict[str, Any]:
         "version": opened.version,
         "complete": ledger.complete,
         "older": None if older is None else address("api/calls", session=session.id, before=older),
-        "calls": [msgspec.to_builtins(each) | {"left": not on_path(path, each.seq)} for each in listed],
+        "calls": msgspec.to_builtins(listed),
         "events": msgspec.to_builtins(events),
         "totals": totals,
         "limit": made.limit,

@@ -65,6 +65,8 @@ class CallFigures(msgspec.Struct, kw_only=True):
     cost: float | None = None
     reported: bool = False
     """The provider's own figures; else ours."""
+    left: bool = False
+    """It stands on a branch that was left."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,6 +73,9 @@ POLL_SECONDS = 0.25
 SERVER_POLL_SECONDS = 1.0
 """The same for a database server, which others use too."""
 
+LIST_POLL_SECONDS = 2.0
+"""The same for the list of sessions, which is read whole."""
+
 HEARTBEAT_SECONDS = 15.0
 BY_HAND = "in the inspector"
 
@@ -254,7 +257,7 @@ class Inspector:
             elif time.monotonic() - last > HEARTBEAT_SECONDS:
                 last = time.monotonic()
                 yield b": still here\n\n"
-            await anyio.sleep(self._poll)
+            await anyio.sleep(self._poll if session is not None else LIST_POLL_SECONDS)
 
     def _state_of(self, session: str | None) -> tuple[str, dict[str, Any]]:
         if session is None:
