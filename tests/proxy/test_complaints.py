@@ -246,12 +246,15 @@ def test_a_compaction_of_a_provider_that_knows_it_is_its_own(tmp_path):
 
 def test_headers_and_fields_that_nobody_knows_pass(tmp_path):
     """Complaint: beta headers are stripped. They pass, and so do the fields that go with them, through folds too."""
+    odd = {"type": "tool_reference_of_2031", "names": [{"a": 1}]}
     fields = {"context_management": {"edits": []}, "output_config": {"effort": "high"}, "new_field": {"a": [1]}}
     with upstream(lambda handler, _: say(handler, 200, b"{}")) as (url, got), proxied(tmp_path, url) as proxy:
-        texts = [f"{number} {LONG}" for number in range(31)]
-        post(proxy, {**body(*texts), **fields}, anthropic_beta="one-2030-01-01,two-2031-01-01", x_new_header="kept")
+        asked = {**body(*[f"{number} {LONG}" for number in range(31)]), **fields}
+        asked["messages"][-1]["content"] = [{"type": "text", "text": "Go on."}, odd]
+        post(proxy, asked, anthropic_beta="one-2030-01-01,two-2031-01-01", x_new_header="kept")
     _, headers, sent = got[0]
     assert len(json.loads(sent)["messages"]) < 31
+    assert odd in json.loads(sent)["messages"][-1]["content"]
     assert {name: json.loads(sent)[name] for name in fields} == fields
     assert headers["anthropic-beta"].split(",")[:2] == ["one-2030-01-01", "two-2031-01-01"]
     assert headers["x-new-header"] == "kept"

@@ -5,10 +5,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from contextlib import closing
 
+import httpx2
 import pytest
 
-from support.proxies import proxied
+from support.proxies import body, proxied, upstream
+from windowsill import Session, open_store
 from windowsill.proxy.launch import AGENTS, ANY, check_health
 from windowsill.testing import Server
 
@@ -164,3 +168,37 @@ def test_what_is_wrong_is_said_before_an_agent_starts(arguments, words):
     assert done.returncode in (1, 2)
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_proxy_that_is_stopped_lets_answers_end(tmp_path):
+    """The client has the whole answer, and it is recorded, before the process ends."""
+    stopped = threading.Event()
+
+    def answer(handler, _):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        whole = provider.answer("/v1/messages", json.dumps(body("Hello", stream=True)).encode(), {})[1]
+        for number, event in enumerate(whole):
+            handler.wfile.write(event)
+            if number == 1:
+                assert stopped.wait(60)
+
+    with Server() as provider, upstream(answer) as (url, _):
+        command = [sys.executable, "-m", "windowsill", "proxy", "--port", "0", "--store", str(tmp_path)]
+        process = subprocess.Popen([*command, "--upstream", f"anthropic={url}"], stderr=subprocess.PIPE, text=True)
+        with process, httpx2.Client(timeout=60) as client:
+            address = process.stderr.readline().strip()
+            with client.stream("POST", f"{address}/v1/messages", json=body("Hello", stream=True)) as response:
+                pieces = response.iter_raw()
+                heard = next(pieces)
+                process.terminate()
+                stopped.set()
+                heard += b"".join(pieces)
+            process.communicate()
+    assert b"message_stop" in heard
+    with closing(open_store(tmp_path)) as store:
+        (info,) = store.sessions()
+        with Session.open(info.id, store=store) as session:
+            assert [message.text for message in session.messages()] == ["Hello", "ok"]

@@ -106,9 +106,9 @@ def _thread(headers: Mapping[str, str], turn: _Turn, asked: _Asked) -> str | Non
     if stated := headers.get("x-windowsill-session"):
         return stated
     if session := headers.get("x-claude-code-session-id"):
-        # One id covers the main agent and all that it started.
-        agent = headers.get("x-claude-code-agent-id")
-        return f"claude-{session}" + (f"{SUB_AGENT}{agent}" if agent else "")
+        # One id covers the main agent and all that it started, which may start others: ids show the tree.
+        agents = (headers.get("x-claude-code-parent-agent-id"), headers.get("x-claude-code-agent-id"))
+        return f"claude-{session}" + "".join(f"{SUB_AGENT}{each}" for each in agents if each)
     if turn.thread_id:
         return f"codex-{turn.thread_id}"
     if "codex" in headers.get("user-agent", "").lower() and (
@@ -116,7 +116,8 @@ def _thread(headers: Mapping[str, str], turn: _Turn, asked: _Asked) -> str | Non
     ):
         return f"codex-{thread}"
     if session := headers.get("x-session-id"):
-        return session
+        parent = headers.get("x-parent-session-id")
+        return f"{parent}{SUB_AGENT}{session}" if parent else session
     for header, value in headers.items():
         if _SESSION_HEADER.fullmatch(header) and len(value) >= SHORTEST_HEADER:
             return value

@@ -79,6 +79,9 @@ CONNECT_SECONDS = 15.0
 PATIENCE = 30.0
 """Seconds after which a connection is closed that waits for the rest of a request."""
 
+STOP_SECONDS = 20
+"""Seconds that answers get to end when the proxy is stopped."""
+
 MOST_OWNERS = 64
 MOST_FAULTS = 20
 BYTES_PER_TOKEN = 4
@@ -670,6 +673,7 @@ async def serve(
         ws=SOCKETS,
         ws_max_size=LARGEST_BODY,
         lifespan="on",
+        timeout_graceful_shutdown=STOP_SECONDS,
     )
     ends.append(uvicorn.Server(config))
     try:
