@@ -185,13 +185,16 @@ def test_a_store_made_without_a_key_stays_as_it_is(tmp_path, monkeypatch, caplog
 
 @pytest.mark.usefixtures("key")
 @pytest.mark.integration
-def test_a_damaged_encrypted_file_is_repaired_with_its_key(tmp_path):
+@pytest.mark.parametrize("mark", ["whole", "damaged"])
+def test_a_damaged_encrypted_file_is_repaired_with_its_key(tmp_path, mark):
     """What is left is saved, encrypted; without the key it is an error, not a loss."""
     store = ["--store", str(tmp_path / "old")]
     with Session.open("s", model="gpt-4o", store=tmp_path / "old", config=False) as session:
         session.extend([f"{WORD} {number}" for number in range(5)])
     with closing(sqlite3.connect(tmp_path / "old" / "sessions.db")) as db:
         db.execute("UPDATE body SET data = x'c102' || randomblob(50) WHERE key & 4294967295 = 3")
+        if mark == "damaged":
+            db.execute("UPDATE fact SET value = randomblob(29) WHERE key = ?", [MARK])
         db.commit()
     done = call("store", "repair", str(tmp_path / "new"), *store)
     assert (done.code, done.out.count("entry 3 is lost (message m3)"), done.out.count("lost")) == (1, 1, 1)

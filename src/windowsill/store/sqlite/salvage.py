@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from windowsill.errors import DamagedError
+from windowsill.errors import DamagedError, StoreError, log
 from windowsill.history.entries import Entry
 from windowsill.store.packing import MARK, Packing, fitting_key, stated_keys
 from windowsill.store.sqlite.connections import translated
@@ -64,13 +64,16 @@ def read_remains(path: Path) -> Iterator[Remains]:
 
 
 def _packing(db: sqlite3.Connection, path: Path) -> Packing:
-    """Return the packing of the database; with the first key that is stated, if it no longer says with which."""
+    """Return the packing of the database; with the first key that is stated, if it cannot say which one it needs."""
     stated = stated_keys(os.environ)
     try:
         row = db.execute(statements("sqlite")["recall"], (MARK,)).fetchone()
-    except sqlite3.Error:
+        return Packing(fitting_key(row[0] if row else None, stated, str(path)))
+    except (sqlite3.Error, StoreError) as error:
+        if not stated and isinstance(error, StoreError):
+            raise
+        log.warning("%s does not say with which key it was encrypted: the first that is stated is tried", path)
         return Packing(stated[0] if stated else None)
-    return Packing(fitting_key(row[0] if row else None, stated, str(path)))
 
 
 def _reader(db: sqlite3.Connection, statement: str, *first: object) -> Callable[[int, int], list[Any]]:
