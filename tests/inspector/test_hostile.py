@@ -169,3 +169,17 @@ def test_deleted_session_is_gone():
         with open_session(store) as session:
             session.add("another")
         assert client.get("/api/window?session=work").json()["items"] == 1
+
+
+def test_session_begun_again_under_its_name_is_another():
+    """Nothing of a session that was deleted is shown of one that has its name, however far that one came."""
+    store = MemoryStore()
+    with open_session(store) as session:
+        work(session, 2)
+    with page(store) as client:
+        assert len(client.get("/api/calls?session=work").json()["calls"]) == 4
+        store.delete("work")
+        with open_session(store) as session:
+            work(session, 3)
+        assert len(client.get("/api/calls?session=work").json()["calls"]) == 6
+        assert client.get("/api/sessions").json()["sessions"][0]["figures"]["calls"] == 6

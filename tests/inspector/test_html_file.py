@@ -129,7 +129,7 @@ def run(*arguments):
 
 def test_command_writes_a_file(tmp_path, static, monkeypatch):
     """`--html` writes the file and says how large it is; it needs a session that exists."""
-    monkeypatch.setattr(html_file.export_page, "__kwdefaults__", {"static": static, "largest": html_file.LARGEST})
+    monkeypatch.setattr(html_file, "STATIC", static)
     with open_session(tmp_path) as session:
         work(session, 1)
     file = tmp_path / "out.html"

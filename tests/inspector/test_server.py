@@ -3,8 +3,12 @@
 import json
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 from support.inspected import CHANGES, open_session, page, work
+from windowsill.inspector import app
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.integration
@@ -186,3 +190,15 @@ def test_events_are_silent_for_a_page_that_is_up_to_date(store):
     with page(store, closing=lambda: next(ended)) as client:
         text = client.get(f"/events?session=work&after={store.info('work').version}").text
     assert "data:" not in text
+
+
+def test_page_works_below_a_path(store):
+    """Mounted anywhere, with a token: the cookie belongs to that path, and every address works below it."""
+    site = Starlette(routes=[Mount("/below/here", app(store, token="a secret"))])
+    with TestClient(site, base_url="http://127.0.0.1:8000") as client:
+        assert client.get("/below/here/api/about").status_code == 401
+        answer = client.post("/below/here/api/login", json={"token": "a secret"}, headers=CHANGES)
+        assert "path=/below/here/" in answer.headers["set-cookie"].lower()
+        assert client.get("/below/here/api/about").status_code == 200
+        assert client.get("/below/here/api/window?session=work").status_code == 200
+        assert client.get("/below/here/static/style.css").status_code == 200

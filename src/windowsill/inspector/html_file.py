@@ -44,8 +44,9 @@ class ExportedPage(NamedTuple):
     notes: tuple[str, ...]
 
 
-def export_page(store: Store, session: str, *, static: Path = STATIC, largest: int = LARGEST) -> ExportedPage:
-    """Return a session as a page that works without a server."""
+def export_page(store: Store, session: str, *, static: Path | None = None, largest: int = LARGEST) -> ExportedPage:
+    """Return a session as a page that works without a server; `static` is the folder of its files."""
+    static = static or STATIC
     if not (static / PACKAGES).is_file():
         raise InputError(
             "the libraries of the page are not installed",

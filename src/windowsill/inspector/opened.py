@@ -7,6 +7,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -89,7 +90,6 @@ class OpenSession:
     def __init__(self, session: Session, ledger: Ledger) -> None:
         self.session = session
         self.ledger = ledger
-        self.lock = threading.RLock()
         self.sums = Sums()
         self.note = ""
         """Why the system prompt and the tools are not known."""
@@ -169,40 +169,46 @@ class OpenSession:
         return self._bodies[call]
 
 
+class _Slot:
+    """The place of one session that is looked at; it is opened by who looks first, while others go on."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.opened: OpenSession | None = None
+
+
 class OpenSessions:
     """The sessions of a store that are looked at. Threads may share it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, OpenSession] = OrderedDict()
-        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        # By name and time: one that was deleted and begun again is another one.
+        self._open: OrderedDict[tuple[str, float], _Slot] = OrderedDict()
+        self._ledgers: OrderedDict[tuple[str, float], Ledger] = OrderedDict()
         self._known: dict[object, Any] = {}
 
     @contextmanager
     def use(self, id: str) -> Iterator[OpenSession]:
         """Hold a session that exists, with what others have written since."""
-        if self.store.info(id) is None:
-            self._forget(id)
+        info = self.store.info(id)
+        if info is None:
             remedy = "`windowsill sessions list` shows those there are"
             raise NotFoundError(f"there is no session {id!r}", remedy=remedy, session=id)
         with self._lock:
-            found = self._open.get(id)
-            if found is None:
-                session = Session.open(id, store=self.store, config=False)
-                found = self._open[id] = OpenSession(session, self._ledger(id))
-            self._open.move_to_end(id)
-            while len(self._open) > MOST_OPEN:
-                # It is not closed: whoever still uses it ends first, and the store is ours.
-                self._open.popitem(last=False)
-        with found.lock, found.session.journal.lock:
-            found.refresh()
-            yield found
+            slot = _keep(self._open, (id, info.created), _Slot, MOST_OPEN)
+        with slot.lock:
+            if slot.opened is None:
+                slot.opened = OpenSession(Session.open(id, store=self.store, config=False), self.ledger(info))
+            with slot.opened.session.journal.lock:
+                slot.opened.refresh()
+                yield slot.opened
 
-    def ledger(self, id: str) -> Ledger:
+    def ledger(self, info: SessionInfo) -> Ledger:
         """Return the calls of a session, as far as they are known."""
         with self._lock:
-            return self._ledger(id)
+            make = partial(Ledger, self.store, info.id, model_of(info))
+            return _keep(self._ledgers, (info.id, info.created), make, MOST_LEDGERS)
 
     def remember(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for a key, which stays the same."""
@@ -213,22 +219,23 @@ class OpenSessions:
         found: T = self._known[key]
         return found
 
-    def _ledger(self, id: str) -> Ledger:
-        if id not in self._ledgers:
-            self._ledgers[id] = Ledger(self.store, id, model_of(self.store.info(id)))
-            while len(self._ledgers) > MOST_LEDGERS:
-                self._ledgers.popitem(last=False)
-        self._ledgers.move_to_end(id)
-        return self._ledgers[id]
-
-    def _forget(self, id: str) -> None:
-        with self._lock:
-            self._open.pop(id, None)
-            self._ledgers.pop(id, None)
-
     def close(self) -> None:
         """Let go of every session; the store stays open."""
         with self._lock:
-            opened, self._open = list(self._open.values()), OrderedDict()
-        for each in opened:
-            each.session.close()
+            slots, self._open = list(self._open.values()), OrderedDict()
+        for slot in slots:
+            if slot.opened is not None:
+                slot.opened.session.close()
+
+
+def _keep(kept: OrderedDict[tuple[str, float], T], key: tuple[str, float], make: Callable[[], T], most: int) -> T:
+    """Return what is kept under a key, made if it is not; the one that was used longest ago goes when it is too much.
+
+    It is not closed: whoever still uses it ends first, and the store is ours.
+    """
+    if key not in kept:
+        kept[key] = make()
+        while len(kept) > most:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return kept[key]

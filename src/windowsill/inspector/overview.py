@@ -61,7 +61,7 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
     found = []
     for info in every[offset : offset + PAGE]:
         model = model_of(info)
-        ledger = opened.ledger(info.id)
+        ledger = opened.ledger(info)
         failed = None
         try:
             if time.monotonic() < until or ledger.last >= 0:
