@@ -79,6 +79,14 @@ def test_a_message_takes_less_than_half():
 
 
 @pytest.mark.unit
+def test_a_part_of_an_output_is_kept_as_it_came():
+    """A search reads all of them: unpacking would take most of its time."""
+    data = b"a line of a log\n" * 10_000
+    assert Packing().pack(data, "s", "blob 1") is data
+    assert len(Packing().pack(data, "s", "body 1")) < len(data) / 2
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize("place", ["body 2", "blob 1"])
 def test_what_is_moved_or_changed_is_noticed(place: str):
     """A value that stands in another place than it was encrypted for, or was changed, is damage."""

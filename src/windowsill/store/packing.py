@@ -32,6 +32,8 @@ MARK, DELETED, CLOCK = "encryption", "deleted", "clock"
 
 SETTINGS = "settings"
 """The place of a session's settings."""
+BLOB = "blob "
+"""Before the id of a blob: its place."""
 FACTS, FILES = "\0facts", "\0files"
 """Stand for the session of what belongs to none: no session has such a name."""
 
@@ -139,7 +141,8 @@ class Packing:
         """Return the bytes that stand for a body, blob or view in the database."""
         if not self._compress or not data:
             return data
-        packed = _deflated(data)
+        # Large blobs are the parts of outputs, which are searched whole: reading them is what counts.
+        packed = None if place.startswith(BLOB) and len(data) > _LARGE else _deflated(data)
         if packed is None:
             packed = _PLAIN + data if data[0] == _FIRST else data
         return packed if self.key is None else _ENCRYPTED + self.key.encrypt(packed, session, place)
@@ -173,7 +176,7 @@ class Packing:
 
     def pack_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         """Return what stands for blobs."""
-        return [(id, self.pack(data, session, f"blob {id}")) for id, data in blobs]
+        return [(id, self.pack(data, session, BLOB + id)) for id, data in blobs]
 
     def pack_views(self, session: str, views: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         """Return what stands for views."""
@@ -190,7 +193,7 @@ class Packing:
 
     def to_blob(self, session: str, id: str, stored: bytes) -> bytes:
         """Return a blob."""
-        return self.unpack(stored, session, f"blob {id}")
+        return self.unpack(stored, session, BLOB + id)
 
     def to_view(self, session: str, seq: int, stored: bytes) -> tuple[int, bytes]:
         """Return a view with the number of its entry."""
