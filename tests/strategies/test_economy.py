@@ -13,7 +13,7 @@ from support.strategies import BUDGET, chat, conversations, follow, keeps_its_pr
 from windowsill import Budget, Session, SettingError
 from windowsill.budget import CachePrices
 from windowsill.strategies.economy import Economy
-from windowsill.strategies.working_set import Region, Rooms, Sight, WorkingSet, write
+from windowsill.strategies.working_set import Region, Rooms, Sight, WorkingSet, list_names, write
 from windowsill.text import strings
 
 pytestmark = pytest.mark.unit
@@ -228,6 +228,13 @@ def test_values_that_calls_were_given_are_kept(session):
     text = "\n".join(stand_ins(session))
     for value in ("4WQ150", "mia_li_3668"):
         assert value in text
+
+
+def test_values_of_json_are_listed_as_they_are():
+    """A number between two strings is a value, and not with the marks around it; a part of a name comes once."""
+    text = '{"order_id":"ORD-4478","address":"東京都港区78-1","total":1278,"note":"a \\"quoted\\" word"}'
+    assert set(list_names(text, "", 100, len)) >= {"ORD-4478", "東京都港区78-1", "1278"}
+    assert not {":1278,", "78-1"} & set(list_names(text, "", 100, len))
 
 
 def test_lines_and_names_are_carried_from_stand_in_to_stand_in(session):

@@ -44,8 +44,10 @@ TAIL = (0.12, 3_500)
 LINES = (0.70, 7_500)
 NAMES = (0.28, 3_000)
 RECORD = (0.12, 2_000)
-"""Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew. They were
-tuned on half of the recorded sessions that docs/strategies.md names: shares on small windows, caps on large ones."""
+"""Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew: the share of
+the room, for lines of what the other parts leave free, and the most tokens. Shares hold on small windows; the caps on
+large ones, where what a further line costs in every call, and not the room, says how many are worth it. They were
+tuned on the half of the recorded sessions that docs/strategies.md names."""
 
 MORE_LINES = (0.70, 4_000)
 MORE_NAMES = (0.12, 1_500)

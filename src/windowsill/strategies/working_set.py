@@ -83,8 +83,8 @@ LARGEST_TEXT = 200_000
 
 _NAME = re.compile(r"[A-Za-z0-9_./:@#-]{4,}", re.ASCII)
 _TELLING = re.compile(r"\d{5}|[A-Za-z].*\d|\d.*[A-Za-z]|\d[.:/-]\d|\w[/_.#@]\w|^[/#@.]\w|[a-z][A-Z]", re.ASCII)
-_KEY = re.compile(r'"([^"\s]{4,100})"\s*:')
-_VALUE = re.compile(r'"([^"\s\\]{4,100})"(?!\s*:)')
+_STRING = re.compile(r'"([^"]*)"(\s*:)?')
+_NUMBER = re.compile(r"(?<=[:,\[\s])-?\d[\d.]{3,30}(?=[,\]}\s])")
 _ESCAPED = re.compile(r"\\[nrt]")
 _WORD = re.compile(r"[^\W\d]\w{3,}")
 _SPACE = re.compile(r"\s")
@@ -297,9 +297,15 @@ def _mention_output(found: WorkingSet, text: str, at: int) -> None:
     if text.lstrip()[:1] not in {"{", "["}:
         _mention_all(found, text, at)
         return
-    keys = set(_KEY.findall(text))
-    for value in dict.fromkeys(_VALUE.findall(text)):
-        if value not in keys:
+    # Without escapes a quote is one that begins or ends a string, and a string with one is no name.
+    bare = text.replace("\\\\", " ").replace('\\"', " ")
+    found_strings = _STRING.findall(bare)
+    keys = {name for name, is_key in found_strings if is_key}
+    values = [value for value, is_key in found_strings if not is_key and not _SPACE.search(value) and "\\" not in value]
+    # Numbers stand between strings, where nothing is quoted.
+    numbers = _NUMBER.findall(_STRING.sub(r'""\2', bare))
+    for value in dict.fromkeys((*values, *numbers)):
+        if value not in keys and SHORTEST_NAME <= len(value) <= LONGEST_NAME:
             _mention(found, value, 1, at)
     for name in sorted(names_in(text)):
         if name not in found.names or name in keys:
@@ -485,7 +491,12 @@ def _choose_names(found: WorkingSet, now: int, shown: str, room: int, count: Cal
     latest = max(1, now)
     ordered = sorted(
         found.names,
-        key=lambda name: (-found.names[name][0] * (0.5 + found.names[name][1] / latest), -found.names[name][1], name),
+        key=lambda name: (
+            -found.names[name][0] * (0.5 + found.names[name][1] / latest),
+            -found.names[name][1],
+            -len(name),
+            name,
+        ),
     )
     return _within(ordered, shown, room, count)
 
@@ -506,8 +517,9 @@ def list_lines(text: str, shown: str, said: Mapping[str, float], room: int, coun
 
 def _within(ordered: Sequence[str], shown: str, room: int, count: Callable[[str], int]) -> list[str]:
     chosen: list[str] = []
+    listed = ""
     for name in ordered[:MOST_NAMES]:
-        if name in shown:
+        if name in shown or name in listed:
             continue
         cost = count(name) + 1
         if cost > room:
@@ -515,6 +527,7 @@ def _within(ordered: Sequence[str], shown: str, room: int, count: Callable[[str]
                 break
             continue
         chosen.append(name)
+        listed += f" {name}"
         room -= cost
     return chosen
 
