@@ -1,4 +1,4 @@
-"""Hostile transcripts, very long sessions, damaged ones, a token, a file without a server, a page without libraries."""
+"""Hostile transcripts, very long sessions, damage, a token, the proxy, a file without a server, missing libraries."""
 
 import sqlite3
 import subprocess
@@ -147,6 +147,21 @@ def test_beyond_loopback_a_token_is_needed_once(own: SimpleNamespace, allowed: l
     page.driver.get(own.servers[0].address)
     page.see("mine")
     assert "correct-horse" not in page.driver.current_url
+
+
+def test_the_proxy_serves_the_same_page(own: SimpleNamespace, page: browser.Page) -> None:
+    """Below the proxy's own path everything is found, with the proxy's health beside it."""
+    with (
+        closing(open_store(str(own.path))) as store,
+        Session.open("mine", store=store, model="claude-sonnet-4-5") as session,
+    ):
+        session.add("Said through the proxy.")
+    own.servers.append(browser.Inspect(own.path, command=("proxy",)))
+    behind = browser.Page(page.driver, f"{own.servers[0].base.rstrip('/')}/__windowsill/inspect/")
+    behind.go("s/mine/window")
+    behind.see("live", "Said through the proxy.")
+    behind.go("engine")
+    behind.see("Proxy ok", "No faults.", "anthropic")
 
 
 def test_an_exported_file_is_the_page_without_a_server(page: browser.Page, place: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +70,21 @@ def start_browser() -> webdriver.Chrome:
 
 
 class Inspect:
-    """`windowsill inspect` as a process."""
+    """`windowsill inspect` as a process, or another command that serves the page."""
 
-    def __init__(self, store: Path, *arguments: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "windowsill", "inspect", *arguments, "--store", str(store)]
+    def __init__(
+        self, store: Path, *arguments: str, port: int = 0, command: Sequence[str] = ("inspect", "--no-browser")
+    ) -> None:
         self._process = subprocess.Popen(
-            [*command, "--no-browser", "--port", str(port)],
-            stderr=subprocess.PIPE,
+            [sys.executable, "-m", "windowsill", *command, *arguments, "--store", str(store), "--port", str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             cwd=store.parent,
         )
-        assert self._process.stderr is not None
-        line = self._process.stderr.readline()
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
         found = re.search(r"https?://\S+", line)
         assert found, f"no address: {line!r}"
         self.address = found[0]
@@ -96,8 +98,8 @@ class Inspect:
             self._process.wait(LONG)
         finally:
             self._process.kill()
-            assert self._process.stderr is not None
-            self._process.stderr.close()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
 
 
 class Page:

@@ -16,7 +16,7 @@ export const listVersion = signal(0); // changes when the list of sessions does
 export const toasts = signal([]);
 export const canChange = () => !isExport && !!about.value && about.value.can_change;
 
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(kind, what, remedy, status) {
     super(what);
     Object.assign(this, { kind, remedy, status });
@@ -50,7 +50,7 @@ export async function get(url, signalOfCaller) {
   return answerOf(response);
 }
 
-export async function post(url, body) {
+async function post(url, body) {
   let response;
   try {
     response = await fetch(url, {

@@ -2,7 +2,7 @@
 import { html, visible, tokens, short, moment, plural, ago } from "./text.js";
 import { useState } from "./vendor/hooks.js";
 import { api, canChange, change, session, useApi } from "./data.js";
-import { Badge, Confirm, Empty, State, here, link } from "./parts.js";
+import { Confirm, Empty, State, here, link } from "./parts.js";
 
 const narrow = matchMedia("(max-width: 640px)");
 const LANE = 22;

@@ -68,7 +68,7 @@ function Cut({ cut }) {
     <span class="fold-actions"><${UnfoldButtons} fold=${cut.fold} span=${cut.span} price=${cut.price} /><${Price} price=${cut.price} /></span></div>`;
 }
 
-export function rewindTo(message, text, done) {
+function rewindTo(message, text, done) {
   return html`<${Confirm} title="Rewind to this message?" verb="Rewind" onNo=${done}
     onYes=${() => change({ do: "rewind", message, before: false }, (answer) => answer.left && { label: "Go back", run: () => change({ do: "switch", to: answer.left }) })}>
     <p>The session goes on from <code>${message}</code>. What came after it stays as a branch, and you can switch back at any time.</p>

@@ -145,7 +145,6 @@ export function VirtualList({ count, guess = 72, render, keyOf, label, control, 
       redraw((n) => n + 1);
     };
     control.first = () => table.at(now.top + 8);
-    control.element = () => pane.current;
   }
 
   const rows = [];
@@ -211,7 +210,5 @@ export function usePages(urlOf, size, version, pick) {
       const entry = entryOf(index);
       return entry && !entry.items ? entry.error : null;
     },
-    // How many rows of the last page are known, so that a list can grow before its count is fetched.
-    ready: (index) => !!(entryOf(index) && entryOf(index).items),
   };
 }

@@ -1,5 +1,5 @@
 // Pieces that several views share: states of loading and failure, badges, long texts, prices.
-import { html, visible, tokens, short, dollars, priceText, bytes } from "./text.js";
+import { html, visible, tokens, short, dollars, priceText } from "./text.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { api, get, session, canChange, change } from "./data.js";
 
@@ -124,20 +124,6 @@ export function ShareBar({ shares, total, label }) {
   </div>`;
 }
 
-export function Copy({ text, label = "Copy" }) {
-  const [done, setDone] = useState(false);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      return; // a page without a secure origin has no clipboard: the text can be marked by hand
-    }
-    setDone(true);
-    setTimeout(() => setDone(false), 1500);
-  };
-  return html`<button class="quiet" onClick=${copy}>${done ? "Copied" : label}</button>`;
-}
-
 // Ask before something that moves the head of the session.
 export function Confirm({ title, children, verb, onYes, onNo }) {
   const box = useRef(null);
@@ -156,4 +142,3 @@ export function Confirm({ title, children, verb, onYes, onNo }) {
 }
 
 export const textSource = (id, block, shown) => (offset) => api("text", { session: session.value, id, block, offset, shown: shown ? 1 : null });
-export { bytes };

@@ -84,7 +84,7 @@ function EngineCard({ one }) {
 
 function Health({ health }) {
   return html`<section class="card"><h2>Proxy <${Badge} kind=${health.status === "ok" ? "state-visible" : "state-hidden"}>${visible(health.status)}<//></h2>
-    <p class="faint">up for ${plural(Math.round((health.seconds || 0) / 60), "minute")}</p>${health.counts && html`<${Pairs} of=${health.counts} />`}
+    <p class="faint">up for ${health.seconds < 120 ? plural(Math.round(health.seconds || 0), "second") : plural(Math.round(health.seconds / 60), "minute")}</p>${health.counts && Object.keys(health.counts).length > 0 && html`<${Pairs} of=${health.counts} />`}
     ${health.faults && health.faults.length > 0 ? html`<h3>What went wrong</h3><ul class="notes">${health.faults.map((one, n) => html`<li key=${n}><span class="faint">${moment(one.at)}</span> ${visible(one.what || String(one))}</li>`)}</ul>` : html`<p>No faults.</p>`}
     ${health.upstreams && html`<h3>Providers behind it</h3><${Pairs} of=${health.upstreams} />`}</section>`;
 }

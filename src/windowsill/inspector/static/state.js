@@ -25,7 +25,7 @@ function Thing({ value }) {
   return html`${visible(String(value[head]))}${small.length > 0 && html` <span class="faint">${visible(small.join(" · "))}</span>`}${rest.filter(([, one]) => !scalar(one)).map(([key, one]) => html`<${Pairs} key=${key} of=${{ [key]: one }} />`)}`;
 }
 
-export function Value({ value }) {
+function Value({ value }) {
   if (!said(value)) return html`<span class="faint">none</span>`;
   if (Array.isArray(value)) {
     return html`<ul class="values">${value.filter(said).map((one, n) => html`<li key=${n}>${scalar(one) ? visible(String(one)) : Array.isArray(one) ? html`<${Value} value=${one} />` : html`<${Thing} value=${one} />`}</li>`)}</ul>`;

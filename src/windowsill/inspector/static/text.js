@@ -1,12 +1,10 @@
 // Text as text nodes, with what hides in it made visible, and figures as people read them.
-import { h, Fragment } from "./vendor/preact.js";
+import { h } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
-export { h, Fragment };
 
 // Control characters, bidirectional overrides, zero-width characters, lone surrogates: a transcript may hide behind them.
-// eslint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 const NAMES = {
@@ -20,7 +18,7 @@ const NAMES = {
 function sign(character) {
   const code = character.charCodeAt(0);
   const hex = "U+" + code.toString(16).toUpperCase().padStart(4, "0");
-  const shown = code < 32 ? String.fromCharCode(0x2400 + code) : NAMES[code] ? hex : hex;
+  const shown = code < 32 ? String.fromCharCode(0x2400 + code) : hex;
   return html`<span class="hidden-sign" title=${NAMES[code] ? hex + " " + NAMES[code] : hex}>${shown}</span>`;
 }
 
@@ -65,7 +63,7 @@ export function dollars(n) {
   if (n == null) return "price unknown";
   if (n === 0) return "$0";
   const size = Math.abs(n);
-  const digits = size >= 1 ? 2 : size >= 0.1 ? 2 : size >= 0.01 ? 3 : size >= 0.001 ? 4 : 5;
+  const digits = size >= 0.1 ? 2 : size >= 0.01 ? 3 : size >= 0.001 ? 4 : 5;
   return (n < 0 ? "−$" : "$") + size.toFixed(digits);
 }
 

@@ -9,7 +9,7 @@ import { VirtualList, usePages } from "./list.js";
 
 const QUIET = new Set(["free", "reserve"]);
 
-export function WindowBar({ data }) {
+function WindowBar({ data }) {
   // A budget far below the window of the model would leave the bar to what may never be used: that part is drawn short.
   const parts = data.parts.map((part) => ({ ...part, drawn: part.name === "reserve" && data.limit ? Math.min(part.tokens, data.limit * 0.12) : part.tokens }));
   const whole = parts.reduce((sum, part) => sum + part.drawn, 0) || 1;
