@@ -20,8 +20,7 @@ def test_a_fold_is_unfolded_by_a_click(fresh: SimpleNamespace) -> None:
     """One click brings the messages back, and the page says what became of the window."""
     page, session = fresh.page, fresh.session
     before = len(list(session.view.items))
-    page.go(f"{fresh.route}/window")
-    page.press("g")
+    page.go(f"{fresh.route}/window/{session.folds[-1].id}")
     page.click("button", "Unfold what fits")
     page.see("tokens became")
     session.journal.refresh()

@@ -75,7 +75,8 @@ def test_history_shows_branches_and_checkpoints_and_compares_two_moments(page: P
     """The branch that was left and the checkpoint are in the tree, and a diff says what came and went since."""
     page.go(f"{S}/history")
     page.see("the patch hid the race", "before the first patch", "Switch to it", "Restore")
-    page.click("link", "Diff to now")
+    row = page.wait(lambda: next(row for row in page.find(".tree-rows li") if "before the first patch" in row.text))
+    row.find_element("link text", "Diff to now").click()
     page.see("became", "New in the window")
 
 

@@ -173,4 +173,6 @@ def sample(
         pass
     session.add({"role": "user", "content": "Good. Now show me the fifty runs."})
     session.compose_sync(system=SYSTEM, tools=TOOLS)
+    for number in (504, 509, 514):  # small edits after the last request: some messages are never folded
+        session.extend(step(random.Random(number), number))
     return session
