@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +219,12 @@ def compare(client: httpx2.Client, place: Path, upstream: str, messages: list[An
     if command is None:
         show("litellm's proxy", "cannot be installed here", "")
         return
-    with started(command) as (url, _):
+    with ExitStack() as running:
+        try:
+            url, _ = running.enter_context(started(command))
+        except RuntimeError as error:
+            show("litellm's proxy", str(error)[-40:], "")
+            return
         times = [ask(client, url, [*messages[:-1], {"role": "user", "content": "again pieces=1."}]) for _ in range(10)]
         added = 1_000 * (statistics.median(one for one, _ in times) - first)
         show("litellm: first byte, added ms", f"{added:.1f}", "")
