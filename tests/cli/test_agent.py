@@ -56,7 +56,7 @@ class Agent:
 
     def run(self, *options, **settings):
         return subprocess.run(
-            self.command(*options), capture_output=True, text=True, check=False, timeout=60, **settings
+            self.command(*options), capture_output=True, text=True, check=False, timeout=180, **settings
         )
 
     def start(self, *options, **settings):
@@ -66,7 +66,7 @@ class Agent:
     def resume(self, *options):
         """Go on by the name of the session alone."""
         command = [*AGENT, "--session", "s", "--store", str(self.store), "--folder", str(self.folder), *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
 
     def session(self):
         return Session.open("s", store=self.store)
@@ -245,7 +245,7 @@ def test_nobody_can_answer_where_standard_input_is_closed(agent):
         Answer(calls=(call("run_shell", command="echo hi > said"),)), Answer(text="Done."), Answer(text="Really.")
     )
     command = ["sh", "-c", 'exec "$@" <&-', "sh", *agent.command()]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
     assert (ran.returncode, (agent.folder / "said").exists()) == (0, False)
     with agent.session() as session:
         assert "approval was denied" in results(session)[1][1]
