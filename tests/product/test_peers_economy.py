@@ -42,7 +42,7 @@ def test_the_cached_prefix_is_kept_over_many_turns(budget):
     """Peers reuse 10 to 60% of a request and one pays 51% more than without it; nothing trimmed would be 0.985."""
     session = opened(budget=budget)
     payloads = []
-    for number in range(120):
+    for number in range(200):
         talk(session, 1, start=number, words=100)
         payloads.append(session.compose_sync(system="You mend."))
     found = reuse(payloads)
