@@ -261,7 +261,7 @@ def test_a_disk_that_fails_leaves_the_session_as_it_was(act):
     """After the error the same call can be made again, and everything is there once."""
     store = MemoryStore()
     session = opened(store)
-    talk(session, 30 if act == "compose" else 6)
+    talk(session, 40 if act == "compose" else 6)
     session.pin("m3")
     fold = session.fold("m4", "m5", text="short") if act == "unfold" else ""
     acts = {

@@ -91,7 +91,7 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         if not self.ttl:
             return Plan()
         now = view.read(view.items[-1]).at
-        mask, names = Mask(), tool_names(view)
+        mask, names = Mask(batch=1), tool_names(view)
         fresh = 0
         for index in range(len(view.items) - 1, -1, -1):
             item = view.items[index]

@@ -76,7 +76,9 @@ REMEMBERED = 16_384
 """Tokens of which it is remembered whether they are names: a session shows the same ones again and again."""
 
 MOST_AGAIN = 400_000
-"""Characters of hidden messages that are read again for a stand-in: a long session costs no more than a short one."""
+MOST_SOURCES = 100
+"""Characters of hidden messages, and files in them, that are read again for a stand-in: a long session costs no more
+than a short one."""
 
 LARGEST_TEXT = 200_000
 """Characters of one output that are looked at, half from each end."""
@@ -213,7 +215,7 @@ def _read_again(found: WorkingSet, view: View, stand_ins: Iterable[Item]) -> Non
 def _latest(sources: Iterable[Source]) -> list[Source]:
     """Return the latest of these, within the characters that are read again."""
     left, kept = MOST_AGAIN, []
-    for source in sorted(set(sources), reverse=True):
+    for source in sorted(set(sources), reverse=True)[:MOST_SOURCES]:
         left -= min(source[-1], LARGEST_TEXT)
         if left < 0:
             break
