@@ -13,7 +13,7 @@ from support.strategies import BUDGET, chat, conversations, follow, keeps_its_pr
 from windowsill import Budget, Session, SettingError
 from windowsill.budget import CachePrices
 from windowsill.strategies.economy import Economy
-from windowsill.strategies.working_set import Region, Rooms, Sight, WorkingSet, list_names, write
+from windowsill.strategies.working_set import Region, Rooms, Sight, WorkingSet, _mention_output, list_names, write
 from windowsill.text import strings
 
 pytestmark = pytest.mark.unit
@@ -228,6 +228,15 @@ def test_values_that_calls_were_given_are_kept(session):
     text = "\n".join(stand_ins(session))
     for value in ("4WQ150", "mia_li_3668"):
         assert value in text
+
+
+def test_the_head_of_a_list_is_named_first():
+    """Where not all values have room, the first ones stay, whatever the length and the order of their letters."""
+    text = msgspec.json.encode(["ZETA", "NVDA", *(f"LONGER{number:03}" for number in range(200))]).decode()
+    found = WorkingSet(regions=[], names={}, touched={}, sources=[], replaced={})
+    _mention_output(found, text, 7)
+    shown = write(found, 7, Sight("", frozenset(), {}, {}), Rooms(lines=0, names=40, record=0), len).text
+    assert shown.startswith("Names: ZETA NVDA LONGER000 ")
 
 
 def test_values_of_json_are_listed_as_they_are():

@@ -80,6 +80,9 @@ MOST_SOURCES = 100
 """Characters of hidden messages, and files in them, that are read again for a stand-in: a long session costs no more
 than a short one."""
 
+HEAD = 0.1
+"""What the first value of an output counts more than its last: what is asked for mostly stands near the head."""
+
 LARGEST_TEXT = 200_000
 """Characters of one output that are looked at, half from each end."""
 
@@ -306,9 +309,9 @@ def _mention_output(found: WorkingSet, text: str, at: int) -> None:
     values = [value for value, is_key in found_strings if not is_key and not _SPACE.search(value) and "\\" not in value]
     # Numbers stand between strings, where nothing is quoted.
     numbers = _NUMBER.findall(_STRING.sub(r'""\2', bare))
-    for value in dict.fromkeys((*values, *numbers)):
+    for place, value in enumerate(dict.fromkeys((*values, *numbers)), start=1):
         if value not in keys and SHORTEST_NAME <= len(value) <= LONGEST_NAME:
-            _mention(found, value, 1, at)
+            _mention(found, value, 1 + HEAD / place, at)
     for name in sorted(names_in(text)):
         if name not in found.names or name in keys:
             _mention(found, name, KEY if name in keys else 1, at)
