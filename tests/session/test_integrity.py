@@ -68,6 +68,10 @@ CHANGES = {
     "a part of a request": ("UPDATE blob SET data = x'22' WHERE id NOT LIKE '%/%'", "of a request is not what was"),
     "a lost part": ("DELETE FROM blob WHERE id NOT LIKE '%/%'", "the system of request '.*' is missing"),
     "a kept output": ("UPDATE blob SET data = zeroblob(5100) WHERE id LIKE 'output/part/%'", "tool output '.*' is dam"),
+    "a lost output": (
+        "UPDATE blob SET id = 'x' || id WHERE id LIKE 'output/index/%'",
+        "tool output '.*' of message '.*' is",
+    ),
     "the index of one": ("UPDATE blob SET data = x'00' WHERE id LIKE 'output/index/%'", "its index is not what was"),
     "a note": ("UPDATE blob SET data = x'93010203' WHERE id LIKE 'same/%'", "note '.*' does not say where"),
     "a stored view": (

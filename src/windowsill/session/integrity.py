@@ -82,8 +82,13 @@ def _notes(reader: JournalReader, info: SessionInfo) -> Iterator[str]:
 
 
 def _outputs(reader: JournalReader, info: SessionInfo) -> Iterator[str]:
-    """Read every kept output."""
-    for ref in dict.fromkeys(copy.ref for copy in copies(reader.store, info.id)):
+    """Read every kept output, and look for those that messages refer to."""
+    known = dict.fromkeys(copy.ref for copy in copies(reader.store, info.id))
+    for entry in reader.walk([(ROOT + 1, info.version)], kinds=("message",)):
+        for named in message_meta(entry.meta).refs:
+            if named is not None and named.id not in known:
+                yield f"tool output {named.id!r} of message {entry.id!r} is missing"
+    for ref in known:
         try:
             kept = find_stored(reader.store, info.id, ref)
             if kept is not None:
