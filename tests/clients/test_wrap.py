@@ -20,7 +20,7 @@ from windowsill.testing import Answer, Call, Server
 
 pytestmark = pytest.mark.integration
 
-TURNS = 200
+TURNS = 120
 BUDGET = 3_000
 TEXT = {"type": "text", "text": "ok"}
 OUTPUT = "line of the file\n" * 20

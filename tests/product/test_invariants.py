@@ -295,7 +295,7 @@ class Conversation(RuleBasedStateMachine):
 
 
 Conversation.TestCase.settings = settings(
-    max_examples=2_000 if settings.get_current_profile_name() == "soak" else 50,
+    max_examples=2_000 if settings.get_current_profile_name() == "soak" else 40,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -21,7 +21,7 @@ from windowsill.store.postgres import PostgresStore
 
 pytestmark = pytest.mark.integration
 
-ROUNDS = 9 * SCALE
+ROUNDS = 6 * SCALE
 
 WRITERS = 3
 

@@ -116,4 +116,4 @@ class Alike(RuleBasedStateMachine):
 
 
 TestAlike = Alike.TestCase
-TestAlike.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestAlike.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
