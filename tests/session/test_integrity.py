@@ -9,7 +9,7 @@ import pytest
 
 from support.cli_calls import call
 from windowsill import DamagedError, Session
-from windowsill.store.packing import Packing
+from windowsill.store.codec import Packing
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import connect
 from windowsill.store.sqlite.migrate import migrate

@@ -60,7 +60,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is told of a run, for the function that makes its engine.
+    """Tells a worker of a run, for the function that makes its engine.
 
     `settings` is what `Workers.add` was given; `listen` is for the engine: without it nobody can wait for events.
     """

@@ -184,7 +184,7 @@ def key() -> None:
 
     Keep it where it is not lost, and set WINDOWSILL_KEY to it. Without it nobody reads the sessions again.
     """
-    from windowsill.store.packing import new_key
+    from windowsill.store.codec import new_key
 
     print_line(new_key())
 

@@ -76,7 +76,7 @@ def weigh_parts(
 
 
 class Composition(msgspec.Struct, frozen=True, kw_only=True):
-    """What fills a window: the tokens of each part, and the marks on it."""
+    """Holds what fills a window: the tokens of each part, and the marks on it."""
 
     parts: dict[str, int]
     limit: int

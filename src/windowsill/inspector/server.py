@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from functools import partial
+from hmac import compare_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -272,8 +273,8 @@ class Inspector:
 
     async def _login(self, request: Request) -> Response:
         body = await _read(request)
-        given = body.get("token") if body is not None else None
-        if self._token is None or given != self._token:
+        given = str(body.get("token", "")) if body is not None else ""
+        if self._token is None or not compare_digest(given.encode(errors="replace"), self._token.encode()):
             return _respond(error_body("forbidden", "this is not the token", "copy the whole address again"), 401)
         answer = _respond(b"", 204)
         root = request.scope.get("root_path", "")

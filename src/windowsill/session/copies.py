@@ -20,7 +20,7 @@ from windowsill.search.query import index_words
 from windowsill.session.integrity import problems
 from windowsill.store import SessionInfo, Store
 from windowsill.store.base import no_session
-from windowsill.store.packing import CLOCK, DELETED, MARK
+from windowsill.store.codec import CLOCK, DELETED, MARK
 from windowsill.store.search_index import APART, Filters, passage_number
 from windowsill.store.sqlite.salvage import Remains
 

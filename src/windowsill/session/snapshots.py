@@ -28,7 +28,7 @@ from windowsill.session.export import already_there
 from windowsill.state.layers import State
 from windowsill.state.session_state import StateMeta
 from windowsill.store import Store, default_place
-from windowsill.store.packing import open_file, seal_file
+from windowsill.store.codec import open_file, seal_file
 
 VERSION = "1.0"
 

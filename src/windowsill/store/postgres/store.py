@@ -25,7 +25,7 @@ from windowsill.store.base import (
     no_session,
     settings_checksum,
 )
-from windowsill.store.packing import DELETED, FACTS, SETTINGS, Packing, packing_of
+from windowsill.store.codec import DELETED, FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.postgres.pool import (
     Address,
     Connections,

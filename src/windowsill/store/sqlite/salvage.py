@@ -13,7 +13,7 @@ import msgspec
 
 from windowsill.errors import DamagedError, StoreError, log
 from windowsill.history.entries import Entry
-from windowsill.store.packing import MARK, Packing, fitting_key, stated_keys
+from windowsill.store.codec import MARK, Packing, fitting_key, stated_keys
 from windowsill.store.sqlite.connections import translated
 from windowsill.store.sqlite.store import check_row
 from windowsill.store.statements import statements

@@ -27,7 +27,7 @@ from windowsill.store.base import (
     no_session,
     settings_checksum,
 )
-from windowsill.store.packing import CLOCK, FACTS, SETTINGS, Packing, packing_of
+from windowsill.store.codec import CLOCK, FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.sqlite.connections import Connections
 from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready

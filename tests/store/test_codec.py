@@ -19,7 +19,7 @@ from windowsill import Session, open_store
 from windowsill.config import load
 from windowsill.errors import DamagedError, InputError, StoreError
 from windowsill.session.copies import copy_facts, copy_session
-from windowsill.store.packing import MARK, VARIABLE, Key, Packing, new_key
+from windowsill.store.codec import MARK, VARIABLE, Key, Packing, new_key
 
 WORD = "xylophone-7731"
 """What must not be found in a file."""
