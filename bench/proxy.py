@@ -33,7 +33,7 @@ LITELLM = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_DANGEROUSLY_PERMIT_W
 """It asks for no list of prices, and no key of ours."""
 
 FLAT = 1.10
-"""Memory after all requests against that after the first half: by then the database's own cache is full."""
+"""Memory after all requests against that after the first tenth of them."""
 
 
 def events(count: int) -> Iterator[bytes]:
@@ -173,7 +173,7 @@ def measure_memory(client: httpx2.Client, url: str, pid: int, count: int) -> Non
         messages.append({"role": "user", "content": f"{number} " + "word " * 200 + "pieces=20."})
         ask(client, url, messages, f"memory-{number // 10}")
         messages.append({"role": "assistant", "content": "word " * 20})
-        if number + 1 == count // 2:
+        if number + 1 == count // 10:
             early = memory(pid)
     grown = memory(pid) / early
     megabytes = f"{early / 1e6:.0f} MB to {memory(pid) / 1e6:.0f} MB"

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from functools import partial
-from hmac import compare_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from windowsill.errors import (
 )
 from windowsill.extras import extra
 from windowsill.inspector import calls, explanations, history, overview, window
-from windowsill.inspector.access import COOKIE, LOOPBACK, Guard, cookie_value, error_body
+from windowsill.inspector.access import COOKIE, LOOPBACK, Guard, cookie_value, error_body, is_same
 from windowsill.inspector.ledger import prices_of
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
@@ -274,7 +273,7 @@ class Inspector:
     async def _login(self, request: Request) -> Response:
         body = await _read(request)
         given = str(body.get("token", "")) if body is not None else ""
-        if self._token is None or not compare_digest(given.encode(errors="replace"), self._token.encode()):
+        if self._token is None or not is_same(given, self._token):
             return _respond(error_body("forbidden", "this is not the token", "copy the whole address again"), 401)
         answer = _respond(b"", 204)
         root = request.scope.get("root_path", "")
