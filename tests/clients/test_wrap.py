@@ -127,12 +127,9 @@ class DeepSeek(Chat):
 
 @pytest.mark.parametrize("google", [Gemini(), Gemini3()], ids=["unsigned", "signed"])
 def test_a_conversation_may_change_its_provider(tmp_path, google):
-    """Five clients take turns in one session, each sends only what is new.
-
-    A session counts for one model, and pictures are not the same size for all: a tenth is left free.
-    """
+    """Five clients take turns in one session, each sends only what is new, and each counts pictures in its own way."""
     speakers = [Anthropic(), Chat(), google, Responses(), DeepSeek()]
-    session = small(speakers[0], tmp_path, budget=BUDGET * 9 // 10)
+    session = small(speakers[0], tmp_path)
     with Server(working(), window=BUDGET) as server, ExitStack() as opened:
         clients = [opened.enter_context(wrapped(each, server, session, resends=False)) for each in speakers]
 

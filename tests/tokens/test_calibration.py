@@ -164,3 +164,21 @@ def test_storage_changes_nothing(observations):
 def test_starting_ratio_by_kind():
     """A starting ratio may differ by kind; a kind not named starts at one; nonsense is cut."""
     assert learnt(Calibration.starting({"prose": 1.1, "json": 99, "cjk": 0.0})) == [1.1, 1.0, 4.0, 0.25]
+
+
+@given(text=st.integers(0, 5_000), media=st.integers(0, 5_000), reported=st.integers(1, 12_000))
+def test_a_lower_report_is_explained_and_never_raises_the_estimate(text, media, reported):
+    """The estimate becomes the report where that is below it, unless ratios that exist cannot explain it."""
+    counted = Weight(prose=text, fixed=media, overhead=10)
+    start = Calibration.exact()
+    lowered = start.lowered(counted, reported)
+    assert lowered.estimate(counted) <= start.estimate(counted)
+    if reported >= text / 4 + 10:
+        assert lowered.estimate(counted) == pytest.approx(min(reported, start.estimate(counted)))
+
+
+def test_pictures_that_weigh_less_do_not_make_text_lighter():
+    """A provider that counts pictures lower than its rule: text that comes next is still counted in full."""
+    lowered = Calibration.exact().lowered(Weight(prose=500, fixed=800), 900)
+    assert (lowered.prose, lowered.media) == (1.0, 0.5)
+    assert lowered.estimate(Weight(prose=100)) == 100

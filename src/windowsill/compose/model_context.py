@@ -152,10 +152,7 @@ class ModelContext:
             )
         estimate = self.calibration.estimate(counted)
         self.unseen = max(0, round(reported - estimate))
-        # Nobody takes tokens away: a report below the estimate means that text weighs less than was learned so far.
-        text = estimate - counted.fixed - counted.overhead
-        factor = (text + reported - estimate) / text if text > 0 else 1.0
-        self.scale.calibration = self.calibration.times(factor) if 0 < factor < 1 else self.calibration
+        self.scale.calibration = self.calibration.lowered(counted, reported)
         self._unsaved += 1
         if self._unsaved >= SAVE_EVERY:
             self.save()

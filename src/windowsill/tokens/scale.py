@@ -172,6 +172,8 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     code: float = 1.0
     json: float = 1.0
     cjk: float = 1.0
+    media: float = 1.0
+    """The share of the tokens of pictures and documents, by the published rule, that the provider counts."""
     observations: int = 0
     error: float = 0.0
     """Mean absolute error of the totals predicted before each observation, in percent."""
@@ -198,19 +200,19 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
             + self.code * weight.code
             + self.json * weight.json
             + self.cjk * weight.cjk
-            + weight.fixed
+            + self.media * weight.fixed
             + weight.overhead
         )
 
     def estimates(self, weights: Iterable[Weight]) -> list[float]:
         """Estimate each of many weights: plans ask for thousands of them, and a call for each would be felt."""
-        prose, code, json, cjk = self.prose, self.code, self.json, self.cjk
+        prose, code, json, cjk, media = self.prose, self.code, self.json, self.cjk, self.media
         return [
             prose * weight.prose
             + code * weight.code
             + json * weight.json
             + cjk * weight.cjk
-            + weight.fixed
+            + media * weight.fixed
             + weight.overhead
             for weight in weights
         ]
@@ -264,9 +266,23 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
         shrink = [min(1.0, max(most, math.sqrt(before[i][i])) / math.sqrt(max(after[i][i], 1e-12))) for i in kinds]
         return ratios, tuple(tuple(after[i][j] * shrink[i] * shrink[j] for j in kinds) for i in kinds)
 
-    def times(self, factor: float) -> Calibration:
-        """Return the calibration with every ratio multiplied."""
-        return msgspec.structs.replace(self, **{kind: _clip(getattr(self, kind) * factor) for kind in KINDS})
+    def lowered(self, counted: Weight, reported: int) -> Calibration:
+        """Return the calibration that explains a report below the estimate: nobody takes tokens away.
+
+        Pictures and documents are taken to weigh less first: their rule is the surest to be off, and text that comes
+        next is not counted too low for it. Only what they cannot explain is taken from the text.
+        """
+        surplus = self.estimate(counted) - reported
+        if surplus <= 0:
+            return self
+        media = min(surplus, counted.fixed)
+        text = self.estimate(counted) - counted.fixed - counted.overhead
+        factor = 1 - (surplus - media) / text if text > surplus - media else 1.0
+        return msgspec.structs.replace(
+            self,
+            media=1 - media / counted.fixed if media else 1.0,
+            **{kind: _clip(getattr(self, kind) * factor) for kind in KINDS},
+        )
 
 
 def _says_a_ratio(counts: tuple[int, ...], reported: float, doubt: float) -> bool:
