@@ -80,13 +80,34 @@ def test_a_fold_pays_when_it_saves_more_than_it_writes(session):
 def test_the_report_has_the_decision_and_its_figures(session):
     """What was decided, and from what, is told with the request; the reason of the fold says it in words."""
     session.add(TASK)
-    assert session.compose_sync(max_output=1_000).report.decision == {}
     work(session, 200)
     report = session.compose_sync(max_output=1_000).report
     assert report.decision["action"] == "add"
     assert report.decision["saves"] > report.decision["costs"] > 0
     assert report.folds[-1].reason == report.decision["why"]
     assert f"{report.decision['hidden']:,} tokens" in session.explain("m3").why
+
+
+def test_a_decision_to_wait_is_told_with_its_figures(session):
+    """Waiting is decided too: the report has it with its figures, and `explain` says it of a message that stays."""
+    session.add(TASK)
+    work(session, 3)
+    decision = session.compose_sync().report.decision
+    assert decision["action"] == "wait"
+    assert decision["why"] == f"{decision['total']:,} tokens are no more than half of {decision['limit']:,}"
+    assert session.explain("m3").why == f"no fold hides it: economy waits, as {decision['why']}"
+    assert session.explain("m1").why == "it is the task"
+
+
+def test_waiting_because_it_does_not_pay_names_both_sides(session):
+    """What a fold would save and what it would cost stand in the reason and as figures."""
+    session.add(TASK)
+    work(session, 60)
+    cheap = msgspec.structs.replace(ROOMY, cache=CachePrices(read=0.001, write=2.0))
+    decision = Economy().explain(session.view, cheap)
+    assert (decision["action"], decision["read"], decision["write"]) == ("wait", 0.001, 2.0)
+    assert 0 < decision["saves"] <= decision["costs"]
+    assert f"saves {decision['saves']:,.0f} over" in decision["why"]
 
 
 def test_dear_writing_and_cheap_reading_make_it_wait(session):

@@ -44,6 +44,14 @@ def view():
     return session.view
 
 
+def test_what_a_plug_in_says_of_its_decision_is_told_or_left_out(view):
+    """Its figures pass as they are; one that fails, or gives something else, says nothing."""
+    plugin = Plugin(lambda *_: Plan())
+    for explain, told in ((lambda *_: {"rank": 3}, {"rank": 3}), (raising(ValueError("x")), {}), (lambda *_: 7, {})):
+        plugin.explain = explain
+        assert guarded(plugin).explain(view, BUDGET) == told
+
+
 def test_a_plan_that_is_one_passes(view):
     """Unchanged, notes and all."""
     plan = Plan(notes=("fine",))

@@ -39,7 +39,7 @@ def test_a_request_that_fits_is_one_span(heard):
         talk(session, 2)
         payload = session.compose_sync()
     assert heard.names == ["compose"]
-    assert heard.said("compose") == {
+    assert {name: told for name, told in heard.said("compose").items() if ".decision." not in name} == {
         "gen_ai.conversation.id": "s",
         "gen_ai.request.model": "claude-sonnet-4-5",
         "gen_ai.provider.name": "anthropic",
@@ -47,6 +47,17 @@ def test_a_request_that_fits_is_one_span(heard):
         "windowsill.tokens": payload.tokens,
         "windowsill.window": session.model.window,
     }
+
+
+@pytest.mark.parametrize(("turns", "action"), [(2, "wait"), (60, "add")])
+def test_the_span_of_a_request_has_the_decision_and_its_figures(heard, turns, action):
+    """Of a strategy that decides by figures, whether it waits or folds."""
+    with opened(strategy="economy") as session:
+        talk(session, turns)
+        decision = session.compose_sync().report.decision
+    told = heard.said("compose")
+    assert told["windowsill.decision.action"] == action
+    assert {name: told[f"windowsill.decision.{name}"] for name in decision} == decision
 
 
 def test_a_fold_stands_under_the_plan_it_is_of_and_that_under_the_request(heard):

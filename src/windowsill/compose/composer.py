@@ -256,6 +256,12 @@ class Composer:
         fixed = self.fixed_tokens
         return fixed + self.journal.view.tokens(), self.budget(fixed).limit
 
+    def explain(self) -> str:
+        """Say what the strategy does now and why, with the system prompt and tools of the last request."""
+        decided = self.strategy.explain(self.journal.view, self.budget(self.fixed_tokens))
+        act = "waits" if decided.get("action") == "wait" else "folds at the next request"
+        return f"{self.strategy.name} {act}, as {decided['why']}" if decided.get("why") else ""
+
     @contextmanager
     def keep_latest(self, messages: int) -> Iterator[None]:
         """Let `condense` keep so many of the latest messages, unless the user states how many."""
@@ -393,6 +399,7 @@ class Composer:
                     tokens=payload.tokens,
                     window=model.window,
                     compacted=payload.compacted or None,
+                    **names.decision_attributes(payload.decision),
                 )
             return payload
 

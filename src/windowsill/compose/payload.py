@@ -299,7 +299,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The model's own tokenizer did the counting."""
     statistics: Statistics = Statistics()
     decision: dict[str, float | str] = {}
-    """What a strategy that decides by figures did for this request, and from which; empty where it waited."""
+    """What a strategy that decides by figures did for this request, waiting included, and from which figures."""
 
 
 class FitResult(msgspec.Struct):
@@ -417,8 +417,13 @@ class Payload:
             error=self._error,
             exact=self._exact,
             statistics=result.statistics,
-            decision=result.decision,
+            decision=self.decision,
         )
+
+    @cached_property
+    def decision(self) -> dict[str, float | str]:
+        """What a strategy that decides by figures did for this request, waiting included, and from which figures."""
+        return self._result.decision or self._spec.strategy.explain(self._view, self._spec.budget)
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:
         """Return the request body as it is sent; `cache` adds breakpoints where the provider wants them stated."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -202,8 +202,13 @@ def describe_entry(entry: Entry) -> str | None:
             return f"went from entry {rewind.left} to entry {rewind.to}{reason}"
 
 
-def explain(journal: JournalWriter, message_id: str, call_id: str | None = None) -> Explanation:
-    """Explain why a message is or is not in the window: of the current head, or of a past call."""
+def explain(
+    journal: JournalWriter, message_id: str, call_id: str | None = None, waiting: Callable[[], str] = str
+) -> Explanation:
+    """Explain why a message is or is not in the window: of the current head, or of a past call.
+
+    `waiting` says why nothing is folded now.
+    """
     message = journal.find(message_id, "message")
     head, view = journal.version, journal.view
     if call_id is not None:
@@ -220,8 +225,11 @@ def explain(journal: JournalWriter, message_id: str, call_id: str | None = None)
             why = "it is shown, with a part of it cut"
         elif item.pinned:
             why = "it is pinned"
+        elif message.seq == view.task_seq():
+            why = "it is the task"
         else:
-            why = "it is the task" if message.seq == view.task_seq() else "no fold hides it"
+            decided = "" if call_id is not None else waiting()
+            why = f"no fold hides it: {decided}" if decided else "no fold hides it"
         cuts = tuple(covering) if item.cuts else ()
         return Explanation(message=message_id, visible=True, why=why, folds=cuts, call=call_id)
     outer = covering[0]

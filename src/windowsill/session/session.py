@@ -452,7 +452,7 @@ class Session:
         """Explain why a message is, or is not, in the window now, or in that of a past call."""
         with self.journal.lock:
             self.journal.flush()
-            return audit.explain(self.journal, message_id, call)
+            return audit.explain(self.journal, message_id, call, self.composer.explain)
 
     @property
     def audit(self) -> list[Event]:

@@ -80,6 +80,14 @@ class Strategy:
         del view, budget
         return False
 
+    def explain(self, view: View, budget: Budget) -> dict[str, float | str]:
+        """Return what it does now and the figures that say so, for the report and for telemetry.
+
+        It is asked when somebody looks, and not on the way of a turn.
+        """
+        del view, budget
+        return {}
+
     def instead(self, view: View, budget: Budget) -> Plan:
         """Return the folds to make where a summary could not be written; none when the marker is as good."""
         del view, budget

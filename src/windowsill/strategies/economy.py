@@ -73,6 +73,8 @@ FRAME = 100
 HALF = 0.5
 """The share of the limit up to which nothing is folded, whatever it would save: what has room is worth having."""
 
+NOTHING_SAVED = "nothing that may be hidden is larger than what would stand for it"
+
 FEWEST_CALLS = 5
 MOST_CALLS = 30
 """Calls that are expected to follow at least, and at most. In between: as many as were made without a pause."""
@@ -83,6 +85,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     action: Action
     why: str = ""
+    total: int = 0
+    """Tokens of the request."""
+    limit: int = 0
+    """Tokens that it may have."""
     cut: int = 0
     """The position up to which messages would be hidden."""
     hidden: int = 0
@@ -97,9 +103,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that are expected before the cache goes cold."""
     idle: float = 0.0
     """Seconds since the model last answered."""
+    read: float = 0.0
+    """The price of a cached token,"""
+    write: float = 0.0
+    """and of one that is written to the cache."""
 
-
-WAIT = Decision(action="wait")
+    def because(self, why: str, action: Action = "wait") -> Decision:
+        """Return the same figures with what follows from them."""
+        return msgspec.structs.replace(self, action=action, why=why)
 
 
 class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,12 +137,16 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def decide(self, view: View, budget: Budget) -> Decision:
         """Decide what to do now, from sizes, prices, pauses and the calls that are expected."""
         total = budget.fixed + view.tokens()
-        if (total <= budget.high and total <= HALF * budget.limit) or budget.step:
-            return WAIT
+        wait = Decision(
+            action="wait", total=total, limit=budget.limit, read=budget.cache.read, write=budget.cache.write
+        )
         must = total > budget.high
+        if budget.step:
+            return wait.because(f"a request that is made anew is cut above {budget.high:,} tokens")
+        if not must and total <= HALF * budget.limit:
+            return wait.because(f"{total:,} tokens are no more than half of {budget.limit:,}")
         if not must and view.unfolded():
-            # What somebody had shown again stays while there is room, whatever hiding it would save.
-            return WAIT
+            return wait.because("what somebody had shown again stays while there is room")
         room = _room(view, budget)
         start = _behind_stand_ins(view)
         each = view.each(view.items[start:])
@@ -147,24 +162,26 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         written = min(hidden, pieces)
         fits = total - hidden + written + FRAME <= budget.limit
         action: Action = "add" if standing < MOST_STAND_INS * room and fits else "join"
-        figures = Decision(
-            action=action, cut=start + cut, hidden=hidden, written=written, rest=rest, calls=calls, idle=idle
-        )
+        sizes = {"cut": start + cut, "hidden": hidden, "written": written, "rest": rest}
+        figures = msgspec.structs.replace(wait, **sizes, calls=calls, idle=idle)
         if must:
             why = f"{total:,} tokens passed {budget.high:,}: {hidden:,} new ones are hidden"
-            return msgspec.structs.replace(figures, why=why)
+            return figures.because(why, action)
         whole = sum(_rooms(WHOLE, room, budget.limit - total + hidden + standing))
         if cold:
             if standing + hidden <= whole // 2:
-                return WAIT
+                return figures.because(f"the cache is cold, but {standing + hidden:,} tokens are little to hide")
             why = f"the cache is cold after {idle:,.0f} seconds: the request is written again anyway"
-            return msgspec.structs.replace(figures, action="join", why=why)
+            return figures.because(why, "join")
         saves = budget.cache.read * (hidden - written) * calls
         costs = budget.cache.write * (rest + written)
-        if saves <= costs:
-            return WAIT
-        why = f"hiding {hidden:,} tokens saves {saves:,.0f} over {calls:.0f} calls, writing {costs:,.0f}"
-        return msgspec.structs.replace(figures, why=why, saves=saves, costs=costs)
+        figures = msgspec.structs.replace(figures, saves=saves, costs=costs)
+        worth = f"hiding {hidden:,} tokens saves {saves:,.0f} over {calls:.0f} calls, writing {costs:,.0f}"
+        return figures.because(worth, action if saves > costs else "wait")
+
+    def explain(self, view: View, budget: Budget) -> dict[str, float | str]:
+        """Return the decision with its figures."""
+        return msgspec.structs.asdict(self.decide(view, budget))
 
     def plan(self, view: View, budget: Budget) -> Plan:
         """Fold as decided; where every request is made anew, the oldest that do not fit."""
@@ -189,7 +206,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return Plan(
             proposals=(proposal,) if proposal else (),
             middle=items_of(view, middle),
-            decision=msgspec.structs.asdict(decision) if proposal else {},
+            decision=msgspec.structs.asdict(decision if proposal else decision.because(NOTHING_SAVED)),
         )
 
     def _fold(self, view: View, budget: Budget, chosen: Sequence[Unit], decision: Decision) -> Proposal | None:

@@ -71,6 +71,10 @@ class Guarded(Strategy):
         """Tell whether the strategy wants to plan now; it does not when it fails."""
         return not self.fault and self._answer(lambda: self.strategy.due(view.copy(), budget)) is True
 
+    def explain(self, view: View, budget: Budget) -> dict[str, float | str]:
+        """Return what the strategy says of its decision; nothing when it fails."""
+        return self._answer(lambda: dict(self.strategy.explain(view.copy(), budget))) or {}
+
     def instead(self, view: View, budget: Budget) -> Plan:
         """Return what the strategy folds where a summary could not be written; nothing when it fails."""
         return self._answer(lambda: _checked(self.strategy.instead(view.copy(), budget))) or Plan()

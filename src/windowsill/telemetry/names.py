@@ -6,6 +6,7 @@ so they are written down here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -97,6 +98,11 @@ def full_names(attributes: dict[str, Any]) -> dict[str, Any]:
         for word, value in attributes.items()
         if value is not None
     }
+
+
+def decision_attributes(decision: Mapping[str, float | str]) -> dict[str, float | str]:
+    """Return the figures of a strategy's decision under their full names."""
+    return {f"windowsill.decision.{word}": value for word, value in decision.items()}
 
 
 MEASURED: Final = frozenset(
