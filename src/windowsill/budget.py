@@ -89,6 +89,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the model in its family."""
     refs: bool = True
     """The model is offered the tool that reads outputs by their refs: what is cut stays within its reach."""
+    writer: bool = False
+    """A model writes summaries."""
     cache: CachePrices = CachePrices()
     phase: str = ""
     """The phase of the work, for strategies under which requests tell the state,"""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block
-from support.sessions import TASK
+from support.sessions import TASK, opened
 from support.strategies import BUDGET, chat, conversations, follow, keeps_its_promises
 from windowsill import Budget, Session, SettingError
 from windowsill.budget import CachePrices
@@ -108,6 +108,120 @@ def test_waiting_because_it_does_not_pay_names_both_sides(session):
     assert (decision["action"], decision["read"], decision["write"]) == ("wait", 0.001, 2.0)
     assert 0 < decision["saves"] <= decision["costs"]
     assert f"saves {decision['saves']:,.0f} over" in decision["why"]
+
+
+# Words of a model, where one writes
+
+
+SUMMARY = "The parser was mended; the tests are open."
+
+
+def written(text=SUMMARY, **settings):
+    """A session of 20,000 tokens whose model answers this at once, or fails with it."""
+
+    async def ask(_):
+        if isinstance(text, Exception):
+            raise text
+        return f"<summary>{text}</summary>"
+
+    return opened(budget=20_000, strategy="economy", writer=ask, **settings)
+
+
+def folded(session, *, start=0, calls=60):
+    """Work, with a request after each call, until something is folded; return the report and the calls made."""
+    for number in range(start, start + calls):
+        work(session, 1, start=number)
+        report = session.compose_sync().report
+        if report.folds:
+            return report, number + 1
+        if session.composer.summaries.job is not None:
+            assert report.decision["action"] == "wait"
+            assert "is being written" in report.decision["why"]
+            session.composer.summaries.job.texts.exception(timeout=5)
+    raise AssertionError("nothing was folded")
+
+
+def test_the_words_of_a_model_stand_beside_what_code_keeps():
+    """They are written while the agent goes on; the record, names and lines stay, in a frame of their own."""
+    with written() as session:
+        session.add(TASK)
+        report, _ = folded(session)
+        (stand_in,) = (session.view.read(item) for item in session.view.items if item.fold)
+        words, own = stand_in.blocks
+    assert report.decision["action"] == "add"
+    assert SUMMARY in words.text
+    assert 'source="function:ask"' in words.text
+    assert SUMMARY not in own.text
+    assert "value_35_" in own.text
+    assert stand_in.metadata["writer"] == "function:ask"
+
+
+@pytest.mark.parametrize("text", [RuntimeError("down"), "word " * 5_000, ""])
+def test_a_model_that_fails_or_writes_too_much_costs_nothing(text):
+    """The fold is made with what code wrote, and a note says why the model's words are missing."""
+    with written(text) as session:
+        session.add(TASK)
+        report, _ = folded(session)
+        (stand_in,) = (session.view.read(item) for item in session.view.items if item.fold)
+    assert len(stand_in.blocks) == 1
+    assert stand_in.metadata["writer"] == "offline"
+    assert "value_35_" in stand_in.text
+    assert any("economy: " in note for note in report.notes)
+
+
+def test_words_stay_until_new_ones_are_written():
+    """Stand-ins that are joined while the model fails keep the latest words; the lines are chosen anew all the same."""
+    answers = [SUMMARY]
+
+    async def ask(_):
+        return f"<summary>{answers[0]}</summary>" if answers[0] else ""
+
+    with opened(budget=20_000, strategy="economy", writer=ask) as session:
+        session.add(TASK)
+        _, done = folded(session)
+        answers[0] = ""
+        for _ in range(2):
+            report, done = folded(session, start=done)
+        (stand_in,) = (session.view.read(item) for item in session.view.items if item.fold)
+    assert report.decision["action"] == "join"
+    words, own = stand_in.blocks
+    assert SUMMARY in words.text
+    assert f"value_{done - 8}_" in own.text
+
+
+def test_a_cold_cache_waits_for_the_words():
+    """The request is written again now: a fold in the next one would have it written twice."""
+    with written() as session:
+        session.add(TASK, at=0.0)
+        work(session, 22, at=10.0)
+        assert session.compose_sync().report.folds == ()
+        session.add({"role": "user", "content": "go on"}, at=400.0)
+        payload = session.compose_sync()
+    assert "the cache is cold" in payload.report.folds[0].reason
+    assert SUMMARY in str(payload.to())
+
+
+def test_the_same_answers_give_the_same_requests():
+    """What a model wrote is kept with the fold: nothing is asked again, and every request has the same bytes."""
+
+    def bodies():
+        with written() as session:
+            session.add(TASK)
+            _, done = folded(session)
+            folded(session, start=done)
+            return session.compose_sync().body(), [session.request(call.id) for call in session.calls]
+
+    assert bodies() == bodies()
+
+
+def test_without_a_model_nothing_is_asked_for(session):
+    """The plan has no text to write."""
+    session.add(TASK)
+    work(session, 60)
+    (proposal,) = Economy().plan(session.view, ROOMY).proposals
+    assert all(brief is None for brief in proposal.briefs)
+    (proposal,) = Economy().plan(session.view, msgspec.structs.replace(ROOMY, writer=True)).proposals
+    assert [brief.beside for brief in proposal.briefs] == [True]
 
 
 def test_dear_writing_and_cheap_reading_make_it_wait(session):

@@ -354,6 +354,8 @@ class Composer:
         if self.strategy.priced and not stateless and 2 * (fixed + self.journal.view.tokens()) > found.limit:
             # Only then a strategy weighs what a fold costs, and what it saves.
             found = msgspec.structs.replace(found, cache=self.context.cache_prices)
+        if self.summaries.writer is not None:
+            found = msgspec.structs.replace(found, writer=True)
         if self.journal.view.unfolded():
             # What somebody had shown again stays until the window is too small for it.
             found = msgspec.structs.replace(found, high=found.limit)
@@ -705,6 +707,7 @@ class Composer:
         is_high = budget.fixed + view.tokens() > budget.high
         if self.summaries.job is not None and (is_high or spec.strategy.due(view, budget)):
             # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
+            result.decision = spec.strategy.explain(view, budget)
             self._fold_prepared(
                 result, f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}" if is_high else ""
             )
@@ -806,7 +809,8 @@ class Composer:
             share = 100 * total // budget.limit
             log.warning("session %s: %s tokens, %d%% of what fits", self.journal.session, f"{total:,}", share)
         self._warned = above
-        if not above or total > budget.high or not self.summaries.prepares or spec.stateless:
+        if not above or total > budget.high or not self.summaries.prepares or spec.stateless or spec.strategy.priced:
+            # A strategy that decides by prices has its texts written when it has decided to fold.
             return
         self.journal.load(view)
         tighter = msgspec.structs.replace(budget, high=total - 1, low=min(budget.low, total - 1))

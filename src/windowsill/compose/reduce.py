@@ -154,7 +154,7 @@ def follow(
     """Yield the folds of a plan, their texts written; return true when one is still being written."""
     waiting = False
     # A caller who keeps no session has no later request for what is written meanwhile.
-    urgent = _over_tokens(view, budget) or spec.stateless or spec.now
+    urgent = _over_tokens(view, budget) or spec.stateless or spec.now or plan.at_once
     result.middle = plan.middle or result.middle
     result.note(*plan.notes)
     result.decision = plan.decision or result.decision
@@ -173,6 +173,9 @@ def follow(
             yield _without_held(view, check_fold(view, write_records(view, fold, budget)))
             if again:
                 result.note("what was unfolded is hidden again: the request had passed its limit")
+    if waiting and plan.decision:
+        why = f"the text in its place is being written: {plan.decision.get('why', '')}"
+        result.decision = {**plan.decision, "action": "wait", "why": why}
     return waiting
 
 

@@ -191,7 +191,7 @@ class SummaryQueue:
         finished = self._wait_for(view, proposal, spec)
         if finished is not None and finished.texts and _is_visible(view, finished.proposal):
             # What was begun earlier hides less than is wanted now; the rest is planned for after it.
-            self._useless = 0
+            self._useless = 0 if _has_words(finished) else self._useless + 1
             return self._with_notes(fill(view, finished.proposal, finished.texts))
         if finished is not None and finished.fault:
             why = f"{self.writer.name} failed: {finished.fault}"
@@ -264,7 +264,7 @@ class SummaryQueue:
             self._useless += 1
             self.notes += drafted.notes
             return None
-        self._useless = 0
+        self._useless = 0 if _has_words(finished) else self._useless + 1
         return self._with_notes(drafted)
 
     def take_notes(self) -> list[str]:
@@ -287,7 +287,9 @@ class SummaryQueue:
 
         with telemetry.span("write", writer=self._offline.name, strategy=proposal.strategy):
             texts: list[Written | None] = [
-                None if brief is None or material is None else write_by_code(self._offline, brief, material)
+                None
+                if brief is None or material is None or brief.beside
+                else write_by_code(self._offline, brief, material)
                 for brief, material in zip(proposal.briefs, _materials(view, proposal), strict=True)
             ]
             return fill(view, proposal, texts)
@@ -295,7 +297,7 @@ class SummaryQueue:
 
 def give_room(view: View, proposal: Proposal, budget: Budget) -> Proposal:
     """Let the text for the largest span take what is free below the low mark for the record of all of them."""
-    asked = [place for place, brief in enumerate(proposal.briefs) if brief is not None]
+    asked = [place for place, brief in enumerate(proposal.briefs) if brief is not None and not brief.beside]
     if not asked:
         return proposal
     place = _largest(view, proposal, asked)
@@ -450,6 +452,10 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
     return found
 
 
+def _has_words(finished: Finished) -> bool:
+    return any(written is not None and written.text.strip() for written in finished.texts)
+
+
 def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Drafted:
     """Put texts into a proposal where they are good; elsewhere its own stand-ins stay."""
     spans = list(proposal.spans)
@@ -462,11 +468,15 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
         from windowsill.summaries.frame import frame
 
         notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
-        stand_in = text_message(
-            "user",
-            frame(written.text, source=written.writer),
-            metadata={ORIGIN: Origin.SUMMARY, "writer": written.writer},
-        )
+        metadata = {ORIGIN: Origin.SUMMARY, "writer": written.writer}
+        stand_in = text_message("user", frame(written.text, source=written.writer), metadata=metadata)
+        own, brief = proposal.stand_ins[place], proposal.briefs[place]
+        if isinstance(own, Message) and brief is not None and brief.beside:
+            stand_in = msgspec.structs.replace(stand_in, blocks=(*stand_in.blocks, own.blocks[-1]))
+            run = hide(view, _hidden(view, span), Facts(messages=span.hides), stand_in)
+            if written.text.strip() and view.tokens_of(run.saves) > 0:
+                spans[place], stand_ins[place] = msgspec.structs.replace(run, facts=span.facts), stand_in
+            continue
         facts = msgspec.convert(span.facts, Facts) if span.facts else Facts(messages=span.hides)
         run = hide(view, view.items[view.slice_of(span.first, span.last)], facts, stand_in)
         good = bool(written.text.strip()) and view.tokens_of(run.saves) > 0

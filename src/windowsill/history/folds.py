@@ -103,6 +103,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """The schema of the object, for `state`."""
     model: str | None = None
     """The model that writes it, where that is not the writer's own."""
+    beside: bool = False
+    """True for words of a model beside a stand-in that is whole without them, with the record and the details."""
     needed: bool = True
     """False when code alone shall write it: in an emergency no model is asked."""
 

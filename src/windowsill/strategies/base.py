@@ -46,6 +46,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     middle: tuple[Item, ...] = ()
     """The items that could have been hidden, for the report of what each weighs."""
     notes: tuple[str, ...] = ()
+    at_once: bool = False
+    """True when the folds belong to this request, so that texts are waited for although it would fit without them."""
     decision: dict[str, float | str] = {}
     """The decision and the figures it was made from, for the report and for telemetry."""
 

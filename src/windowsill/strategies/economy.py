@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.history.folds import MessageSpan, Proposal
+from windowsill.history.folds import Brief, MessageSpan, Proposal
 from windowsill.history.proposals import describe, gather, hide
 from windowsill.history.view import Item, Unit, View
-from windowsill.messages import ORIGIN, Message, Origin, text_message
+from windowsill.messages import ORIGIN, Block, Message, Origin, Text, text_of
 from windowsill.strategies.base import (
     OFFLINE,
     Plan,
@@ -53,6 +53,9 @@ MORE_LINES = (0.70, 4_000)
 MORE_NAMES = (0.12, 1_500)
 MORE_RECORD = (0.05, 1_000)
 """The same in a stand-in that is added behind others."""
+
+WORDS = (0.05, 800)
+"""The same for the words of a model, where one writes. They tell the course of the work, which code cannot."""
 
 Parts: TypeAlias = tuple[tuple[float, int], tuple[float, int], tuple[float, int]]
 WHOLE: Parts = (LINES, NAMES, RECORD)
@@ -158,7 +161,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
         free = budget.limit - total + hidden
-        pieces = sum(_rooms(MORE if start > _behind_task(view) else WHOLE, room, free))
+        pieces = _words_room(room, budget) + sum(_rooms(MORE if start > _behind_task(view) else WHOLE, room, free))
         written = min(hidden, pieces)
         fits = total - hidden + written + FRAME <= budget.limit
         action: Action = "add" if standing < MOST_STAND_INS * room and fits else "join"
@@ -206,6 +209,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return Plan(
             proposals=(proposal,) if proposal else (),
             middle=items_of(view, middle),
+            # A cold cache is written with this request: folded in the next one, it would be written twice.
+            at_once=decision.idle > budget.cache.lifetime,
             decision=msgspec.structs.asdict(decision if proposal else decision.because(NOTHING_SAVED)),
         )
 
@@ -225,6 +230,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         now = max((item.seq for item in hidden.values()), default=0) if budget.step else view.items[-1].seq
         spans: list[MessageSpan] = []
         stand_ins: list[Message] = []
+        briefs: list[Brief | None] = []
+        words = _words_room(_room(view, budget), budget)
         digests = [collect_hidden(view, stretch) for stretch in stretches]
         # Messages that stay may part what is hidden: the largest stand-in tells the record of all.
         largest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
@@ -248,6 +255,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             if view.tokens_of(span.saves) > (size // parted if again else 0):
                 spans.append(span)
                 stand_ins.append(stand_in)
+                briefs.append(Brief(room=words, beside=True) if words and place == largest else None)
         if not spans:
             return None
         return Proposal(
@@ -256,6 +264,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             strategy=self.name,
             spans=tuple(spans),
             stand_ins=tuple(stand_ins),
+            briefs=tuple(briefs),
         )
 
     def _rooms_of(self, view: View, budget: Budget, parts: Parts, hidden: int) -> tuple[int, int, int]:
@@ -267,6 +276,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         room = _room(view, budget)
         least = int(LEAST_STAND_IN * room)
         free = max(least, 0 if budget.step else budget.limit - budget.fixed - view.tokens() + hidden)
+        free -= _words_room(room, budget)
         lines, names, record = _rooms(parts, room, free)
         smaller = max(1.0, view.scale.calibration.code) * max(1.0, (lines + names + record) / max(1, free))
         return int(lines * self.lines / smaller), int(names * self.names / smaller), int(record / smaller)
@@ -278,11 +288,36 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         facts = gather(view, items)
         record = lay_out("summary", digest, room, view.scale.counter.count, details=0) if room else ""
         body = "\n\n".join(part for part in (describe(facts), record, written.text) if part)
-        made_by = {ORIGIN: Origin.SUMMARY, "writer": OFFLINE}
-        stand_in = text_message("user", frame(body, source=self.name), metadata=made_by)
+        author, words = _words_before(view, items)
+        stand_in = Message(
+            role="user",
+            blocks=(*words, Text(text=frame(body))),
+            metadata={ORIGIN: Origin.SUMMARY, "writer": author},
+        )
         span = hide(view, items, facts, stand_in)
         kept = {**span.facts, FACTS: written.facts, DIGEST: dump(digest)}
         return msgspec.structs.replace(span, facts=kept), stand_in
+
+
+def _words_room(room: int, budget: Budget) -> int:
+    """Return the tokens that the words of a model may have; 0 where none writes, or each request is made anew."""
+    return _size(WORDS, room) if budget.writer and not budget.step else 0
+
+
+def _words_before(view: View, items: Sequence[Item]) -> tuple[str, list[Block]]:
+    """Return the words that models wrote into stand-ins among these items, and who did: they stay until new ones come.
+
+    The latest ones, as many as one text may have.
+    """
+    found: list[Block] = []
+    author, left = OFFLINE, WORDS[1]
+    for message in map(view.read, reversed([item for item in items if item.fold and FACTS in item.facts])):
+        words = message.blocks[:-1]
+        left -= sum(view.scale.counter.count(text_of((block,))) for block in words)
+        if words and (not found or left >= 0):
+            author = author if found else str(message.metadata.get("writer"))
+            found[:0] = words
+    return author, found
 
 
 def _stretches(view: View, chosen: Sequence[Unit], *, join: bool) -> list[list[Item]]:

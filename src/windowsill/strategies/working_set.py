@@ -542,7 +542,8 @@ def _take_over(found: WorkingSet, message: Message, numbers: _Numbers | None) ->
     if numbers is None:
         _mention_all(found, message.text, 0)
         return
-    lines = message.text.split("\n")
+    # Words of a model may stand before it.
+    lines = text_of(message.blocks[-1:]).split("\n")
     _merge_touched(found, numbers.touched)
     found.sources += numbers.sources
     place = next((place for place, line in enumerate(lines) if line.startswith(NAMES)), None)

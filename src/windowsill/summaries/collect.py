@@ -11,7 +11,7 @@ import msgspec
 from windowsill import shell
 from windowsill.history.proposals import own_words
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Origin, ToolResult, ToolUse, text_of
+from windowsill.messages import Message, Origin, Text, ToolResult, ToolUse, text_of
 from windowsill.secrets.documents import redact_for_reading
 from windowsill.summaries.digest import (
     CAPS,
@@ -262,20 +262,20 @@ class _Collector:
 
     def _summary(self, message: Message) -> None:
         """Take in an earlier stand-in: its digest was merged already, what only its text has is kept as quotes."""
-        text = message.text
-        inside = unframe(text)
-        by_code = OFFLINE in (message.metadata.get("writer"), inside and inside.source)
-        if inside and not by_code:
-            self._spoken.append((self._messages, message.id, inside.text[:MOST_SCANNED]))
-        elif not inside and message.origin == Origin.SUMMARY:
-            self._mark(text, message.id)
-        elif not inside:
-            known = {quote.id for quote in self._requests}
-            self._requests += [
-                Quote(text=words.replace("\n  > ", "\n"), id=id)
-                for id, words in _QUOTED.findall(text)
-                if id not in known
-            ]
+        for place, text in enumerate(block.text for block in message.blocks if isinstance(block, Text)):
+            inside = unframe(text)
+            by_code = OFFLINE in (message.metadata.get("writer"), inside and inside.source)
+            if inside and not by_code:
+                self._spoken.append((self._messages, message.id, inside.text[:MOST_SCANNED]))
+            elif not inside and message.origin == Origin.SUMMARY and not place:
+                self._mark(text, message.id)
+            elif not inside:
+                known = {quote.id for quote in self._requests}
+                self._requests += [
+                    Quote(text=words.replace("\n  > ", "\n"), id=id)
+                    for id, words in _QUOTED.findall(text)
+                    if id not in known
+                ]
 
     def _mark(self, text: str, id: str) -> None:
         if text.strip():

@@ -360,6 +360,8 @@ class Chain:
         """Write the model's words and the record, or the offline writer's text; only a cancellation is raised."""
         if not brief.needed:
             return self.write(brief, material)
+        if brief.beside:
+            return await self._write_beside(brief, material)
         room = min(brief.room or int(material.tokens * UNLIMITED_SHARE), material.tokens - 1)
         most = min(room + brief.record, material.tokens - 1)
         share = room if brief.style == "state" else max(1, int(room * MODEL_SHARE))
@@ -371,6 +373,21 @@ class Chain:
             return self._by_code(brief, material, notes, fault.usage)
         except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
             return self._by_code(brief, material, (note("", "failed", f"the writer raised {type(error).__name__}"),))
+
+    async def _write_beside(self, brief: Brief, material: Material) -> Written:
+        """Write the model's words alone, within their room; nothing, and a note, when it gives none."""
+        try:
+            written = _checked(await self._model.awrite(brief, material))
+            if material.count(written.text) <= brief.room:
+                return msgspec.structs.replace(written, digest={})
+            too_long = note("", "too-long", f"the text has more than {brief.room:,} tokens")
+            return msgspec.structs.replace(written, text="", digest={}, notes=(*written.notes, too_long))
+        except UnusableError as fault:
+            notes = fault.notes or (note("", fault.kind, fault.what),)
+            return Written(text="", writer=self.name, notes=notes, usage=fault.usage)
+        except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
+            why = note("", "failed", f"the writer raised {type(error).__name__}")
+            return Written(text="", writer=self.name, notes=(why,))
 
     def _join(self, brief: Brief, material: Material, written: Written, room: int, most: int) -> Written:
         """Put the record behind the model's words; the record stands alone where there is no room for both."""
