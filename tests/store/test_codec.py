@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from windowsill import Session, open_store
 from windowsill.config import load
 from windowsill.errors import DamagedError, InputError, StoreError
 from windowsill.session.copies import copy_facts, copy_session
-from windowsill.store.codec import MARK, VARIABLE, Key, Packing, new_key
+from windowsill.store.codec import FACTS, MARK, VARIABLE, Key, Packing, new_key
 
 WORD = "xylophone-7731"
 """What must not be found in a file."""
@@ -159,6 +160,56 @@ def test_without_its_key_a_store_is_not_opened(place, key, monkeypatch):
             b'{"budget": 1000}',
         )
         assert store.check() == []
+
+
+@pytest.mark.integration
+def test_a_process_that_opened_before_writes_nothing_readable(place, monkeypatch):
+    """Whoever opened an empty store without a key is refused once another process has marked it as encrypted."""
+    address, _ = place
+    with closing(open_store(address)) as early:
+        monkeypatch.setenv(VARIABLE, new_key())
+        with closing(open_store(address)) as store:
+            store.create("s", at=1.0)
+            store.append("s", 0, chain(1))
+            one, two = chain(2)
+            for write in (
+                lambda: early.create("plain", at=1.0),
+                lambda: early.set_settings("s", b"{}"),
+                lambda: early.append("s", 1, [two]),
+                lambda: early.append("s", 1, [], snapshots=[(1, b"view")]),
+                lambda: early.append("s", 1, [], blobs=[("b", b"blob")]),
+                lambda: early.put_blobs("s", [("b", b"blob")]),
+                lambda: early.remember("learned", b"fact"),
+            ):
+                with pytest.raises(StoreError, match=r"encrypted after this process had opened it.*WINDOWSILL_KEY"):
+                    write()
+            assert [info.id for info in store.sessions()] == ["s"]
+            assert (everything(store), store.snapshot("s", 9), store.blob("s", "b")) == ([one], None, None)
+            assert store.facts("learned") == {}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("first", ["session", "mark"])
+def test_of_a_plain_session_and_a_mark_one_comes_first(place, key, monkeypatch, first):
+    """While one process makes a plain session and another marks the store, either waits for the other."""
+    address, _ = place
+    monkeypatch.delenv(VARIABLE)
+    with closing(open_store(address)) as early, closing(open_store(address)) as late, ThreadPoolExecutor(1) as other:
+        if first == "session":
+            with early.exclusive("s"):
+                early.create("s", at=1.0)
+                monkeypatch.setenv(VARIABLE, key)
+                opened = other.submit(lambda: open_store(address))
+                assert not wait([opened], timeout=0.3).done
+            with closing(opened.result()) as store:
+                assert (store.about().encrypted, len(store.sessions())) == (False, 1)
+        else:
+            with late.exclusive(MARK):
+                late.remember(MARK, b"1" + Key(key).encrypt(b"", FACTS, MARK))
+                made = other.submit(lambda: early.create("s", at=1.0))
+                assert not wait([made], timeout=0.3).done
+            assert isinstance(made.exception(), StoreError)
+            assert late.sessions() == []
 
 
 @pytest.mark.integration

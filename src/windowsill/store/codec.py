@@ -37,6 +37,12 @@ BLOB = "blob "
 FACTS, FILES = "\0facts", "\0files"
 """Stand for the session of what belongs to none: no session has such a name."""
 
+SINCE_ENCRYPTED = (
+    "the store was encrypted after this process had opened it, and takes nothing readable",
+    f"set {VARIABLE} to its key and open it again; nothing was written",
+)
+"""What a refusal of the database means, and the remedy."""
+
 _VERSION = b"1"
 """Before the mark: keys are used in one way so far."""
 _KEY_BYTES = 32

@@ -21,6 +21,7 @@ from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from windowsill.errors import DamagedError, InputError, StoreError, log
+from windowsill.store.codec import SINCE_ENCRYPTED
 
 _MEANINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[StoreError], str, str], ...] = (
     (PoolClosed, StoreError, "the store is closed", "open it again"),
@@ -60,6 +61,7 @@ _MEANINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[Store
         "the server takes no more connections",
         "put a pooler before it, or open fewer stores",
     ),
+    (errors.RestrictViolation, StoreError, *SINCE_ENCRYPTED),
     (
         errors.ProgramLimitExceeded,
         StoreError,

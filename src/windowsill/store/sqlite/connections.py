@@ -18,6 +18,7 @@ from pathlib import Path
 
 from windowsill.errors import DamagedError, InputError, StoreError
 from windowsill.store import BUSY_SECONDS
+from windowsill.store.codec import SINCE_ENCRYPTED
 
 _FAMILY = 0xFF
 """Extended result codes keep the plain code in their lowest byte."""
@@ -62,6 +63,7 @@ _MEANINGS: dict[int, tuple[type[StoreError], str, str]] = {
         "another process kept the database locked for too long",
         "try again, or end the process that holds it",
     ),
+    sqlite3.SQLITE_CONSTRAINT_TRIGGER: (StoreError, *SINCE_ENCRYPTED),
     sqlite3.SQLITE_TOOBIG: (
         StoreError,
         "one value is larger than SQLite can keep",
@@ -92,7 +94,8 @@ def translated(path: Path) -> Iterator[None]:
 
 def meaning(error: sqlite3.Error, path: Path) -> StoreError:
     """Return the error of ours that explains one of SQLite's."""
-    code = getattr(error, "sqlite_errorcode", 0) & _FAMILY
+    code = getattr(error, "sqlite_errorcode", 0)
+    code = code if code in _MEANINGS else code & _FAMILY
     if not code and _NOT_TEXT in str(error).lower():
         code = sqlite3.SQLITE_CORRUPT
     kind, what, remedy = _MEANINGS.get(
@@ -104,7 +107,8 @@ def meaning(error: sqlite3.Error, path: Path) -> StoreError:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Tell whether somebody else was at the database, so that waiting helps."""
-    code = getattr(error, "sqlite_errorcode", 0) & _FAMILY
+    code = getattr(error, "sqlite_errorcode", 0)
+    code = code if code in _MEANINGS else code & _FAMILY
     return _ALIKE.get(code, code) == sqlite3.SQLITE_BUSY
 
 
