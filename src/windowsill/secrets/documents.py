@@ -16,8 +16,8 @@ from windowsill.messages import Block, Document, Image, Message, Reasoning, Text
 from windowsill.secrets.detectors import kind_under
 from windowsill.secrets.redactor import Redactor, default_redactor, sign
 
-SHORT, LONG = 500, 8_000
-"""Characters of a fact, and of a text in a message, that are remembered as redacted; an output is not."""
+SHORT, LONG, LONGEST = 500, 8_000, 100_000
+"""Characters up to which many thousand texts, many and a few are remembered as redacted."""
 
 T = TypeVar("T")
 Same = TypeVar("Same", bound=Message | Block)
@@ -27,7 +27,7 @@ _NAME_END = re.compile(rb"[ \t\r\n]*+:")
 _NAME_ENDS = re.compile(rb"[{}\]]")
 """The end of what a name holds for; the items of a list are under its name."""
 _OBJECT_ENDS = re.compile(rb"[{}]")
-_NAMING, _VALUE = frozenset({"name", "key", "variable"}), "value"
+_NAMING, _VALUE = ("name", "key", "variable"), "value"
 """The fields of a pair that is an assignment: `{"name": "DB_PASSWORD", "value": "..."}`."""
 _OPAQUE = re.compile(
     r"(?:^|_|-)(?:ids?|uuid|signature|thought_signature|encrypted_content|data|hash|sha\d*|digest|checksum|integrity"
@@ -75,14 +75,14 @@ def redact_text(text: str, redactor: Redactor | None = None) -> str:
     return redact_json(data, redactor).decode("utf-8", "surrogatepass")
 
 
-@lru_cache(maxsize=512)
-def _redact_part(text: str) -> str:
-    return redact_text(text)
+_redact_part = lru_cache(maxsize=512)(redact_text)
+_redact_output = lru_cache(maxsize=32)(redact_text)
 
 
 def _redact_message_text(text: str) -> str:
     """Redact a text of a message; one fold reads the same messages for its summary and for what stays in view."""
-    return _redact_part(text) if len(text) <= LONG else redact_text(text)
+    size = len(text)
+    return (_redact_part if size <= LONG else _redact_output if size <= LONGEST else redact_text)(text)
 
 
 def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> T:
@@ -90,18 +90,26 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
     redactor = redactor or default_redactor()
     clean: Any = value
     if isinstance(value, str):
-        clean = (_redact_again if len(value) <= SHORT else _redact)(value, redactor, name)
+        size = len(value)
+        clean = (_redact_fact if size <= SHORT else _redact_text if size <= LONG else _redact)(value, redactor, name)
     elif isinstance(value, dict):
-        named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
-        label = next((named[name] for name in _NAMING if name in named), "")
+        label = _label(value)
         clean = {
             redact_value(key, redactor): redact_value(inner, redactor, _name_of(key, label))
             for key, inner in value.items()
         }
     elif isinstance(value, list | tuple):
         # Tuples with names of their own cannot be made from a row of values.
-        clean = (list if isinstance(value, list) else tuple)(redact_value(inner, redactor, name) for inner in value)
+        clean = (list if isinstance(value, list) else tuple)([redact_value(inner, redactor, name) for inner in value])
     return clean if clean != value else value
+
+
+def _label(value: dict[Any, Any]) -> str:
+    """Return the name that an object states for what it has as `value`."""
+    if not any(isinstance(key, str) and key.lower() == _VALUE for key in value):
+        return ""
+    named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
+    return next((named[name] for name in _NAMING if name in named), "")
 
 
 def _name_of(key: Any, label: str) -> str:
@@ -119,8 +127,9 @@ def _redact(text: str, redactor: Redactor, name: str) -> str:
     return sign(found[0].kind if known else kind)
 
 
-_redact_again = lru_cache(maxsize=8_192)(_redact)
-"""For short texts: each fold of a session has most facts of the fold before."""
+_redact_fact = lru_cache(maxsize=8_192)(_redact)
+_redact_text = lru_cache(maxsize=512)(_redact)
+"""Each fold of a session has most facts of the fold before."""
 
 
 def _encoded(text: str) -> bytes:
@@ -157,7 +166,7 @@ def _block(block: Block, *, whole: bool) -> Block:
         case ToolUse():
             changes["arguments"] = _redact_message_text(block.arguments)
         case ToolResult():
-            changes["content"] = tuple(_block(inner, whole=whole) for inner in block.content)
+            changes["content"] = tuple([_block(inner, whole=whole) for inner in block.content])
         case Image():
             changes["url"] = block.url and default_redactor().redact(block.url)
         case Document():

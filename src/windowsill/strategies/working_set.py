@@ -9,14 +9,17 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Reasoning, ToolResult, ToolUse, text_of, texts_in
+from windowsill.messages import Block, Message, Reasoning, ToolResult, ToolUse, text_of, texts_in
 from windowsill.secrets.documents import redact_for_reading
 from windowsill.text import strings
 from windowsill.tokens import Weight
@@ -99,13 +102,19 @@ _PIECE = re.compile(r'(?<=[,;]) ?(?=["{\[(])|(?<=[.;]) ')
 _LINE_NUMBER = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
-class Region(msgspec.Struct, frozen=True):
+class Region(msgspec.Struct, frozen=True, dict=True):
     """Lines that stood together in a file or an output, and the entry that showed them."""
 
     source: str
     kind: Kind
     at: int
     lines: list[str]
+
+    @functools.cached_property
+    def passages(self) -> list[tuple[list[str], frozenset[str]]]:
+        """Its passages, each with its words."""
+        # Words are the same in many passages: one object for each keeps what is remembered small.
+        return [(lines, frozenset(map(sys.intern, _WORD.findall("\n".join(lines))))) for lines in _passages(self.lines)]
 
 
 class WorkingSet(msgspec.Struct):
@@ -117,6 +126,11 @@ class WorkingSet(msgspec.Struct):
     sources: list[Source] = []
     replaced: dict[str, dict[str, int]] = {}
     """Lines of each file that a change took out, with the entry of the change."""
+
+
+_SOURCES: WeakKeyDictionary[View, dict[tuple[int, int], WorkingSet]] = WeakKeyDictionary()
+"""Regions and replaced lines of the sources of each session, by entry and block: entries never change, so the next fold
+need not read them again. Those that a fold no longer tells of are forgotten."""
 
 
 class Rooms(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +156,7 @@ class Sight(msgspec.Struct, frozen=True):
         blocks = [block for item in shown for block in view.read(item).blocks if not isinstance(block, Reasoning)]
         text = "\n".join(text for block in blocks for text in texts_in(block))
         worked = list(worked)
-        lines = frozenset(line.strip() for line in text.split("\n"))
+        lines = frozenset(map(str.strip, text.split("\n")))
         return cls(text, lines, _touched_files(view, worked), words_said(view, worked))
 
 
@@ -187,32 +201,52 @@ def collect(view: View, items: Sequence[Item], earlier: Iterable[Item] = ()) -> 
     may be what is worked on now.
     """
     found = WorkingSet(regions=[], names={}, touched={}, sources=[], replaced={})
+    known = _SOURCES.setdefault(view, {})
     calls: dict[str, tuple[str, bool, str]] = {}
     for item in items:
         if item.fold:
             _take_over(found, view.read(item), _numbers(item))
         else:
             # Without secrets before it is taken apart: a value that stands alone is no longer known as one.
-            _take(found, redact_for_reading(view.whole(item)), item.seq, calls)
+            _take(found, redact_for_reading(view.whole(item)), item.seq, calls, known)
     _read_again(found, view, [item for item in (*items, *earlier) if item.fold])
     return found
 
 
 def _read_again(found: WorkingSet, view: View, stand_ins: Iterable[Item]) -> None:
     """Add the lines of files that these stand-ins tell of as they stood in the messages."""
-    again: set[tuple[str, int]] = set()
     regions, found.regions = found.regions, []
-    for seq, block, path, _ in _latest(source for each in map(_numbers, stand_ins) if each for source in each.sources):
-        hidden = Item(seq=seq, first=seq, last=seq, id="", role="user", weight=Weight())
-        blocks = redact_for_reading(view.read(hidden)).blocks
-        part = blocks[block] if block < len(blocks) else None
-        if isinstance(part, ToolUse):
-            _take_change(found, part, seq)
-        elif isinstance(part, ToolResult):
-            found.regions.append(Region(path, "read", seq, _file_text(part).splitlines()))
-        again.add((path, seq))
+    sources = _latest(source for each in map(_numbers, stand_ins) if each for source in each.sources)
+    known = _SOURCES[view]
+    for seq, number, path, _ in sources:
+        if (seq, number) not in known:
+            hidden = Item(seq=seq, first=seq, last=seq, id="", role="user", weight=Weight())
+            blocks = redact_for_reading(view.read(hidden)).blocks
+            known[seq, number] = _read_source(blocks[number] if number < len(blocks) else None, path, seq)
+        _add_source(found, known[seq, number])
+    kept = {(seq, number) for seq, number, _, _ in (*sources, *found.sources)}
+    _SOURCES[view] = {place: known[place] for place in known if place in kept}
     # What was read again is there whole: what a stand-in had kept of it would only come twice.
+    again = {(path, seq) for seq, _, path, _ in sources}
     found.regions += [region for region in regions if (region.source, region.at) not in again]
+
+
+def _read_source(block: Block | None, path: str, at: int) -> WorkingSet:
+    """Return the lines that a change writes and takes out, or those that a result shows of a file."""
+    found = WorkingSet(regions=[], names={}, touched={}, sources=[], replaced={})
+    if isinstance(block, ToolUse):
+        _take_change(found, block, at)
+    elif isinstance(block, ToolResult) and (text := _file_text(block)):
+        found.regions.append(Region(path, "read", at, text.splitlines()))
+    return found
+
+
+def _add_source(found: WorkingSet, source: WorkingSet) -> None:
+    found.regions += source.regions
+    for path, lines in source.replaced.items():
+        gone = found.replaced.setdefault(path, {})
+        for line, at in lines.items():
+            gone[line] = max(at, gone.get(line, 0))
 
 
 def _latest(sources: Iterable[Source]) -> list[Source]:
@@ -226,7 +260,13 @@ def _latest(sources: Iterable[Source]) -> list[Source]:
     return kept
 
 
-def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[str, bool, str]]) -> None:
+def _take(
+    found: WorkingSet,
+    message: Message,
+    at: int,
+    calls: dict[str, tuple[str, bool, str]],
+    known: dict[tuple[int, int], WorkingSet],
+) -> None:
     for number, block in enumerate(message.blocks):
         if isinstance(block, ToolUse):
             path, changed, _ = _read_call(block)
@@ -234,17 +274,19 @@ def _take(found: WorkingSet, message: Message, at: int, calls: dict[str, tuple[s
             if path:
                 _touch(found, path, at, changes=changed)
             if path and changed:
-                _take_change(found, block, at)
+                known[at, number] = _read_source(block, path, at)
+                _add_source(found, known[at, number])
                 found.sources.append((at, number, path, len(block.arguments)))
             _mention_arguments(found, block, at)
         elif isinstance(block, ToolResult):
             path, changed, tool = calls.get(block.tool_use_id, ("", False, block.name or "output"))
             text = _file_text(block)
-            if not changed and text:
-                lines = text.splitlines()
-                region = Region(path, "read", at, lines) if path else Region(tool, "output", at, _pieces(lines))
-                found.regions.append(region)
-                found.sources += [(at, number, path, len(text))] if path else []
+            if path and not changed and text:
+                known[at, number] = _read_source(block, path, at)
+                _add_source(found, known[at, number])
+                found.sources.append((at, number, path, len(text)))
+            elif not changed and text:
+                found.regions.append(Region(tool, "output", at, _pieces(text.splitlines())))
             _mention_output(found, text, at)
     if words := message.text:
         _mention_all(found, _ends(words), at)
@@ -370,8 +412,9 @@ def words_said(view: View, items: Sequence[Item]) -> dict[str, float]:
             continue
         message = view.read(item)
         calls = (text for block in message.blocks if isinstance(block, ToolUse) for text in strings(block.input))
+        worth = 1 / (SAID + items[-1].seq - item.seq)
         for word in set(_WORD.findall("\n".join((message.text, *calls)))):
-            said[word] = said.get(word, 0.0) + 1 / (SAID + items[-1].seq - item.seq)
+            said[word] = said.get(word, 0.0) + worth
     return said
 
 
@@ -454,13 +497,14 @@ def _by_worth(regions: Sequence[Region], now: int, sight: Sight) -> list[tuple[i
 
     A passage is worth more the more of the words that were said lately it has, and the fewer other passages have them.
     """
-    found = [
-        (place, passage, lines)
-        for place, region in enumerate(regions)
-        for passage, lines in enumerate(_passages(region.lines))
-    ]
-    words = [sight.said.keys() & _WORD.findall("\n".join(lines)) for _, _, lines in found]
-    shown = Counter(word for each in words for word in each)
+    said = sight.said.keys()
+    found: list[tuple[int, int, list[str]]] = []
+    words: list[set[str]] = []
+    for place, region in enumerate(regions):
+        for passage, (lines, its_words) in enumerate(region.passages):
+            found.append((place, passage, lines))
+            words.append(said & its_words)
+    shown = Counter(chain.from_iterable(words))
     rare = {word: math.log(len(found) / number) * sight.said[word] for word, number in shown.items()}
     worth = [_worth(region, now, sight.touched) for region in regions]
     values = [
