@@ -348,6 +348,28 @@ def test_message_of_reasoning_alone_gets_a_text_after_it():
     assert kinds == ["empty_filled"]
 
 
+def test_items_of_one_answer_are_one_message_where_there_are_no_items():
+    """Reasoning, words and parallel calls of a Responses answer: no filler, and the calls stay parallel."""
+    items = [
+        HELLO,
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look"}]},
+        *({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"} for id in ("c1", "c2")),
+        *({"type": "function_call_output", "call_id": id, "output": id} for id in ("c1", "c2")),
+        {"type": "reasoning", "id": "rs_2", "summary": []},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+    ]
+    mended = repair(read(items, "responses"), RULES["openai"])
+    assert [(message.role, message.text) for message in mended.messages if message.text] == [
+        ("user", "hello"),
+        ("assistant", "I look"),
+        ("assistant", "done"),
+    ]
+    calls = [[each.id for each in message.blocks if isinstance(each, ToolUse)] for message in mended.messages]
+    assert calls == [[], ["c1", "c2"], [], [], []]
+    assert mended.repairs == ()
+
+
 def test_system_message_of_another_format_becomes_words_of_the_user():
     """Inside a conversation Anthropic has no place for another provider's system message."""
     messages = read([HELLO, {"role": "system", "content": "be brief"}], "openai")

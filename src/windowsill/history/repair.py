@@ -423,6 +423,8 @@ class Mender:
         self.slots: list[list[Answer]] = []
         self.rest: list[Piece] = []
         self.orphans: list[Orphan] = []
+        self.taken: set[str] = set()
+        """The ids of the calls of the answer that is being read."""
         self.heard = False
         """True once something that is not from the assistant came in this turn."""
         self.spoken = False
@@ -447,16 +449,18 @@ class Mender:
             self._take_user(index, message)
 
     def _take_assistant(self, index: int, message: Message) -> None:
-        if not self.turns or not (self.rules.alternate or self.rules.in_items):
+        same = bool(self.turns) and self._is_one_answer(self.turns[-1][0].source, index)
+        if not same:
+            self.taken = set()
+        if not self.turns or not (same or self.rules.alternate or self.rules.in_items):
             self.slots.append([])
         found = self.sorter.sort(message)
         self._report_sorted(index, found)
         blocks = found.blocks
-        taken: set[str] = set()
         own = message.format == self.rules.format
         for position, use in found.calls:
-            call = self.pairing.call(use, source=index, turn=len(self.slots) - 1, taken=taken)
-            taken.add(call.id)
+            call = self.pairing.call(use, source=index, turn=len(self.slots) - 1, taken=self.taken)
+            self.taken.add(call.id)
             # Names of another format are spelled as this one takes them when they are rendered.
             name = self._spell_name(use) if own else use.name
             if call.id != use.id:
@@ -612,9 +616,18 @@ class Mender:
             for slot in self.slots:
                 self._push_results(slot)
         else:
-            for piece, slot in self.turns:
+            for place, (piece, slot) in enumerate(self.turns, start=1):
                 self._push(piece)
-                self._push_results(slot)
+                if place == len(self.turns) or self.turns[place][1] is not slot:
+                    self._push_results(slot)
+
+    def _is_one_answer(self, before: int | None, index: int) -> bool:
+        """Tell whether two messages are parts of one answer, which another format wrote as items, and are one here."""
+        if self.rules.in_items or before is None or before != index - 1:
+            return False
+        one, other = self.messages[before], self.messages[index]
+        apart = {self.rules.format, NEUTRAL, *self.rules.dialects}
+        return one.role == other.role == "assistant" and one.format == other.format and one.format not in apart
 
     def _answer_waiting(self, waiting: Sequence[Call]) -> None:
         """Give each call that waits the result whose id was changed on the way, or a stand-in, in the order of calls.
@@ -686,7 +699,10 @@ class Mender:
         last = self.drafts[-1] if self.drafts else None
         if last is None or last.role != piece.role or piece.role == "system":
             self._start(piece)
-        elif last.last_source == piece.source is not None:
+        elif piece.source is not None and (
+            last.last_source == piece.source
+            or (len(self.drafts) > self.sent and self._is_one_answer(last.last_source, piece.source))
+        ):
             last.add(piece)
         elif not self.rules.alternate or (not results and self._may_stand_beside(last, piece)):
             self._start(piece)

@@ -40,6 +40,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The system prompt has its own field; a system message of another format inside the conversation becomes words."""
     system_inside: bool = False
     """System messages may stand inside the conversation all the same."""
+    dialects: frozenset[str] = frozenset()
+    """Formats that divide an answer into messages as this one does; parts of another format's answer become one."""
     in_items: bool = False
     """A turn of the assistant is several messages in a row, and its results stand after the last of them. Reasoning is
     a message of its own, which something of the same turn must follow."""

@@ -22,7 +22,14 @@ SPEC = ProviderSpec(
     name=NAME,
     aliases=("openai-chat", "chat"),
     vendor="openai",
-    rules=Rules(format=NAME, id_pattern=ID_PATTERN, name_pattern=NAME_PATTERN, result_media=False, bare_results=False),
+    rules=Rules(
+        format=NAME,
+        dialects=DIALECTS,
+        id_pattern=ID_PATTERN,
+        name_pattern=NAME_PATTERN,
+        result_media=False,
+        bare_results=False,
+    ),
     stops=StopReasons(
         done="stop", calls="tool_calls", length=frozenset({"length"}), refused=frozenset({"content_filter"})
     ),
