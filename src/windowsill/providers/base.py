@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
@@ -223,7 +223,6 @@ class Format:
 
     def with_demands(self, demands: Demands) -> Format:
         """Return this format as a model with these demands takes it."""
-        del demands
         return self
 
     def is_own(self, format: str) -> bool:
@@ -232,7 +231,6 @@ class Format:
 
     def detects(self, value: Any) -> bool:
         """Tell whether a decoded body, message list, message or reply is clearly of this format."""
-        del value
         return False
 
     # Reading
@@ -262,7 +260,6 @@ class Format:
 
     def unwrap_tool(self, raw: bytes, where: str) -> bytes:
         """Return the part of a tool definition that has its name, description and schema."""
-        del where
         return raw
 
     def read_body(self, body: bytes) -> Request:
@@ -316,17 +313,14 @@ class Format:
 
     def split_tool(self, tool: Tool, where: str) -> tuple[Tool, ...]:
         """Return the tools of one definition, where it may hold several."""
-        del where
         return (tool,)
 
     def is_portable(self, tool: Tool) -> bool:
         """Tell whether a tool of this format can be defined for another provider."""
-        del tool
         return True
 
     def tool_layout(self, definitions: Sequence[bytes]) -> msgspec.Raw | None:
         """Return the value of `tools` where it says more than the tools in it, to go out as it came; else `None`."""
-        del definitions
         return None
 
     # Rendering
@@ -364,7 +358,6 @@ class Format:
 
     def thinking_tokens(self, fields: dict[str, Any]) -> int:
         """Return the tokens that the model may think, as far as they count against the limit of its answer."""
-        del fields
         return THOUGHTS if self.spec.counts_thoughts else 0
 
     def render_tool(self, tool: Tool) -> bytes:
@@ -422,7 +415,6 @@ class Format:
         self, fields: dict[str, msgspec.Raw], messages: Sequence[bytes], *, bound_reasoning: bool = False
     ) -> dict[str, msgspec.Raw]:
         """Return the other fields of a body without what the provider would refuse beside these messages."""
-        del messages, bound_reasoning
         return fields
 
     # Checking
@@ -466,10 +458,18 @@ def check_strict(format: str, schema: Any, where: str) -> Iterator[Problem]:
     yield from check_strict(format, inner, where)
 
 
-def repeated_tools(format: str, named: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
-    """Find tool definitions, given as place and name, that have the name of an earlier one."""
+def check_tools(
+    format: str,
+    tools: Any,
+    check: Callable[[Any, str], Iterable[Problem]],
+    inner: Callable[[Any], Any] = lambda tool: tool,
+) -> Iterator[Problem]:
+    """Check each tool definition, and find those that have the name of an earlier one; `inner` is the part with it."""
     seen: set[str] = set()
-    for where, name in named:
+    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+        where, named = f"tools[{index}]", inner(tool)
+        yield from check(tool, where)
+        name = named.get("name") if isinstance(named, dict) else None
         if isinstance(name, str):
             if name in seen:
                 what = f"a second tool of the name {name!r}"

@@ -212,7 +212,6 @@ class Anthropic(Format):
 
     def render_usage(self, usage: Usage, reasoning: int = 0) -> dict[str, Any]:
         """Return a usage in Anthropic's words, which do not tell reasoning apart."""
-        del reasoning
         return {
             "input_tokens": usage.input,
             "cache_creation_input_tokens": usage.cache_write,

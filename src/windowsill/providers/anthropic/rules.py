@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowsill.providers.anthropic import ID_PATTERN, IMAGE_TYPES, NAME_PATTERN
-from windowsill.providers.base import Problem, repeated_tools
+from windowsill.providers.base import Problem, check_tools
 
 MAX_CACHE_MARKERS = 4
 
@@ -33,12 +33,7 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
     if isinstance(system, list):
         for index, block in enumerate(system):
             yield from _text(block, f"system[{index}]")
-    tools = body.get("tools")
-    listed = tools if isinstance(tools, list) else []
-    for index, tool in enumerate(listed):
-        yield from _tool(tool, f"tools[{index}]")
-    named = [tool.get("name") if isinstance(tool, dict) else None for tool in listed]
-    yield from repeated_tools("anthropic", ((f"tools[{index}]", name) for index, name in enumerate(named)))
+    yield from check_tools("anthropic", body.get("tools"), _tool)
     if (markers := _markers(body)) > MAX_CACHE_MARKERS:
         what = f"{markers} cache_control markers, {MAX_CACHE_MARKERS} are allowed"
         yield Problem("anthropic.cache-markers", "", what, "remove the oldest")

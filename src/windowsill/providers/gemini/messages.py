@@ -231,7 +231,6 @@ class Gemini(Format):
 
     def text_only(self, fields: dict[str, Any], *, limit: int, limit_field: str, tools: bool) -> dict[str, Any]:
         """Ask for one whole text, in `generationConfig`."""
-        del limit_field
         found = camel(fields)
         config = camel(found.get(SPEC.config_field) or {})
         most = at_most(config.get(SPEC.limit_field()), limit + self.thinking_tokens(fields))
@@ -260,7 +259,6 @@ class Gemini(Format):
         rest: Mapping[str, Raw],
     ) -> bytes:
         """Render a request body. It does not name the model, which stands in the address."""
-        del model
         names = {"max_tokens": SPEC.limit_field(), "temperature": "temperature", "top_p": SPEC.sampling_field("top_p")}
         fields: dict[str, bytes | Raw] = {key: value for key, value in rest.items() if key not in {*names, "stream"}}
         if settings := {name: rest[key] for key, name in names.items() if key in rest}:

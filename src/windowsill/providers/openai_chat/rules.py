@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from windowsill.errors import UnknownModelError
 from windowsill.models import find
-from windowsill.providers.base import Problem, check_strict, repeated_tools
+from windowsill.providers.base import Problem, check_strict, check_tools
 from windowsill.providers.openai_chat import NAME_PATTERN
 
 _name = re.compile(NAME_PATTERN)
@@ -36,13 +37,8 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with a body beside its messages."""
     if not isinstance(body.get("model"), str):
         yield Problem("openai.model", "model", "model is missing", "name the model")
-    tools = body.get("tools")
-    listed = tools if isinstance(tools, list) else []
-    for index, tool in enumerate(listed):
-        yield from _tool(tool, f"tools[{index}]", strict=_is_openais(body.get("model")))
-    yield from repeated_tools(
-        "openai", ((f"tools[{index}]", (_inner(tool) or {}).get("name")) for index, tool in enumerate(listed))
-    )
+    check = partial(_tool, strict=_is_openais(body.get("model")))
+    yield from check_tools("openai", body.get("tools"), check, _inner)
 
 
 def _is_openais(model: Any) -> bool:

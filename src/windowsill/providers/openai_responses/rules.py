@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windowsill.providers.base import Problem, check_strict, repeated_tools
+from windowsill.providers.base import Problem, check_strict, check_tools
 from windowsill.providers.openai_responses import (
     CALLS,
     CUSTOM,
@@ -36,12 +36,7 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
         yield Problem("responses.model", "model", "model is missing", "name the model")
     if not isinstance(body.get("instructions"), str | None):
         yield Problem("responses.instructions", "instructions", "instructions are not text", "write them as text")
-    tools = body.get("tools")
-    listed = tools if isinstance(tools, list) else []
-    for index, tool in enumerate(listed):
-        yield from _tool(tool, f"tools[{index}]")
-    named = [tool.get("name") if isinstance(tool, dict) and "name" in tool else None for tool in listed]
-    yield from repeated_tools("responses", ((f"tools[{index}]", name) for index, name in enumerate(named)))
+    yield from check_tools("responses", body.get("tools"), _tool)
 
 
 def _tool(tool: Any, where: str) -> Iterator[Problem]:

@@ -48,7 +48,6 @@ class AnthropicMessages(Protocol):
 
     def proof(self, block: Block, thoughts: str) -> Proof | None:
         """Return the signature of thinking; redacted thinking is nothing but one."""
-        del thoughts
         if not isinstance(block, Reasoning):
             return None
         return Proof(block.data) if block.data is not None else Proof(block.signature or "", block.text)

@@ -123,7 +123,6 @@ class Protocol:
 
     def format(self, model: str) -> str:
         """Return the format of requests to this model."""
-        del model
         return self.name
 
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -132,31 +131,25 @@ class Protocol:
 
     def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
         """Refuse what breaks a rule that is not about the conversation alone."""
-        del body, headers
 
     def edits(self, body: dict[str, Any]) -> tuple[Edit, ...]:
         """Return what the provider is to do to the conversation itself."""
-        del body
         return ()
 
     def closes(self, block: Block) -> bool:
         """Tell whether the provider forgets what stands before this block."""
-        del block
         return False
 
     def proof(self, block: Block, thoughts: str) -> Proof | None:
         """Return the signature a block carries; `thoughts` is the reasoning of its answer up to here."""
-        del block, thoughts
         return None
 
     def bad_proof(self, place: Place, block: Block, verdict: Verdict) -> RefusedError:
         """Return what the provider says to reasoning that is not as it was."""
-        del block, verdict
         return RefusedError(f"messages[{place[0]}]: reasoning that is not as it was")
 
     def compaction(self, summary: str, number: int) -> dict[str, Any]:
         """Return a compaction, as it is answered and sent back."""
-        del number
         return {"type": "compaction", "content": summary}
 
     def compact_reply(self, outcome: Outcome) -> dict[str, Any]:

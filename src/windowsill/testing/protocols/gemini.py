@@ -56,7 +56,6 @@ class Gemini(Protocol):
 
     def bad_proof(self, place: Place, block: Block, verdict: Verdict) -> RefusedError:
         """Return Google's words for it."""
-        del block
         where = f"contents[{place[0]}].parts[{place[1]}]"
         moved = f"Thought signature is not valid: {where} follows other contents."
         return RefusedError(moved if verdict == "moved" else "Corrupted thought signature.")

@@ -56,7 +56,6 @@ class OpenAIResponses(Protocol):
 
     def proof(self, block: Block, thoughts: str) -> Proof | None:
         """Return what is encrypted, which proves itself, and the summary beside it where that came too."""
-        del thoughts
         if self.closes(block):
             content = msgspec.json.decode(block.raw or b"{}").get("encrypted_content")
             forged = not isinstance(content, str) or not self._signer.wrapped(self.name, content)
@@ -145,7 +144,6 @@ class OpenAIResponses(Protocol):
 
     def overflow(self, tokens: int, window: int) -> RefusedError:
         """Return OpenAI's words for it here: without the numbers."""
-        del tokens, window
         return RefusedError(
             "Your input exceeds the context window of this model. Please adjust your input and try again.",
             code="context_length_exceeded",
