@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from windowsill.errors import SettingError
 from windowsill.models import find
 from windowsill.state.layers import PHASES
-from windowsill.state.shares import EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, allocate, pass_on, split
+from windowsill.state.shares import BASE, EVIDENCE_WEIGHTS, MEMORY_WEIGHTS, ShareSettings, pass_on, split
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ def test_the_window_is_shared_out_by_phase_and_size(
     window, phase, size, system, task, runtime, memory, evidence, work, reserve, free
 ):
     """B4 and B5: nine tenths by points, adjusted and brought back to one whole; rounding leaves the reserve."""
-    assert msgspec.structs.astuple(allocate(window, phase=phase, size=size)) == (
+    assert msgspec.structs.astuple(ShareSettings().allocate(window, phase=phase, size=size)) == (
         system,
         task,
         runtime,
@@ -53,7 +53,7 @@ def test_the_window_is_shared_out_by_phase_and_size(
 @given(st.integers(1, 3_000_000), st.sampled_from(PHASES), st.sampled_from(["large", "balanced", "small"]))
 def test_the_shares_are_the_window(window, phase, size):
     """Nothing is lost, nothing negative, and rounding takes less than a token of each layer."""
-    shares = allocate(window, phase=phase, size=size)
+    shares = ShareSettings().allocate(window, phase=phase, size=size)
     assert sum(msgspec.structs.astuple(shares)) == window
     assert min(msgspec.structs.astuple(shares)) >= 0
     assert shares.reserve < 6
@@ -61,13 +61,13 @@ def test_the_shares_are_the_window(window, phase, size):
 
 def test_the_size_of_a_model_is_one_that_can_be_shared_out_for():
     """The model table speaks the same words."""
-    assert allocate(100, phase="executing", size=find("claude-haiku-4-5").size).work == 36
+    assert ShareSettings().allocate(100, phase="executing", size=find("claude-haiku-4-5").size).work == 36
 
 
 def test_points_and_percentage_are_settings():
     """Another base, and everything shared out."""
-    base = {"system": 1, "task": 1, "memory": 2}
-    shares = allocate(100, phase="verifying", base=base, shared=100)
+    base = {**dict.fromkeys(BASE, 0), "system": 1, "task": 1, "memory": 2}
+    shares = ShareSettings(base=base, shared=100).allocate(100, phase="verifying")
     assert shares.layers == {"system": 25, "task": 25, "runtime": 0, "memory": 50, "evidence": 0, "work": 0}
 
 
@@ -85,7 +85,9 @@ def test_points_and_percentage_are_settings():
 def test_what_cannot_be_shared_out_is_refused(wrong):
     """The error names the setting."""
     with pytest.raises(SettingError, match=next(iter(wrong))):
-        allocate(**{"window": 100, "phase": "planning", **wrong})
+        ShareSettings(**{key: value for key, value in wrong.items() if key != "window"}).allocate(
+            wrong.get("window", 100), phase="planning"
+        )
 
 
 def test_memory_is_shared_by_weight():

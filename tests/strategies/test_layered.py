@@ -9,7 +9,7 @@ from support.conversations import result, use
 from support.sessions import TASK, kept, opened, problems, shown, talk, tokens_of
 from windowsill import SettingError
 from windowsill.budget import Budget
-from windowsill.state.shares import allocate
+from windowsill.state.shares import ShareSettings
 from windowsill.strategies import get
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.layered import Layered
@@ -59,7 +59,7 @@ def test_outputs_are_masked_down_to_their_share_and_no_further():
     calls = masked(plan)
     assert calls == [f"t{number}" for number in range(len(calls))]
     assert 0 < len(calls) < STEPS
-    shares = allocate(view.tokens(), phase="executing")
+    shares = ShareSettings().allocate(view.tokens(), phase="executing")
     share = view.tokens() // 2 * shares.evidence // (shares.evidence + shares.memory)
     outputs = [view.tokens(item) for item in view.items if item.results]
     over = sum(outputs) - share

@@ -15,7 +15,7 @@ import msgspec
 
 from windowsill.agent.tools import EngineTool, Outcome, encodable
 from windowsill.compose.payload import FoldMade
-from windowsill.history.view import Item, View
+from windowsill.history.view import View
 from windowsill.messages import GREP_TOOL, OWN_TOOLS, SEARCH_TOOL
 from windowsill.state.changes import Change, Drop, Put
 from windowsill.state.layers import (
@@ -184,7 +184,7 @@ RESULT = "result"
 def observe_folds(folds: Iterable[FoldMade], view: View) -> list[Change]:
     """Return the changes that keep the summaries which folds put in the place of messages."""
     made = {fold.id for fold in folds}
-    shown = [item for item in view.items if item.fold and _fold_of(item) in made] if made else []
+    shown = [item for item in view.items if item.fold and item.id.partition(":")[0] in made] if made else []
     return [
         Put(
             "memory.episodic.summaries",
@@ -204,10 +204,6 @@ def observe_folds(folds: Iterable[FoldMade], view: View) -> list[Change]:
 def _words(text: str) -> str:
     framed = unframe(text)
     return (framed.text if framed is not None else text).strip()
-
-
-def _fold_of(item: Item) -> str:
-    return item.id.partition(":")[0]
 
 
 DAY = 86_400.0

@@ -157,16 +157,11 @@ def arguments_of(function: Callable[..., Any]) -> type[msgspec.Struct]:
             raise InputError(
                 f"{name!r} takes {parameter}, which a model cannot pass", remedy="take each argument by its name"
             )
-        hint = hints.get(parameter.name, Any)
-        if parameter.default is parameter.empty:
-            fields.append((parameter.name, hint))
-        else:
-            fields.append((parameter.name, hint, _default(parameter.default)))
+        field, default = (parameter.name, hints.get(parameter.name, Any)), parameter.default
+        if isinstance(default, (list, dict, set)):
+            default = msgspec.field(default_factory=lambda value=default: value)
+        fields.append(field if default is parameter.empty else (*field, default))
     return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
-
-
-def _default(value: Any) -> Any:
-    return msgspec.field(default_factory=lambda: value) if isinstance(value, (list, dict, set)) else value
 
 
 def schema_of(arguments: type[msgspec.Struct], name: str) -> dict[str, Any]:

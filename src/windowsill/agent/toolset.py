@@ -5,7 +5,8 @@ With its own tools the model keeps its plan, remembers, and says when it is done
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -164,23 +165,23 @@ class Toolset:
 
 
 def _history_tools(session: Session) -> list[EngineTool]:
-    return [
-        EngineTool(
-            offer=ToolOffer(_history_tool(definition), "general"),
-            function=_history_call(session, definition.name),
-            parallel=True,
-            repeatable=True,
-        )
-        for definition in session.tools.tools
-        if definition.name in HISTORY
-    ]
+    made = []
+    for whole in session.tools.tools:
+        if whole.name in HISTORY:
+            description, names = HISTORY[whole.name]
+            properties = {name: {"type": whole.schema["properties"][name]["type"]} for name in names}
+            schema = {"type": "object", "properties": properties, "required": whole.schema["required"]}
+            offer = ToolOffer(Tool(name=whole.name, description=description, schema=schema), "general")
+            ask = partial(_ask_history, session, whole.name)
+            made.append(EngineTool(offer=offer, function=ask, parallel=True, repeatable=True))
+    return made
 
 
-def _history_tool(definition: Tool) -> Tool:
-    description, names = HISTORY[definition.name]
-    properties = {name: {"type": definition.schema["properties"][name]["type"]} for name in names}
-    schema = {"type": "object", "properties": properties, "required": definition.schema["required"]}
-    return Tool(name=definition.name, description=description, schema=schema)
+def _ask_history(session: Session, tool: str, /, **arguments: Any) -> Any:
+    answer = session.tools.call(tool, arguments)
+    if answer.is_error:
+        raise ToolError(answer.text)
+    return answer.content if answer.media else answer.text
 
 
 def _short_schema(schema: Any, parts: Mapping[str, Any]) -> Any:
@@ -198,16 +199,6 @@ def _short_schema(schema: Any, parts: Mapping[str, Any]) -> Any:
         for name, value in schema.items()
         if name not in LENGTHY and name != "$defs" and value is not None
     }
-
-
-def _history_call(session: Session, name: str) -> Callable[..., Any]:
-    def call(**arguments: Any) -> Any:
-        answer = session.tools.call(name, arguments)
-        if answer.is_error:
-            raise ToolError(answer.text)
-        return answer.content if answer.media else answer.text
-
-    return call
 
 
 # The engine's own tools

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ KEPT_TOLERANCE = 0.01
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one task, or one recording, went under one configuration."""
+    """The course of one task, or of one recording, under one configuration."""
 
     name: str
     kind: Literal["task", "recording"]
@@ -87,37 +88,23 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
             runs=len(runs),
             successes=sum(run.success for run in runs),
             criteria_met=round(verdicts.count("met") / len(verdicts), 4) if verdicts else None,
-            calls=sum(run.calls for run in runs),
-            tokens=sum(run.tokens for run in runs),
             cost=round(sum(costs), 6) if len(costs) == len(runs) and runs else None,
             kept=round(sum(kept) / len(kept), 4) if kept else None,
-            folds=sum(run.folds for run in runs),
-            rereads=sum(run.rereads for run in runs),
             rounds_to_resume=round(sum(folded) / len(folded), 2) if folded else 0.0,
-            faults=sum(run.faults for run in runs),
+            **{
+                name: sum(getattr(run, name) for run in runs)
+                for name in ("calls", "tokens", "folds", "rereads", "faults")
+            },
         )
 
     def rows(self, best: str) -> list[dict[str, Any]]:
         """Return the totals of each configuration as the rows of a table; the best one is marked."""
-        rows = []
+        headings = {"successes": "succeed", "criteria_met": "criteria", "rounds_to_resume": "resume"}
+        rows: list[dict[str, Any]] = []
         for name in self.runs:
-            total = self.total(name)
-            rows.append(
-                {
-                    "configuration": f"{name} *" if name == best and len(self.runs) > 1 else name,
-                    "runs": total.runs,
-                    "succeed": total.successes,
-                    "criteria": total.criteria_met,
-                    "calls": total.calls,
-                    "tokens": total.tokens,
-                    "cost": total.cost,
-                    "kept": total.kept,
-                    "folds": total.folds,
-                    "rereads": total.rereads,
-                    "resume": total.rounds_to_resume,
-                    "faults": total.faults,
-                }
-            )
+            figures = msgspec.structs.asdict(self.total(name))
+            marked = f"{name} *" if name == best and len(self.runs) > 1 else name
+            rows.append({"configuration": marked, **{headings.get(key, key): each for key, each in figures.items()}})
         return rows
 
 
@@ -164,17 +151,11 @@ def _resumption(session: Session) -> tuple[int, float]:
             known[call.name, call.arguments] = at
         rereads += again
         only_reading.append((at, again == len(message.calls)))
-    rounds = [_leading(only for at, only in only_reading if at > made) for made in {made for made, _, _ in folds}]
+    rounds = []
+    for made in {made for made, _, _ in folds}:
+        following = (only for at, only in only_reading if at > made)
+        rounds.append(sum(1 for _ in takewhile(bool, following)))
     return rereads, round(sum(rounds) / len(rounds), 2) if rounds else 0.0
-
-
-def _leading(flags: Iterable[bool]) -> int:
-    count = 0
-    for flag in flags:
-        if not flag:
-            break
-        count += 1
-    return count
 
 
 def _number(id: str) -> int:

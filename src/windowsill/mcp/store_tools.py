@@ -12,7 +12,7 @@ from windowsill.messages import Tool
 from windowsill.search.archive import setting_of
 from windowsill.session import Session
 from windowsill.session.toolbox import TOOLS, Answer, definition
-from windowsill.store import SessionInfo, Store
+from windowsill.store import Store
 
 LIST_TOOL = "sessions_list"
 MOST_LISTED = 50
@@ -78,14 +78,10 @@ class StoreToolbox:
 
     def _list(self) -> str:
         known = self._store.sessions()
-        lines = [_line(info) for info in known[:MOST_LISTED]]
+        lines = [f"{info.id}: {info.version:,} entries" for info in known[:MOST_LISTED]]
         if len(known) > MOST_LISTED:
             lines.append(f"and {len(known) - MOST_LISTED:,} older")
         return "\n".join(lines) or "no session is kept here yet"
-
-
-def _line(info: SessionInfo) -> str:
-    return f"{info.id}: {info.version:,} entries"
 
 
 def _with_session(tool: Tool) -> Tool:

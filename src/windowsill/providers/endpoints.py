@@ -34,11 +34,6 @@ class Key:
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a key is not written down")
 
-    @property
-    def fits_a_header(self) -> bool:
-        """True where a header can hold it: what copying adds to a key would otherwise end in an error that shows it."""
-        return self._value.isascii() and self._value.isprintable() and " " not in self._value
-
     def reveal(self) -> str:
         """Return the key itself, for the one header it belongs in."""
         return self._value
@@ -86,10 +81,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         if self.key is None and self.is_official:
             names = " or ".join(self._api.key_variables)
             raise ModelError("no-key", f"there is no key for {self.provider.name}", remedy=f"set {names}")
-        if self.key is not None and not self.key.fits_a_header:
+        key = "" if self.key is None else self.key.reveal()
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            # What copying adds to a key would otherwise end in an error that shows it.
             what = f"the key for {self.provider.name} holds characters that no key has"
             raise ModelError("no-key", what, remedy="copy it again, without quotes and line breaks")
-        known = {} if self.key is None else {self._api.key_header: self._api.key_prefix + self.key.reveal()}
+        known = {} if self.key is None else {self._api.key_header: self._api.key_prefix + key}
         return {"content-type": "application/json", **self._api.headers, **known}
 
     def hide_keys(self, text: str) -> str:

@@ -36,7 +36,7 @@ MAX_SHOWN = 200
 MAX_READ = 65_536
 """Characters of a message that are read: for the window it names, and for keys that must not be told."""
 
-OK, BAD_REQUEST, SLOW, TOO_LARGE, TOO_MANY, SERVER = 200, 400, 408, 413, 429, 500
+OK, SLOW, TOO_MANY, SERVER = 200, 408, 429, 500
 NO_ENTRY = frozenset({401, 403})
 
 HIDDEN = "[key]"

@@ -115,7 +115,9 @@ def _langchain(value: Any) -> Converted:
     if role is None:
         name = type(value).__name__
         raise FormatError(f"a {name} says nothing", remedy="leave it out: the history of a session is never rewritten")
-    content = value.content if isinstance(value.content, str) else [_langchain_part(part) for part in value.content]
+    content = value.content
+    if not isinstance(content, str):
+        content = [{"type": "text", "text": str(part)} if isinstance(part, str) else dict(part) for part in content]
     metadata = getattr(value, "response_metadata", None) or {}
     model = metadata.get("model_name") or metadata.get("model")
     usage = getattr(value, "usage_metadata", None)
@@ -132,10 +134,6 @@ def _langchain(value: Any) -> Converted:
     else:
         message = _chat_message(content, calls, value.additional_kwargs, getattr(value, "invalid_tool_calls", None))
     return Converted([message], _usage(usage), model if isinstance(model, str) else None)
-
-
-def _langchain_part(part: Any) -> dict[str, Any]:
-    return {"type": "text", "text": str(part)} if isinstance(part, str) else dict(part)
 
 
 def _spoken(role: str, content: Any) -> Any:

@@ -1,6 +1,7 @@
-"""The fields of a request beside its messages, from one provider to another: limits, sampling, stops, tool choice.
+"""The fields of a request beside its messages: limits, sampling, stops, tool choice, model and stream.
 
-Only what means the same to every provider crosses from one to another; the other fields stay behind.
+Only what means the same to every provider crosses from one to another; the other fields stay behind. A composed body is
+completed for its model, and its messages stay byte for byte.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import Any
 
 import msgspec
 
+from windowsill.errors import UnknownModelError
 from windowsill.messages import NEUTRAL, Tool
+from windowsill.models import find
 from windowsill.providers.base import LIMIT, ProviderSpec, ToolChoice
-from windowsill.providers.gemini import camel
+from windowsill.providers.gemini import camel, spelling
 from windowsill.providers.lookup import crosses, get, names, specs
-from windowsill.providers.wire import any_decoder, decode, encode
+from windowsill.providers.wire import any_decoder, decode, encode, fields_decoder, join_body, take_out
 
 Fields = Mapping[str, msgspec.Raw]
 
@@ -42,7 +45,7 @@ def settings_of(rest: Fields) -> dict[str, msgspec.Raw]:
         if spec.config_field:
             config = _object(rest, spec.config_field)
             own = _own_names(spec)
-            found |= {name: msgspec.Raw(encode(config[own[name]])) for name in own if own[name] in config}
+            found |= {name: _raw(config[own[name]]) for name in own if own[name] in config}
     return {name: value for name, value in found.items() if bytes(value) != b"null"}
 
 
@@ -64,25 +67,25 @@ def shared_fields(rest: Fields, target: str, tools: Sequence[Tool] = ()) -> dict
     if spec.max_temperature is not None and "temperature" in found:
         value = any_decoder.decode(found["temperature"])
         if isinstance(value, int | float) and value > spec.max_temperature:
-            found["temperature"] = msgspec.Raw(encode(spec.max_temperature))
+            found["temperature"] = _raw(spec.max_temperature)
     stops = _stops(rest, spec)
     if spec.config_field:
         own = _own_names(spec)
         config: dict[str, Any] = {own[name]: found[name] for name in (LIMIT, *SAMPLING) if name in found}
         if stops:
             config[spec.stop_field] = stops
-        fields = {spec.config_field: msgspec.Raw(encode(config))} if config else {}
+        fields = {spec.config_field: _raw(config)} if config else {}
     else:
         limit = LIMIT if LIMIT in spec.limit_fields else spec.limit_field()
         fields = {limit if name == LIMIT else name: value for name, value in found.items()}
         if stops and spec.stop_field:
-            fields[spec.stop_field] = msgspec.Raw(encode(stops))
+            fields[spec.stop_field] = _raw(stops)
     if spec.stream_in_body and "stream" in rest:
         fields["stream"] = rest["stream"]
     known = [tool.name for tool in tools if crosses(tool, format.name)]
     choice = _choice(rest)
     if choice is not None and (choice.name in known if choice.mode == "one" else known):
-        fields |= {key: msgspec.Raw(encode(value)) for key, value in format.render_tool_choice(choice).items()}
+        fields |= {key: _raw(value) for key, value in format.render_tool_choice(choice).items()}
     return fields
 
 
@@ -134,9 +137,12 @@ def _value(rest: Fields, name: str) -> Any:
 
 def _object(rest: Fields, name: str) -> dict[str, Any]:
     """Return an object of Gemini's, under either spelling of its name."""
-    key = next((key for key in rest if name in camel({key: key})), name)
-    value = _value(rest, key)
+    value = _value(rest, spelling(rest, name))
     return camel(value) if isinstance(value, dict) else {}
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(encode(value))
 
 
 def with_schema(tool: Tool, schema: dict[str, Any]) -> Tool:
@@ -144,3 +150,79 @@ def with_schema(tool: Tool, schema: dict[str, Any]) -> Tool:
     raw = get(tool.format).with_schema(tool.raw, schema) if tool.raw is not None and tool.format in names() else None
     format = tool.format if raw is not None or tool.raw is None else NEUTRAL
     return msgspec.structs.replace(tool, schema=schema, raw=raw, format=format)
+
+
+# A composed body, completed for its model
+
+
+def complete_body(body: bytes, format: str, *, model: str, max_output: int, limit_field: str, stream: bool) -> bytes:
+    """Add to a composed body what its model needs; the messages stay byte for byte.
+
+    An empty `model` leaves the one that is there, and so does a `max_output` of 0. A limit that the body states itself
+    keeps its name, and is only ever lowered: the window has no room for more than `max_output`.
+    """
+    spec = get(format).spec
+    under = spec.messages_field
+    fields, items = take_out(body, under)
+    if spec.config_field:
+        changed = _set_config_limit(fields, spec, max_output)
+    else:
+        changed = _set_model(fields, spec, model, max_output)
+        if not changed.keys() & set(spec.limit_fields) and (most := max_output or spec.default_limit):
+            changed[limit_field] = _raw(most)
+        changed = _set_stream(changed, spec, stream=stream)
+    if changed == fields:
+        # What was composed with all of it is sent as it was recorded.
+        return body
+    return encode(changed) if items is None else join_body(changed, items, under.encode())
+
+
+def limit_field(format: str, model: str) -> str:
+    """Return the field of the limit where no address tells it: OpenAI's own models refuse the older name."""
+    spec = get(format).spec
+    try:
+        maker = find(model).provider if model else ""
+    except UnknownModelError:
+        maker = ""
+    return spec.limit_field(newest=bool(spec.vendor) and maker == spec.vendor)
+
+
+def _set_model(fields: Fields, spec: ProviderSpec, model: str, max_output: int) -> dict[str, msgspec.Raw]:
+    named = {"model": _raw(model)} if model else {}
+    limits = {name: _lower(fields[name], max_output) for name in spec.limit_fields if _is_set(fields, name)}
+    rest = {key: value for key, value in fields.items() if key not in spec.limit_fields}
+    return {**named, **rest, **named, **limits}
+
+
+def _set_stream(fields: Fields, spec: ProviderSpec, *, stream: bool) -> dict[str, msgspec.Raw]:
+    kept = {key: value for key, value in fields.items() if key not in {"stream", "stream_options"}}
+    if not stream:
+        return kept
+    kept["stream"] = _raw(value=True)
+    stated = decode(any_decoder, fields.get("stream_options", b"null"), "stream_options")
+    options = stated if isinstance(stated, dict) else {}
+    if spec.stream_usage_option:
+        options = {"include_usage": True, **options}
+    return {**kept, "stream_options": _raw(options)} if options else kept
+
+
+def _set_config_limit(fields: Fields, spec: ProviderSpec, max_output: int) -> dict[str, msgspec.Raw]:
+    """Set the limit inside its object; the address asks for a stream."""
+    rest = {key: value for key, value in fields.items() if key != "stream"}
+    if not max_output:
+        return rest
+    config, limited = spec.config_field, spec.limit_field()
+    spelled = spelling(rest, config)
+    given = decode(fields_decoder, rest[spelled], spelled) if _is_set(rest, spelled) else {}
+    name = spelling(given, limited)
+    limit = _lower(given[name], max_output) if _is_set(given, name) else _raw(max_output)
+    return {**rest, spelled: _raw({**given, name: limit})}
+
+
+def _is_set(fields: Fields, name: str) -> bool:
+    return name in fields and bytes(fields[name]) != b"null"
+
+
+def _lower(stated: msgspec.Raw, most: int) -> msgspec.Raw:
+    value = decode(any_decoder, stated)
+    return _raw(most) if most and isinstance(value, int) and value > most else stated

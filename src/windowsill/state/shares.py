@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, get_args
@@ -74,7 +73,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a budget is shared out among the layers, in points. What is not stated stays as it is."""
+    """Shares a budget out among the layers, in points. What is not stated stays as it is."""
 
     base: dict[str, int] = {}
     """Points of each layer,"""
@@ -105,63 +104,35 @@ class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             if set(stated) - set(known):
                 raise SettingError(f"shares.{name}", stated, f"numbers for {', '.join(known)}")
             msgspec.structs.force_setattr(self, name, {**default, **stated})
-        for phase, size in itertools.product(PHASES, SIZES):
-            self.allocate(1, phase=phase, size=size)
+        for name in ("by_phase", "by_size"):
+            if strange := [points for points in getattr(self, name).values() if set(points) - set(BASE)]:
+                raise SettingError(name, strange[0], f"points for {', '.join(BASE)}")
+        if not 0 < self.shared <= 100:  # noqa: PLR2004 - a hundred percent is the whole
+            raise SettingError("shared", self.shared, "a percentage above 0 and up to 100")
+        if min(self.base.values()) < 0 or not sum(self.base.values()):
+            raise SettingError("base", self.base, f"points of 0 or more, some above 0, for {', '.join(BASE)}")
         for name in ("memory", "evidence"):
             if min(getattr(self, name).values()) < 0:
                 raise SettingError(f"shares.{name}", getattr(self, name), "weights of 0 or more")
 
     def allocate(self, window: int, *, phase: Phase, size: SizeClass = "balanced") -> Shares:
-        """Share out a window of so many tokens."""
-        return allocate(
-            window,
-            phase=phase,
-            size=size,
-            base=self.base,
-            by_phase=self.by_phase,
-            by_size=self.by_size,
-            shared=self.shared,
-        )
+        """Share out a window of so many tokens among the layers, as the phase and the size of the model ask for.
+
+        An adjustment takes at most what a layer has; afterwards the points are brought back to one whole.
+        """
+        if window < 1:
+            raise SettingError("window", window, "at least one token")
+        points = dict(self.base)
+        for adjustment in (self.by_phase.get(phase, {}), self.by_size.get(size, {})):
+            for name, change in adjustment.items():
+                points[name] = max(0, points[name] + change)
+        room = window * self.shared // 100
+        tokens = split(room, points, points)
+        return Shares(**tokens, reserve=room - sum(tokens.values()), free=window - room)
 
     def weights(self, layer: str) -> Points:
         """Return the weights of the kinds of a layer; one kind without a name where it has none."""
         return {"memory": self.memory, "evidence": self.evidence}.get(layer, {"": 1})
-
-
-def allocate(
-    window: int,
-    *,
-    phase: Phase,
-    size: SizeClass = "balanced",
-    base: Points = BASE,
-    by_phase: Mapping[str, Points] = BY_PHASE,
-    by_size: Mapping[str, Points] = BY_SIZE,
-    shared: int = SHARED,
-) -> Shares:
-    """Share out a window of so many tokens among the layers, as the phase and the size of the model ask for.
-
-    An adjustment takes at most what a layer has; afterwards the points are brought back to one whole.
-    """
-    if window < 1:
-        raise SettingError("window", window, "at least one token")
-    if not 0 < shared <= 100:  # noqa: PLR2004 - a hundred percent is the whole
-        raise SettingError("shared", shared, "a percentage above 0 and up to 100")
-    points = _checked(base)
-    for setting, adjustment in (("by_phase", by_phase.get(phase, {})), ("by_size", by_size.get(size, {}))):
-        if set(adjustment) - set(points):
-            raise SettingError(setting, dict(adjustment), f"points for {', '.join(points)}")
-        for name, change in adjustment.items():
-            points[name] = max(0, points[name] + change)
-    room = window * shared // 100
-    tokens = split(room, points, points)
-    return Shares(**tokens, reserve=room - sum(tokens.values()), free=window - room)
-
-
-def _checked(base: Points) -> dict[str, int]:
-    points = {name: base.get(name, 0) for name in BASE}
-    if set(base) - set(BASE) or min(points.values()) < 0 or not sum(points.values()):
-        raise SettingError("base", dict(base), f"points of 0 or more, some above 0, for {', '.join(BASE)}")
-    return points
 
 
 def split(tokens: int, weights: Points, held: Collection[str]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from windowsill.budget import Budget
 from windowsill.errors import SettingError
 from windowsill.history.view import View
 from windowsill.state.layers import PHASES, Phase
-from windowsill.state.shares import allocate
+from windowsill.state.shares import ShareSettings
 from windowsill.strategies.base import Plan, SummaryStrategy, check_count, check_words, least_gain
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.masks import EXEMPT, Masker, mask_outputs, output_items
@@ -69,7 +69,7 @@ class Layered(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def _share(self, budget: Budget) -> int:
         """Return the tokens of outputs that may stand after a reduction: evidence's part of what is left."""
-        shares = budget.layers or allocate(budget.limit, phase=_phase(budget), size=budget.size).layers
+        shares = budget.layers or ShareSettings().allocate(budget.limit, phase=_phase(budget), size=budget.size).layers
         both = shares["evidence"] + shares["memory"]
         room = max(0, budget.low - budget.fixed)
         return room * shares["evidence"] // both if both else 0

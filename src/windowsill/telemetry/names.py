@@ -28,7 +28,6 @@ def version() -> str:
 
 CHAT: Final = "chat"
 EXECUTE_TOOL: Final = "execute_tool"
-GENERATE_CONTENT: Final = "generate_content"
 INVOKE_AGENT: Final = "invoke_agent"
 RETRIEVAL: Final = "retrieval"
 

@@ -13,8 +13,8 @@ from windowsill import providers
 from windowsill.compose import Payload
 from windowsill.errors import FormatError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
-from windowsill.providers.body import complete_body, limit_field
 from windowsill.providers.faults import ModelError, reported_error
+from windowsill.providers.request_fields import complete_body, limit_field
 from windowsill.providers.streams import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
 from windowsill.providers.wire import any_decoder, decode
 
@@ -74,16 +74,9 @@ class Model(ABC):
 
 def request_fields(model: Model, max_output: int) -> dict[str, Any]:
     """Return the fields of a body that limit the answer and ask for a stream."""
-    spec = providers.get(model.format).spec
-    if spec.config_field:
-        return spec.limit_setting(max_output) if max_output else {}
-    fields: dict[str, Any] = {}
-    if most := max_output or spec.default_limit:
-        fields[model.limit_field or limit_field(model.format, model.name)] = most
-    if model.stream:
-        fields["stream"] = True
-        if spec.stream_usage_option:
-            fields["stream_options"] = {"include_usage": True}
+    named = model.limit_field or limit_field(model.format, model.name)
+    body = complete_body(b"{}", model.format, model="", max_output=max_output, limit_field=named, stream=model.stream)
+    fields: dict[str, Any] = decode(any_decoder, body)
     return fields
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TypeVar
 
 from msgspec import Raw
@@ -92,3 +93,8 @@ def camel(fields: dict[str, T]) -> dict[str, T]:
         for key, value in fields.items()
         if value is not None and not (isinstance(value, Raw) and value == NULL)
     }
+
+
+def spelling(fields: Iterable[str], name: str) -> str:
+    """Return the name that one of these fields is written under: `name` in either spelling, or `name` itself."""
+    return next((key for key in fields if name in camel({key: key})), name)

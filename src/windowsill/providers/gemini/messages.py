@@ -29,7 +29,7 @@ from windowsill.messages import (
 from windowsill.models import Demands
 from windowsill.providers.base import Format, Problem, ToolChoice, at_most
 from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web
-from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, tool_definitions
+from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, spelling, tool_definitions
 from windowsill.providers.gemini.stream import GeminiStream
 from windowsill.providers.gemini.tool_definitions import join_tools
 from windowsill.providers.wire import (
@@ -114,7 +114,7 @@ class Gemini(Format):
 
     def take_field(self, fields: Fields, name: str) -> Raw | None:
         """Take a field out of a body, under either spelling."""
-        return super().take_field(fields, next((key for key in fields if name in camel({key: key})), name))
+        return super().take_field(fields, spelling(fields, name))
 
     def read_tools(self, fields: Fields) -> tuple[Tool, ...]:
         """Read the tools of a body. How they stood in their entries stays among the other fields, to go out again."""
@@ -262,7 +262,7 @@ class Gemini(Format):
         names = {"max_tokens": SPEC.limit_field(), "temperature": "temperature", "top_p": SPEC.sampling_field("top_p")}
         fields: dict[str, bytes | Raw] = {key: value for key, value in rest.items() if key not in {*names, "stream"}}
         if settings := {name: rest[key] for key, name in names.items() if key in rest}:
-            spelled = next((key for key in rest if SPEC.config_field in camel({key: key})), SPEC.config_field)
+            spelled = spelling(rest, SPEC.config_field)
             config = decode(fields_decoder, rest.get(spelled, Raw(b"{}")), spelled)
             fields[spelled] = encode({**settings, **config})
         declared = join_tools(tools, rest.get("tools"))

@@ -100,7 +100,9 @@ def join_tools(tools: Sequence[bytes], layout: Raw | None) -> bytes | None:
     if layout is not None and list(tools) in (declared, everything):
         return bytes(layout)
     others = [each for _, rest in taken for each in rest if each not in tools]
-    entries = _entries(tools) + others
+    functions = [tool for tool in tools if is_declaration(tool)]
+    entries = [b'{"' + DECLARED.encode() + b'":[' + b",".join(functions) + b"]}"] if functions else []
+    entries += [tool for tool in (*tools, *others) if tool not in functions]
     return b"[" + b",".join(entries) + b"]" if entries else None
 
 
@@ -111,13 +113,6 @@ def layout_of(definitions: Sequence[bytes]) -> Raw | None:
     value = b"[" + b",".join(definitions) + b"]"
     tools = [each for entry in definitions for part in _apart(entry, "tools") for each in part]
     return Raw(value) if value != join_tools(tools, None) else None
-
-
-def _entries(tools: Sequence[bytes]) -> list[bytes]:
-    """Return the declarations in one entry, then the entries that are something else."""
-    declared = [tool for tool in tools if is_declaration(tool)]
-    entries = [b'{"' + DECLARED.encode() + b'":[' + b",".join(declared) + b"]}"] if declared else []
-    return entries + [tool for tool in tools if tool not in declared]
 
 
 def _schema(fields: dict[str, Raw], where: str) -> dict[str, Any]:

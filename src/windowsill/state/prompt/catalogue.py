@@ -243,274 +243,87 @@ def _by_confidence(element: Any, _relevance: float) -> float:
     return float(element.confidence)
 
 
-# The system, the task and the run
+# The rows of the table
 
-_ROLE = _look("role", "", "", "name description capabilities:capability limitations:limitation")
-_CONSTRAINTS = _look(
-    "constraints",
-    "",
-    "max_seconds max_tool_calls max_file_bytes max_cost",
-    "allowed_domains:allowed_domain forbidden_paths:forbidden_path",
-)
-_AUDIT = _look("audit", "", "", "require_approval")
-_POLICY = _look("policy", "rule", "id category priority enforcement")
-_FORMAT = _look("output_format", "", "type", "schema examples:example")
-_TASK_LIMITS = _look("limits", "", "max_seconds max_cost min_quality")
-_ABOUT = _look("about", "", "created_by priority", "tags:tag")
-_CRITERION = _look("criterion", "description", "id measurable")
-_FAILURE = _look("failure", "error", "id at tool retries")
-_DECISION = _look("decision", "description", "id at", "rationale alternatives:alternative")
+LAYER_TAGS = {
+    "system": "system",
+    "task": "task",
+    "runtime": "runtime_state",
+    "memory": "memory",
+    "evidence": "evidence",
+    "work": "work_buffer",
+}
 
 
-def _leaf(tag: str, path: str) -> Callable[[State], Node | None]:
-    """Show a text or a number, if there is one."""
-    return lambda state: leaf(tag, value) if (value := attrgetter(path)(state)) else None
+def _single(path: str, node: Callable[[State], Node | None], *, expendable: bool = False) -> Single:
+    """Show a value below the tags of its path."""
+    layer, *parts, _ = path.split(".")
+    return Single(path, (LAYER_TAGS[layer], *parts), node, expendable)
 
 
-def _struct(look: Look, path: str) -> Callable[[State], Node | None]:
-    """Show a part of the state, if it says anything."""
-    return lambda state: _unless_empty(node_of(look, attrgetter(path)(state)))
+def _leaf(path: str, *, expendable: bool = False) -> Single:
+    """Show a text or a number under its own name, if there is one."""
+    tag, value_of = path.rpartition(".")[2], attrgetter(path)
+    return _single(path, lambda state: leaf(tag, value) if (value := value_of(state)) else None, expendable=expendable)
+
+
+def _part(path: str, look: Look, default: Any = None) -> Single:
+    """Show a part of the state, if it says anything: a call against the defaults is refused with its reason."""
+
+    def node(state: State) -> Node | None:
+        part = attrgetter(path)(state)
+        return None if part == default else _unless_empty(node_of(look, part))
+
+    return _single(path, node)
+
+
+def _list(path: str, look: Look, tag: str = "", **rules: Any) -> Kind:
+    """Show a list of the state below the tags of its path, no more of it than the limit of its name says.
+
+    Kinds of memory have a tag and a budget of their own.
+    """
+    layer, *parts, name = path.split(".")
+    group = parts if layer == "memory" else []
+    tags = (LAYER_TAGS[layer], *group, tag or name)
+    limit = name if name in Limits.__struct_fields__ else ""
+    return Kind(path, tags, look, **{"group": "".join(group), "limit": limit, **rules})
+
+
+def _latest(path: str, look: Look) -> Kind:
+    """Show the latest of what happened in a run; the whole of it is in the history."""
+    return _list(path, look, f"recent_{path.rpartition('.')[2]}", limit="latest", newest=True, fades="always")
+
+
+def _about(*fields: str) -> dict[str, Any]:
+    """Choose the nearest to the goal by what an element says in these fields."""
+    return {"about": lambda element: " ".join(getattr(element, each) for each in fields), "rank": _by_relevance}
+
+
+_NEWEST: dict[str, Any] = {"rank": lambda element, _relevance: element.at, "newest": True}
+
+
+def _observed(path: str, expiry: Callable[[Observation, State, Limits], float], **rules: Any) -> Kind:
+    """Show the newest observations that have not expired."""
+    look = _look("observation", "result", "id source tool")
+    return _list(path, look, "recent_observations", **_NEWEST, by_rank=True, fades="always", expiry=expiry, **rules)
 
 
 def _constraints(state: State) -> Node | None:
-    node = node_of(_CONSTRAINTS, state.system.constraints)
+    look = _look(
+        "constraints",
+        "",
+        "max_seconds max_tool_calls max_file_bytes max_cost",
+        "allowed_domains:allowed_domain forbidden_paths:forbidden_path",
+    )
+    node = node_of(look, state.system.constraints)
     if state.system.constraints.allowed_domains == ():
         # No host at all is not the same as any host.
         node = node._replace(children=(leaf("allowed_domains", "none"), *node.children))
     return None if state.system.constraints == Constraints() else _unless_empty(node)
 
 
-def _stated(part: Any, default: Any, look: Look) -> Node | None:
-    """Show a part that somebody stated; a call against the defaults is refused with its reason."""
-    return None if part == default else _unless_empty(node_of(look, part))
-
-
-def _latest(path: str, tag: str, look: Look) -> Kind:
-    """Show the latest of what happened in a run; the whole of it is in the history."""
-    return Kind(path, ("runtime_state", tag), look, limit="latest", newest=True, fades="always")
-
-
-_SYSTEM, _TASK, _RUN = ("system",), ("task",), ("runtime_state",)
-
-_LASTING: tuple[Kind | Single, ...] = (
-    Single("system.role", _SYSTEM, _struct(_ROLE, "system.role")),
-    Single("system.constraints", _SYSTEM, _constraints),
-    Single("system.audit", _SYSTEM, lambda state: _stated(state.system.audit, Audit(), _AUDIT)),
-    Kind(
-        "system.policies",
-        (*_SYSTEM, "policies"),
-        _POLICY,
-        rank=lambda policy, _relevance: (policy.enforcement == "hard", policy.priority),
-        by_rank=True,
-    ),
-    Single("task.goal", _TASK, _leaf("goal", "task.goal")),
-    Single("task.output_format", _TASK, _struct(_FORMAT, "task.output_format")),
-    Single("task.limits", _TASK, _struct(_TASK_LIMITS, "task.limits")),
-    Single("task.about", _TASK, _struct(_ABOUT, "task.about")),
-    Kind("task.success_criteria", (*_TASK, "success_criteria"), _CRITERION),
-    Single("runtime.phase", _RUN, _leaf("phase", "runtime.phase")),
-    Single("runtime.environment", _RUN, _leaf("environment", "runtime.environment")),
-    Single(
-        "runtime.permissions",
-        _RUN,
-        lambda state: Node(
-            "permissions", (), "", tuple(leaf("permission", each) for each in state.runtime.permissions)
-        ),
-    ),
-    _latest("runtime.execution.errors", "recent_errors", _look("error", "message", "id at")),
-    _latest("runtime.execution.warnings", "recent_warnings", _look("warning", "message", "id at")),
-    _latest("runtime.failures", "recent_failures", _FAILURE),
-    _latest("runtime.execution.decisions", "recent_decisions", _DECISION),
-)
-"""The system and the task are shown whole. What the run has used is left out: it would change with every call."""
-
-# Memory
-
-SIGNIFICANCE = {"medium": 1, "high": 2}
-"""Milestones that are shown at all, and how much they matter."""
-
-_VARIABLE = _look("variable", "value", "name")
-_TURN = _look("turn", "text", "id role at")
-_OBSERVATION = _look("observation", "result", "id source tool")
-_SUMMARY = _look("summary", "text", "id at relevance")
-_MILESTONE = _look("milestone", "event", "id significance")
-_FACT = _look("fact", "content", "id source confidence")
-_DEFINITION = _look("definition", "definition", "term context", "examples:example")
-_PREFERENCE = _look("preference", "value", "category name")
-_KNOWLEDGE = _look("knowledge", "content", "id category", "references:reference")
-_SKILL = _look(
-    "skill",
-    "",
-    "id name",
-    "description prerequisites:prerequisite required_tools:required_tool steps:step examples:example",
-)
-_TEMPLATE = _look("template", "content", "id name category", "variables:variable")
-_ITEM = _look("item", "description", "completed optional")
-_CHECKLIST = _look("checklist", "", "id name", "", Child("items", "item", _ITEM))
-_PHASE = _look("phase", "", "name", "steps:step validations:validation")
-_PROCEDURE = _look("procedure", "", "id name estimated_seconds", "description", Child("phases", "phase", _PHASE))
-
-
-def _about(*fields: str, limit: str, by_rank: bool = False) -> dict[str, Any]:
-    """Choose the nearest to the goal by what an element says in these fields."""
-    return {
-        "about": lambda element: " ".join(getattr(element, each) for each in fields),
-        "rank": _by_relevance,
-        "by_rank": by_rank,
-        "limit": limit,
-    }
-
-
-def _newest(limit: str = "") -> dict[str, Any]:
-    return {"rank": lambda element, _relevance: element.at, "newest": True, "limit": limit}
-
-
-def _observed(limit: str, expiry: Callable[[Observation, State, Limits], float]) -> dict[str, Any]:
-    """Choose the newest that have not expired."""
-    return {**_newest(limit), "by_rank": True, "fades": "always", "expiry": expiry}
-
-
-def _memory(path: str, tag: str, look: Look, **rules: Any) -> Kind:
-    """Show a list of memory; the first part of its path is the kind of memory."""
-    group = path.split(".", maxsplit=1)[0]
-    return Kind(f"memory.{path}", ("memory", group, tag), look, group, **rules)
-
-
-_REMEMBERED: tuple[Kind | Single, ...] = (
-    _memory("short_term.variables", "working_variables", _VARIABLE, **_newest()),
-    _memory("short_term.turns", "recent_turns", _TURN, newest=True, fades="always", limit="turns"),
-    _memory(
-        "short_term.observations",
-        "recent_observations",
-        _OBSERVATION,
-        **_observed("short_term", lambda seen, state, _limits: seen.at + min(seen.ttl, state.memory.short_term.ttl)),
-    ),
-    _memory(
-        "episodic.summaries",
-        "summaries",
-        _SUMMARY,
-        fades="at the cap",
-        **_about("text", limit="summaries", by_rank=True),
-    ),
-    _memory(
-        "episodic.decisions",
-        "decisions",
-        _DECISION,
-        fades="at the cap",
-        **_about("description", "rationale", limit="decisions"),
-    ),
-    _memory(
-        "episodic.milestones",
-        "milestones",
-        _MILESTONE,
-        rank=lambda milestone, _relevance: SIGNIFICANCE.get(milestone.significance),
-        newest=True,
-        fades="at the cap",
-    ),
-    _memory(
-        "semantic.facts",
-        "facts",
-        _FACT,
-        holds=lambda fact: fact.verified,
-        **{**_about("content", limit="facts", by_rank=True), "rank": _by_confidence},
-    ),
-    _memory(
-        "semantic.definitions",
-        "definitions",
-        _DEFINITION,
-        **_about("term", "definition", "context", limit="definitions"),
-    ),
-    _memory(
-        "semantic.preferences",
-        "preferences",
-        _PREFERENCE,
-        about=lambda wish: f"{wish.category} {wish.name} {value_text(wish.value)}",
-        rank=_by_relevance,
-        limit="preferences",
-    ),
-    _memory(
-        "semantic.project_knowledge",
-        "project_knowledge",
-        _KNOWLEDGE,
-        **_about("category", "content", limit="project_knowledge"),
-    ),
-    _memory("procedural.skills", "skills", _SKILL, strict=True, **_about("name", "description", limit="")),
-    _memory(
-        "procedural.templates",
-        "templates",
-        _TEMPLATE,
-        **_about("name", "category", "content", limit="templates", by_rank=True),
-    ),
-    _memory(
-        "procedural.checklists",
-        "checklists",
-        _CHECKLIST,
-        about=lambda checklist: " ".join((checklist.name, *(item.description for item in checklist.items))),
-        rank=_by_relevance,
-        limit="checklists",
-    ),
-    _memory("procedural.procedures", "procedures", _PROCEDURE, **_about("name", "description", limit="procedures")),
-)
-
-# Evidence and work
-
-STATUSES = ("skipped", "completed", "failed", "pending", "in_progress")
-"""The statuses of steps, the least telling first."""
-
-_PLACE = _look("place", "", "page section at")
-_RETRIEVED = _look("result", "content", "id source query relevance", "", Child("place", "place", _PLACE))
-_CITATION = _look("citation", "text", "id source location used_in")
-_MEASUREMENT = _look("measurement", "", "id at metric value unit context")
-_STEP = _look(
-    "step",
-    "description",
-    "id status estimated_seconds actual_seconds",
-    "dependencies:after tools:tool result error",
-)
-_FILES = (Child("before", "before", keep_empty=True), Child("after", "after", keep_empty=True))
-_CHANGE = _look("change", "", "id type target applied", "rationale", *_FILES)
-_HYPOTHESIS = _look("hypothesis", "description", "id confidence result", "evidence:ground")
-_DRAFT = _look("draft", "content", "id type version")
-
-
-def _is_news(change: FileChange) -> bool:
-    """Tell whether a change is still to be made, or was made by a call that the model no longer sees."""
-    return not change.applied or change.entry > 0
-
-
-def _completion(state: State) -> Node | None:
-    at = state.work.plan.estimated_completion
-    return leaf("estimated_completion", time_text(at)) if at is not None else None
-
-
-_FOUND, _WORK, _PLAN = ("evidence",), ("work_buffer",), ("work_buffer", "plan")
-
-_SEEN: tuple[Kind | Single, ...] = (
-    Kind(
-        "evidence.observations",
-        (*_FOUND, "recent_observations"),
-        _OBSERVATION,
-        "observations",
-        **_observed("observations", lambda seen, _state, limits: seen.at + min(seen.ttl, limits.seconds)),
-    ),
-    Kind(
-        "evidence.retrieved",
-        (*_FOUND, "retrieved"),
-        _RETRIEVED,
-        "retrieval",
-        strict=True,
-        **_about("content", limit="retrieved", by_rank=True),
-    ),
-    Kind("evidence.citations", (*_FOUND, "citations"), _CITATION, "retrieval", **_newest("citations")),
-    Kind(
-        "evidence.measurements",
-        (*_FOUND, "measurements"),
-        _MEASUREMENT,
-        "observations",
-        latest_of="metric",
-        **_newest("measurements"),
-    ),
-)
+def _permissions(state: State) -> Node:
+    return Node("permissions", (), "", tuple(leaf("permission", each) for each in state.runtime.permissions))
 
 
 def _current_step(state: State) -> Node | None:
@@ -520,23 +333,180 @@ def _current_step(state: State) -> Node | None:
     return leaf("current_step", plan.current) if plan.current and not says_so else None
 
 
-_MADE: tuple[Kind | Single, ...] = (
-    Single("work.scratchpad", _WORK, _leaf("scratchpad", "work.scratchpad"), expendable=True),
-    Single("work.plan.current", _PLAN, _current_step),
-    Single("work.plan.estimated_completion", _PLAN, _completion),
-    Kind("work.plan.steps", _PLAN, _STEP, rank=lambda step, _relevance: STATUSES.index(step.status)),
-    Kind("work.changes", (*_WORK, "changes"), _CHANGE, holds=_is_news, **_newest("changes")),
-    Kind("work.hypotheses", (*_WORK, "hypotheses"), _HYPOTHESIS, holds=lambda guess: guess.open, rank=_by_confidence),
-    Kind("work.drafts", (*_WORK, "drafts"), _DRAFT, **_newest("drafts")),
-)
+def _completion(state: State) -> Node | None:
+    at = state.work.plan.estimated_completion
+    return leaf("estimated_completion", time_text(at)) if at is not None else None
 
-CATALOGUE: tuple[Kind | Single, ...] = (*_LASTING, *_SEEN, *_REMEMBERED, *_MADE)
+
+def _is_news(change: FileChange) -> bool:
+    """Tell whether a change is still to be made, or was made by a call that the model no longer sees."""
+    return not change.applied or change.entry > 0
+
+
+SIGNIFICANCE = {"medium": 1, "high": 2}
+"""Milestones that are shown at all, and how much they matter."""
+
+STATUSES = ("skipped", "completed", "failed", "pending", "in_progress")
+"""The statuses of steps, the least telling first."""
+
+_DECISION = _look("decision", "description", "id at", "rationale alternatives:alternative")
+_ITEM = _look("item", "description", "completed optional")
+_PHASE = _look("phase", "", "name", "steps:step validations:validation")
+_PLACE = _look("place", "", "page section at")
+_FILES = (Child("before", "before", keep_empty=True), Child("after", "after", keep_empty=True))
+
+CATALOGUE: tuple[Kind | Single, ...] = (
+    # The system and the task are shown whole.
+    _part("system.role", _look("role", "", "", "name description capabilities:capability limitations:limitation")),
+    _single("system.constraints", _constraints),
+    _part("system.audit", _look("audit", "", "", "require_approval"), Audit()),
+    _list(
+        "system.policies",
+        _look("policy", "rule", "id category priority enforcement"),
+        rank=lambda policy, _relevance: (policy.enforcement == "hard", policy.priority),
+        by_rank=True,
+    ),
+    _leaf("task.goal"),
+    _part("task.output_format", _look("output_format", "", "type", "schema examples:example")),
+    _part("task.limits", _look("limits", "", "max_seconds max_cost min_quality")),
+    _part("task.about", _look("about", "", "created_by priority", "tags:tag")),
+    _list("task.success_criteria", _look("criterion", "description", "id measurable")),
+    # What the run has used is left out: it would change with every call.
+    _leaf("runtime.phase"),
+    _leaf("runtime.environment"),
+    _single("runtime.permissions", _permissions),
+    _latest("runtime.execution.errors", _look("error", "message", "id at")),
+    _latest("runtime.execution.warnings", _look("warning", "message", "id at")),
+    _latest("runtime.failures", _look("failure", "error", "id at tool retries")),
+    _latest("runtime.execution.decisions", _DECISION),
+    _observed(
+        "evidence.observations",
+        lambda seen, _state, limits: seen.at + min(seen.ttl, limits.seconds),
+        group="observations",
+    ),
+    _list(
+        "evidence.retrieved",
+        _look("result", "content", "id source query relevance", "", Child("place", "place", _PLACE)),
+        group="retrieval",
+        strict=True,
+        by_rank=True,
+        **_about("content"),
+    ),
+    _list("evidence.citations", _look("citation", "text", "id source location used_in"), group="retrieval", **_NEWEST),
+    _list(
+        "evidence.measurements",
+        _look("measurement", "", "id at metric value unit context"),
+        group="observations",
+        latest_of="metric",
+        **_NEWEST,
+    ),
+    _list("memory.short_term.variables", _look("variable", "value", "name"), "working_variables", **_NEWEST),
+    _list("memory.short_term.turns", _look("turn", "text", "id role at"), "recent_turns", newest=True, fades="always"),
+    _observed(
+        "memory.short_term.observations",
+        lambda seen, state, _limits: seen.at + min(seen.ttl, state.memory.short_term.ttl),
+        limit="short_term",
+    ),
+    _list(
+        "memory.episodic.summaries",
+        _look("summary", "text", "id at relevance"),
+        fades="at the cap",
+        by_rank=True,
+        **_about("text"),
+    ),
+    _list("memory.episodic.decisions", _DECISION, fades="at the cap", **_about("description", "rationale")),
+    _list(
+        "memory.episodic.milestones",
+        _look("milestone", "event", "id significance"),
+        rank=lambda milestone, _relevance: SIGNIFICANCE.get(milestone.significance),
+        newest=True,
+        fades="at the cap",
+    ),
+    _list(
+        "memory.semantic.facts",
+        _look("fact", "content", "id source confidence"),
+        holds=lambda fact: fact.verified,
+        by_rank=True,
+        **{**_about("content"), "rank": _by_confidence},
+    ),
+    _list(
+        "memory.semantic.definitions",
+        _look("definition", "definition", "term context", "examples:example"),
+        **_about("term", "definition", "context"),
+    ),
+    _list(
+        "memory.semantic.preferences",
+        _look("preference", "value", "category name"),
+        about=lambda wish: f"{wish.category} {wish.name} {value_text(wish.value)}",
+        rank=_by_relevance,
+    ),
+    _list(
+        "memory.semantic.project_knowledge",
+        _look("knowledge", "content", "id category", "references:reference"),
+        **_about("category", "content"),
+    ),
+    _list(
+        "memory.procedural.skills",
+        _look(
+            "skill",
+            "",
+            "id name",
+            "description prerequisites:prerequisite required_tools:required_tool steps:step examples:example",
+        ),
+        strict=True,
+        **_about("name", "description"),
+    ),
+    _list(
+        "memory.procedural.templates",
+        _look("template", "content", "id name category", "variables:variable"),
+        by_rank=True,
+        **_about("name", "category", "content"),
+    ),
+    _list(
+        "memory.procedural.checklists",
+        _look("checklist", "", "id name", "", Child("items", "item", _ITEM)),
+        about=lambda checklist: " ".join((checklist.name, *(item.description for item in checklist.items))),
+        rank=_by_relevance,
+    ),
+    _list(
+        "memory.procedural.procedures",
+        _look("procedure", "", "id name estimated_seconds", "description", Child("phases", "phase", _PHASE)),
+        **_about("name", "description"),
+    ),
+    _leaf("work.scratchpad", expendable=True),
+    _single("work.plan.current", _current_step),
+    _single("work.plan.estimated_completion", _completion),
+    _list(
+        "work.plan.steps",
+        _look(
+            "step",
+            "description",
+            "id status estimated_seconds actual_seconds",
+            "dependencies:after tools:tool result error",
+        ),
+        "plan",
+        rank=lambda step, _relevance: STATUSES.index(step.status),
+    ),
+    _list(
+        "work.changes",
+        _look("change", "", "id type target applied", "rationale", *_FILES),
+        holds=_is_news,
+        **_NEWEST,
+    ),
+    _list(
+        "work.hypotheses",
+        _look("hypothesis", "description", "id confidence result", "evidence:ground"),
+        holds=lambda guess: guess.open,
+        rank=_by_confidence,
+    ),
+    _list("work.drafts", _look("draft", "content", "id type version"), **_NEWEST),
+)
 """Everything that is shown, in the order in which it is shown: the most important layer first. In each part of the
 frame single values come before lists: a heading has no end but the next heading."""
 
 PLACES = {each.path: place for place, each in enumerate(CATALOGUE)}
 
-LAYER_OF_TAG = {each.tags[0]: each.layer for each in CATALOGUE}
+LAYER_OF_TAG = {tag: layer for layer, tag in LAYER_TAGS.items()}
 
 WHOLE = ("system", "task")
 """Layers that are shown whole or not at all."""
