@@ -159,7 +159,7 @@ def arguments_of(function: Callable[..., Any]) -> type[msgspec.Struct]:
             )
         field, default = (parameter.name, hints.get(parameter.name, Any)), parameter.default
         if isinstance(default, (list, dict, set)):
-            default = msgspec.field(default_factory=lambda value=default: value)
+            default = msgspec.field(default_factory=partial(lambda value: value, default))
         fields.append(field if default is parameter.empty else (*field, default))
     return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
 
