@@ -8,11 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-import windowsill
-from windowsill.cli.demo import CALLS, MODEL, WINDOW
-from windowsill.cli.demo.agent import Run, Workbench, conversation, recording
-from windowsill.cli.demo.picture import Picture
-from windowsill.replay.walk import ReplayOptions, Walk
+from windowsill.cli.demo import CALLS, WINDOW
+from windowsill.cli.demo.picture import paint
+from windowsill.cli.demo.run import Run
 
 SHOWN = 0.6
 """The share of the run after which the picture is taken: several folds have been made by then."""
@@ -21,10 +19,8 @@ SHOWN = 0.6
 def draw() -> str:
     """Draw the picture as SVG, without the web fonts that the exporter would load."""
     console = Console(width=96, record=True, file=StringIO(), force_terminal=True, color_system="truecolor")
-    messages = conversation(Workbench(Path(windowsill.__file__).parent), CALLS)
-    run = Run(Walk(recording("demo", MODEL, messages), ReplayOptions(window=WINDOW)), CALLS)
-    picture = Picture(console, run)
-    images = [picture.paint(call) for call in run.moments()]
+    run = Run(CALLS, WINDOW)
+    images = [paint(console, run, call) for call in run.moments()]
     console.print(images[int(len(images) * SHOWN)])
     svg = console.export_svg(title="windowsill demo")
     return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)

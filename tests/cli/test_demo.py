@@ -4,7 +4,6 @@ import itertools
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import click.testing
 import msgspec
@@ -12,17 +11,17 @@ import pytest
 from rich.console import Console
 
 import windowsill
-from windowsill.cli.demo import check, choose_place, demo, run_demo
-from windowsill.cli.demo.agent import Run, Turn, Workbench, conversation, recording, script
-from windowsill.cli.demo.picture import Picture, commands, describe
+from windowsill.cli.demo import demo
+from windowsill.cli.demo.agent import Workbench, conversation
+from windowsill.cli.demo.picture import commands, describe, paint
+from windowsill.cli.demo.run import Run, check, choose_place, run_demo
 from windowsill.compose.payload import FoldMade
 from windowsill.errors import InputError
 from windowsill.replay.report import Defect
-from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
+from windowsill.replay.walk import ModelCall
 
 pytestmark = pytest.mark.integration
 
-SOURCE = Path(windowsill.__file__).parent
 COMMAND = [sys.executable, "-c", "from windowsill.cli import main; main()", "demo"]
 
 
@@ -31,8 +30,7 @@ def finished(tmp_path_factory):
     """A run of 40 calls that ended, the picture of each of its moments, and its session opened again."""
     place = tmp_path_factory.mktemp("store")
     store = windowsill.open_store(place)
-    made = recording("demo", "claude-sonnet-5", conversation(Workbench(SOURCE), 40))
-    run = Run(Walk(made, ReplayOptions(window=8_000), store=store), 40)
+    run = Run(40, 8_000, store=store)
     consoles = [Console(width=80, height=24, file=io.StringIO(), force_terminal=False)]
     consoles.append(Console(width=84, file=io.StringIO(), no_color=True))
     moments = [(moment, *(painted(console, run, moment) for console in consoles)) for moment in run.moments()]
@@ -45,19 +43,8 @@ def finished(tmp_path_factory):
 def painted(console: Console, run: Run, moment: ModelCall) -> list[str]:
     """The lines of the picture at a moment."""
     with console.capture() as captured:
-        console.print(Picture(console, run).paint(moment))
+        console.print(paint(console, run, moment))
     return captured.get().splitlines()
-
-
-def _played(folder: Path, calls: int) -> list[Turn]:
-    """Every turn of the agent over a folder, its calls really made."""
-    bench = Workbench(folder)
-    turns = script(bench.files, calls)
-    played = [next(turns)]
-    with contextlib.suppress(StopIteration):
-        while True:
-            played.append(turns.send([bench.use(call.tool, call.input) for call in played[-1].calls]))
-    return played
 
 
 @pytest.fixture
@@ -143,7 +130,7 @@ def test_failed_check_gives_exit_code_1(tmp_path, monkeypatch):
 @pytest.mark.parametrize("calls", [1, 3])
 def test_demo_shorter_than_the_window(tmp_path, calls):
     """A run that never fills the window keeps its promises too."""
-    data, run = run_demo(calls=calls, window=32_000, store=str(tmp_path), picture=False)
+    data, run = run_demo(calls=calls, window=32_000, store=str(tmp_path))
     assert data["ok"]
     assert (run.tools, run.folds) == (calls, [])
 
@@ -153,21 +140,24 @@ def test_demo_shorter_than_the_window(tmp_path, calls):
 
 def test_agent_is_deterministic(folder):
     """The same source gives the same words and calls."""
-    assert _played(folder, 60) == _played(folder, 60)
+    assert conversation(Workbench(folder), 60) == conversation(Workbench(folder), 60)
 
 
 @pytest.mark.parametrize("calls", [1, 2, 7, 40, 90])
 def test_agent_makes_the_calls_it_was_asked_for(folder, calls):
     """The script has exactly as many tool calls as wanted, one to three a turn, and ends with an answer."""
-    *turns, last = _played(folder, calls)
-    assert sum(len(turn.calls) for turn in turns) == calls
-    assert {len(turn.calls) for turn in turns if not turn.wish} <= {1, 2, 3}
-    assert (last.calls, last.wish) == ((), "")
+    task, *messages, last = conversation(Workbench(folder), calls)
+    made = [len(message["content"]) - 1 for message in messages if message["role"] == "assistant"]
+    wishes = [message["content"] for message in messages if isinstance(message["content"], str)]
+    assert sum(made) == calls
+    assert {*made} <= {0, 1, 2, 3}
+    assert made.count(0) == len(wishes)
+    assert (task["role"], last["role"], len(last["content"])) == ("user", "assistant", 1)
 
 
 def test_agent_answers_from_what_the_tools_said(folder):
     """The answer names the file that raises most, with the line, found by the real search; errors.py is left out."""
-    assert _played(folder, 30)[-1].text.splitlines() == [
+    assert conversation(Workbench(folder), 30)[-1]["content"][0]["text"].splitlines() == [
         "bad.py comes first: lines 2.",
         "- bad.py: 1",
         "I looked at 3 files with 2 raised errors.",
@@ -177,7 +167,7 @@ def test_agent_answers_from_what_the_tools_said(folder):
 def test_run_has_an_error_and_a_giant_result(finished):
     """A failed tool call and a result larger than the window are part of every demo."""
     run, _, _ = finished
-    assert any(b'"is_error":true' in message.raw for message in run.walk.recording.request.messages)
+    assert any(b'"is_error":true' in message.raw for message in run.messages)
     (cut,) = [fold for fold in run.folds if fold.before > 8_000]
     assert (cut.strategy, cut.messages, cut.after < 8_000) == ("outputs", 1, True)
 
@@ -196,8 +186,8 @@ def test_run_has_an_error_and_a_giant_result(finished):
 )
 def test_tools_are_real(folder, tool, input, text):
     """Each tool answers from the folder."""
-    outcome = Workbench(folder).use(tool, input)
-    assert (outcome.text, outcome.failed) == (text, False)
+    result = Workbench(folder).answer({"id": "t1", "name": tool, "input": input})
+    assert result == {"type": "tool_result", "tool_use_id": "t1", "content": text}
 
 
 @pytest.mark.parametrize(
@@ -212,17 +202,17 @@ def test_tools_are_real(folder, tool, input, text):
 def test_tool_that_fails_answers_with_an_error(folder, tool, input):
     """What goes wrong is a result with its error flag, never an exception; nothing outside the folder is read."""
     (folder.parent / "outside.py").write_text("secret")
-    outcome = Workbench(folder).use(tool, input)
-    assert outcome.failed
-    assert "secret" not in outcome.text
+    result = Workbench(folder).answer({"id": "t1", "name": tool, "input": input})
+    assert result["is_error"]
+    assert "secret" not in result["content"]
 
 
 # The checks
 
 
-def failures(run, session, window=8_000):
+def failures(run, session):
     """The names of the promises that were not kept."""
-    return [each["name"] for each in check(run, session, window) if not each["ok"]]
+    return [each["name"] for each in check(run, session) if not each["ok"]]
 
 
 def test_untouched_session_keeps_every_promise(finished):
@@ -249,7 +239,9 @@ def test_tampered_messages_are_noticed(finished, monkeypatch):
 def test_each_check_can_fail(finished, monkeypatch):
     """A request too large, a refused one, a broken hash and a lost word are each noticed."""
     run, _, session = finished
-    assert failures(run, session, run.tally.figures().peak_tokens - 1) == ["every request fits"]
+    with monkeypatch.context() as smaller:
+        smaller.setattr(run, "window", run.tally.figures().peak_tokens - 1)
+        assert failures(run, session) == ["every request fits"]
     monkeypatch.setattr(run.tally, "defects", [Defect(1, 100, ("messages[0]: two user messages in a row",))])
     monkeypatch.setattr(run, "body", run.body.replace(b"Leave errors.py itself", b""))
     monkeypatch.setattr(windowsill.Session, "verify", lambda _: ["entry 3 is not what was written"])
@@ -259,10 +251,8 @@ def test_each_check_can_fail(finished, monkeypatch):
 def test_hidden_message_that_reads_differently_is_noticed(finished, monkeypatch):
     """The explained message must be the one that was added."""
     run, _, session = finished
-    request = run.walk.recording.request
-    others = tuple(msgspec.structs.replace(message, raw=b"{}") for message in request.messages)
-    changed = msgspec.structs.replace(request, messages=others)
-    monkeypatch.setattr(run.walk, "recording", msgspec.structs.replace(run.walk.recording, request=changed))
+    others = tuple(msgspec.structs.replace(message, raw=b"{}") for message in run.messages)
+    monkeypatch.setattr(run, "messages", others)
     assert "what is hidden is explained" in failures(run, session)
 
 
@@ -272,8 +262,9 @@ def test_hidden_message_that_reads_differently_is_noticed(finished, monkeypatch)
 def test_sending_everything_only_grows(finished):
     """Without Windowsill every request holds the one before; with it, the largest stays within the window."""
     run, _, _ = finished
-    assert run.everything == sorted(run.everything)
-    assert run.everything[-1] > 8_000 >= run.tally.figures().peak_tokens
+    everything = [call.everything for call in run.tally.calls]
+    assert everything == sorted(everything)
+    assert everything[-1] > 8_000 >= run.tally.figures().peak_tokens
     assert run.tally.figures().cost_ratio < 1
 
 
@@ -291,7 +282,7 @@ def test_place_is_never_the_users_own(tmp_path, monkeypatch):
     monkeypatch.setenv("WINDOWSILL_HOME", str(tmp_path / "mine"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    data, _ = run_demo(calls=1, window=8_000, store=None, picture=False)
+    data, _ = run_demo(calls=1, window=8_000, store=None)
     assert (data["ok"], data["store"], list(tmp_path.iterdir())) == (True, None, [])
     assert commands("demo", None, [])[0].partition(" demo ")[2].startswith("--store ")
     (tmp_path / ".windowsill").mkdir()
@@ -306,7 +297,7 @@ def test_memory_is_no_place(tmp_path):
 
 def test_names_are_counted_on(tmp_path):
     """A second demo in the same store does not write into the first."""
-    names = [run_demo(calls=1, window=8_000, store=str(tmp_path), picture=False)[0]["session"] for _ in range(3)]
+    names = [run_demo(calls=1, window=8_000, store=str(tmp_path))[0]["session"] for _ in range(3)]
     assert names == ["demo", "demo-2", "demo-3"]
 
 
@@ -337,3 +328,14 @@ def test_bar_shows_what_fills_the_window(finished):
     assert len(bar.strip()) == 82
     assert abs(bar.count(".") - 82 * (report.limit - report.tokens) / report.limit) <= 1
     assert abs(bar.count("#") - 82 * report.parts["messages"] / report.limit) <= 1
+
+
+def test_marks_are_those_that_folds_obey(finished):
+    """Both marks stand under the bar, whole, and the upper one is what the folds say was passed."""
+    run, moments, _ = finished
+    (passed,) = {
+        fold.reason.partition(" passed ")[2].partition(":")[0] for fold in run.folds if "passed" in fold.reason
+    }
+    assert all(
+        f"high {passed} ^" in "\n".join(lines) and " low " in "\n".join(lines) for _, *both in moments for lines in both
+    )
