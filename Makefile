@@ -36,11 +36,11 @@ browser:
 
 # The whole suite takes about eleven minutes on two cores.
 test: $(VENV)/.test page browser
-	$(BIN)/python -m pytest -n $(WORKERS) $(if $(ROOM),tests/$(ROOM))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(ROOM),tests/$(ROOM))
 
 # Pure code only: no databases, processes or network.
 quick: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m unit --hypothesis-profile few $(if $(ROOM),tests/$(ROOM))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m unit --hypothesis-profile few $(if $(ROOM),tests/$(ROOM))
 
 check: $(VENV)/.check $(VENV)/.test
 	$(BIN)/ruff check .
@@ -72,7 +72,7 @@ $(VENV)/.soak: pyproject.toml
 
 # Every campaign of tests/soak, forty times as long: SOAK_SEED=7 begins at other seeds.
 soak: soak-model soak-agents soak-frameworks
-	SOAK=40 $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile soak
+	SOAK=40 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile soak
 
 # A real small model on this machine: about three minutes.
 soak-model: $(VENV)/.soak
