@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.agents import at_once, engine
+from support.examples import examples
 from support.sessions import opened
 from windowsill.agent import Engine, tool
 from windowsill.agent.observations import observe_call
@@ -160,7 +161,7 @@ NAMES = st.sampled_from(["path", "command", "query", "text", "edits", "x"])
 
 
 @given(st.dictionaries(NAMES, ANY, max_size=4), st.text(max_size=300), st.sampled_from(TOOLS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 def test_whatever_a_call_holds_what_is_observed_can_be_written(arguments, text, called):
     """No argument and no output of a tool makes a change that the state refuses."""
     try:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.agents import Shop, at_once, engine, results
+from support.examples import examples
 from support.sessions import opened
 from windowsill import Session, providers
 from windowsill.agent import Engine, ModelError
@@ -258,7 +259,7 @@ def test_new_words_while_calls_are_open_say_that_they_were_not_run():
 KINDS = ["ok", "overflow", "server", "rate-limited", "partial", "malformed-arguments", "unknown-tool", "repeat"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(
     schedule=st.lists(st.sampled_from(KINDS), max_size=14),
     format=st.sampled_from(["anthropic", "openai", "gemini", "responses"]),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from windowsill import Session
 from windowsill.store.memory import MemoryStore
 
@@ -57,7 +58,7 @@ def off(payload, reported):
     return abs(payload.tokens - reported) / reported
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(
     ratio=st.floats(0.5, 2.5),
     constant=st.integers(0, 150_000),
@@ -69,7 +70,7 @@ def test_after_three_calls_the_gauge_is_within_three_percent(ratio, constant, si
     assert max(off(*each) for each in later) < 0.03
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(0.15))
 @given(ratio=st.floats(0.5, 2.5), constant=st.integers(0, 8_000))
 def test_a_fold_does_not_confuse_the_gauge(ratio, constant):
     """The constant stays when messages are hidden, and a total that fell is understood."""

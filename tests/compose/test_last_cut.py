@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import windowsill
 from support.conversations import result, text_block, use
+from support.examples import examples
 from windowsill import BudgetError, Session
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.registry import BUILT_IN
@@ -123,7 +124,7 @@ def test_a_cut_takes_time_in_proportion():
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-@settings(max_examples=10)
+@settings(max_examples=examples(0.1))
 @given(
     window=st.integers(300, 2_000),
     steps=st.lists(st.tuples(st.sampled_from("utsp"), st.integers(0, 600)), min_size=1, max_size=25),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from windowsill import tokens
 from windowsill.compose.squeeze import cut_block, cut_text, note, weigh
 from windowsill.messages import Document, Image, Reasoning, Text, ToolResult, ToolUse, Unknown
@@ -36,7 +37,7 @@ def test_a_text_that_fits_is_given_back():
     assert cut_text("short", 10, SCALE) == "short"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(st.text(min_size=1, max_size=400), st.integers(1, 60), st.integers(20, 400))
 def test_a_cut_text_fits_or_is_only_a_note(text, times, most):
     """Whatever the text is made of."""
@@ -44,7 +45,7 @@ def test_a_cut_text_fits_or_is_only_a_note(text, times, most):
     assert size_of(cut) <= most or "omitted" in cut
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(st.text(min_size=0, max_size=300), st.integers(1, 40), st.integers(1, 200))
 def test_a_cut_block_is_always_smaller(text, times, most):
     """Or there is none: a cut that saves nothing is not made."""

@@ -16,6 +16,7 @@ from support.conversations import (
     text_block,
     use,
 )
+from support.examples import examples
 from windowsill import Session, providers
 from windowsill.compose.render import Renderer
 from windowsill.store.memory import MemoryStore
@@ -53,21 +54,19 @@ def steps(session, messages, format):
         assert [each.kind for each in rendered.repairs] == [each.kind for each in fresh.repairs]
 
 
-@settings(max_examples=150, deadline=None)
 @given(broken_anthropic, st.sampled_from(["anthropic", "openai"]))
 def test_growing_and_fresh_rendering_agree_on_broken_anthropic(messages, format):
     """Whatever order results come in, remembering the settled part changes no byte."""
     steps(opened(), messages, format)
 
 
-@settings(max_examples=150, deadline=None)
 @given(broken_openai, st.sampled_from(["anthropic", "openai"]))
 def test_growing_and_fresh_rendering_agree_on_broken_openai(messages, format):
     """The same for conversations in OpenAI's format."""
     steps(opened("openai"), messages, format)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(st.one_of(sound_anthropic()))
 def test_a_sound_conversation_is_sent_as_it_came(messages):
     """No message of a sound conversation changes a byte."""
@@ -76,7 +75,7 @@ def test_a_sound_conversation_is_sent_as_it_came(messages):
     assert at_once(session, "anthropic").chunks == [message.raw for message in session.messages()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(sound_openai())
 def test_a_sound_openai_conversation_is_sent_as_it_came(messages):
     """Nor does one in OpenAI's format."""

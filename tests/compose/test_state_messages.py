@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.sessions import TASK, opened, problems, talk, tokens_of
 from windowsill import Session
 from windowsill.errors import SettingError
@@ -180,7 +181,7 @@ def test_the_strategy_layered_tells_the_state_by_itself():
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(0.15))
 @given(
     steps=st.lists(
         st.one_of(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
+from support.examples import examples
 from windowsill import InputError, SettingError, StoreError
 from windowsill.files import Folder, Shadow
 from windowsill.files import shadow as shadow_module
@@ -117,7 +118,7 @@ def lay_out(work, files):
             path.chmod(0o755 if value == "program" else 0o644)
 
 
-@run(max_examples=25)
+@run(max_examples=examples(0.25))
 @given(moments=st.lists(FILES, min_size=2, max_size=4), target=st.integers(0, 3))
 def test_any_recorded_moment_can_be_restored_and_the_restore_undone(tmp_path_factory, moments, target):
     """Whatever files became folders, links or nothing: what was recorded comes back, and back again."""

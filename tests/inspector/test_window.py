@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.inspected import open_session, opened, work
 from windowsill.compose.composition import PARTS
 from windowsill.errors import NotFoundError
@@ -53,7 +54,7 @@ def test_pinned_and_recalled_messages_have_parts_of_their_own():
     assert [item["part"] for item in items] == ["task", "pinned", "recalled", "user"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(0.25))
 @given(st.lists(st.sampled_from(["user", "pin", "look", "unpin"]), min_size=1, max_size=12))
 def test_sums_that_grow_equal_sums_made_anew(steps):
     """Whatever happens between two looks, the parts are those of a session that is opened anew."""

@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from support.examples import examples
 from support.kept_outputs import Clock, outputs, say
 from windowsill.errors import NotFoundError
 from windowsill.messages import OutputRef
@@ -155,4 +156,4 @@ class Collecting(RuleBasedStateMachine):
 
 
 TestCollecting = Collecting.TestCase
-TestCollecting.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestCollecting.settings = settings(max_examples=examples(0.4), stateful_step_count=20)

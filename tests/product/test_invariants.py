@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import windowsill
+from support.examples import examples
 from windowsill import BudgetError, FoldError, Session, providers
 from windowsill.history.view import build, sum_weights
 from windowsill.journal.reader import VIEW_KINDS
@@ -295,7 +296,7 @@ class Conversation(RuleBasedStateMachine):
 
 
 Conversation.TestCase.settings = settings(
-    max_examples=2_000 if settings.get_current_profile_name() == "soak" else 40,
+    max_examples=2_000 if settings.get_current_profile_name() == "soak" else examples(0.4),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowsill
+from support.examples import examples
 from support.gemini_contents import HI, model, text, user
 from support.sessions import opened
 from windowsill import providers
@@ -92,7 +93,6 @@ def crossed(messages: Any, target: str) -> dict[str, Any]:
     return session.compose_sync(params={}).to(target)
 
 
-@settings(max_examples=200)
 @given(turns(), st.booleans())
 def test_each_result_goes_with_its_call_to_another_provider(contents, together):
     """Read as a whole or content by content, one result for every call, and none with another's."""
@@ -101,7 +101,6 @@ def test_each_result_goes_with_its_call_to_another_provider(contents, together):
     assert sorted(found) == [(number, number) for number in numbers(contents)]
 
 
-@settings(max_examples=200)
 @given(turns())
 def test_each_response_stays_with_its_call(contents):
     """What Gemini gets is tied the same way, and nothing had to be mended but the order of contents."""
@@ -122,7 +121,7 @@ def test_contents_that_come_one_by_one_are_tied_like_the_whole(contents):
     assert tuple(found) == whole
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 @given(turns(most=12, words="word " * 60), st.sampled_from(["anthropic", "gemini", "openai"]))
 def test_folds_take_calls_and_responses_together(contents, target):
     """In a small window, composed before every step of the model, what is still shown is whole and rightly tied."""

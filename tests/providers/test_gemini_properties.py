@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import broken_anthropic, broken_openai, sound_anthropic, sound_openai
+from support.examples import examples
 from support.gemini_contents import broken_gemini, sound_gemini
 from windowsill import providers
 from windowsill.history.repair import repair
@@ -48,7 +49,7 @@ def typed(contents):
     return [types.Content.model_validate(content) for content in contents]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(2))
 @given(broken_gemini())
 def test_mended_conversation_is_accepted(contents):
     """Whatever was broken, the validator finds nothing after mending."""
@@ -63,7 +64,6 @@ def test_contents_added_one_by_one_are_accepted(contents):
     assert Gemini().validate(body(messages, Gemini())) == []
 
 
-@settings(max_examples=300)
 @given(foreign)
 def test_foreign_conversation_is_accepted(conversation):
     """What another provider's conversation becomes, Gemini takes."""
@@ -72,7 +72,6 @@ def test_foreign_conversation_is_accepted(conversation):
     assert Gemini().validate(body(request.messages, Gemini())) == []
 
 
-@settings(max_examples=300)
 @given(broken_gemini(), st.sampled_from(["anthropic", "openai"]))
 def test_gemini_conversation_is_accepted_elsewhere(contents, target):
     """What a Gemini conversation becomes, the others take."""

@@ -16,6 +16,7 @@ from support.conversations import (
     sound_openai,
     spoken,
 )
+from support.examples import examples
 from support.response_items import (
     FILE,
     FORMAT,
@@ -96,7 +97,7 @@ def requested(messages, name):
     return msgspec.json.decode(body)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(2))
 @given(conversation, st.sampled_from(["responses", "anthropic", "openai"]))
 def test_mended_conversation_is_accepted(conversation, target):
     """Whatever was broken, and wherever it came from and goes to, the provider's validator finds nothing."""

@@ -13,6 +13,7 @@ from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from support.conversations import broken_anthropic, broken_openai, sound_anthropic, sound_openai
+from support.examples import examples
 from windowsill import providers
 from windowsill.history.repair import repair
 
@@ -51,7 +52,7 @@ def rendered(messages, name):
     return msgspec.json.decode(body)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(2))
 @given(broken, names)
 def test_mended_conversation_is_accepted(conversation, target):
     """Whatever was broken, and wherever it came from, the provider's validator finds nothing."""

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.sessions import opened, shown, talk
 from windowsill import InputError, NotFoundError, Session, SettingError
 from windowsill.session.export import export_session, import_session
@@ -72,7 +73,7 @@ def test_a_restored_checkpoint_is_sent_byte_for_byte(store):
     assert session.verify() == []
 
 
-@run(max_examples=25, deadline=None)
+@run(max_examples=examples(0.25))
 @given(st.lists(st.sampled_from(["talk", "compose", "unfold", "checkpoint", "restore", "rewind"]), max_size=14))
 def test_whatever_happens_since_a_checkpoint_shows_what_was_seen_then(steps):
     """And the state and the size are those of then, too."""

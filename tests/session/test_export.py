@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.cli_calls import anthropic_turns
+from support.examples import examples
 from windowsill import Session
 from windowsill.errors import DamagedError, FormatError, InputError, NotFoundError
 from windowsill.outputs import Outputs, chunks
@@ -72,7 +73,7 @@ def test_existing_session_is_refused_and_untouched(store):
     assert entries(store, "s") == before
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(0.6))
 @given(data=st.data())
 def test_changed_entry_is_named_and_nothing_is_imported(store, data):
     """A change to any field of any entry or blob is found, and its line is named."""

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as run
 
 from support.conversations import sound_anthropic, sound_openai
+from support.examples import examples
 from support.sessions import opened, problems, shown, talk
 from windowsill import DamagedError, InputError, NotFoundError, Session, StoreError, UnknownModelError, providers
 from windowsill.messages import READ_TOOL
@@ -174,14 +175,14 @@ def _saved(session):
     return session.write_snapshot(tempfile.mkdtemp())
 
 
-@run(max_examples=25, deadline=None)
+@run(max_examples=examples(0.25))
 @given(sound_anthropic())
 def test_any_conversation_with_anthropic_is_sent_the_same(messages):
     """Tools in parallel, reasoning, pictures and blocks that nobody knows."""
     assert_same(messages, "anthropic", "claude-sonnet-4-5")
 
 
-@run(max_examples=25, deadline=None)
+@run(max_examples=examples(0.25))
 @given(sound_openai())
 def test_any_conversation_with_openai_is_sent_the_same(messages):
     """System messages inside, tools in parallel."""

@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from support.examples import examples
 from support.sessions import opened
 from windowsill import Session
 from windowsill.errors import InputError, NotFoundError
@@ -250,4 +251,4 @@ class Going(RuleBasedStateMachine):
 
 
 TestGoing = Going.TestCase
-TestGoing.settings = settings(max_examples=25, stateful_step_count=25)
+TestGoing.settings = settings(max_examples=examples(0.25), stateful_step_count=25)

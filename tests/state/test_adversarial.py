@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.sessions import opened
 from windowsill import Session
 from windowsill.errors import InputError, NotFoundError, StoreError
@@ -301,7 +302,7 @@ def made(session, what, value):
     return doing[what]()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(steps=st.lists(CHANGES, min_size=5, max_size=40))
 def test_every_moment_of_every_branch_has_the_state_that_it_had(steps):
     """Whatever was done there, and however far apart whole states are written."""

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from windowsill.state import State
 from windowsill.state.layers import Criterion, Element, Fact, Memory, OutputFormat, Semantic, Task, Work
 from windowsill.state.prompt import Builder, StateSettings
@@ -203,7 +204,7 @@ READERS: dict[str, Callable[[str], Read]] = {"xml": read_xml, "markdown": read_m
 
 @pytest.mark.parametrize("format", ["xml", "markdown"])
 @given(state=STATES)
-@settings(max_examples=80)
+@settings(max_examples=examples(0.8))
 def test_every_text_comes_back(format, state):
     """Parsed again, the context has exactly the pieces that it says it has, each with all the words of its element."""
     built = Builder(len, StateSettings(format=format, picks=ANYTHING_GOES)).build(state, 10**9, now=0.0)
@@ -218,7 +219,7 @@ def test_every_text_comes_back(format, state):
 
 @pytest.mark.parametrize("format", ["xml", "markdown"])
 @given(before=STATES, after=STATES)
-@settings(max_examples=50)
+@settings(max_examples=examples(0.5))
 def test_an_update_reads_back_too(format, before, after):
     """Its pieces and the signs of what is gone are all there is in it."""
     builder = Builder(len, StateSettings(format=format, picks=ANYTHING_GOES))

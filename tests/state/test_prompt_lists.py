@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.archives import Synonyms
+from support.examples import examples
 from windowsill.state import State
 from windowsill.state.layers import Evidence, Fact, Memory, Observation, Semantic, Task
 from windowsill.state.prompt import Builder, Limits, StateSettings
@@ -30,7 +31,7 @@ STATES = st.builds(
 
 
 @given(st.lists(st.tuples(STATES, st.floats(0, 100), st.sampled_from([1_900, 10_000])), min_size=2, max_size=5))
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 def test_used_again_it_gives_what_a_new_one_would(rounds):
     """Whatever came, went, moved or was doubled, whatever the goal, the time and the budget before."""
     builder = Builder(len)

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from support.examples import examples
 from support.stores import STORES, chain, everything
 from windowsill.errors import WindowsillError
 from windowsill.store import Store
@@ -116,4 +117,4 @@ class Alike(RuleBasedStateMachine):
 
 
 TestAlike = Alike.TestCase
-TestAlike.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestAlike.settings = settings(max_examples=examples(0.15), stateful_step_count=25)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.stores import STORES, chain, everything, grow, is_chain
 from windowsill.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
 from windowsill.history.entries import ROOT_HASH, seal
@@ -119,7 +120,7 @@ def test_reads_some_kinds(store: Store):
 
 
 @given(at=st.floats(allow_nan=False, allow_infinity=False).filter(lambda at: repr(at) != "-0.0"))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(0.5))
 def test_times_read_back_exactly(empty: Store, at: float):
     """A time is the same float afterwards, to the last bit: it is part of the hash."""
     empty.delete("t")

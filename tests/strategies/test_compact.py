@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import windowsill
 from support.conversations import result, text_block, use
+from support.examples import examples
 from support.sessions import TASK, opened, talk
 from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import Budget, SettingError
@@ -18,7 +19,7 @@ from windowsill.strategies.mask import Mask
 pytestmark = pytest.mark.unit
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(
     conversations(),
     st.sampled_from([Compact(), Compact(keep=0), Compact(keep=3, threshold=0.3)]),

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block, use
+from support.examples import examples
 from support.sessions import TASK, opened, problems, talk
 from support.strategies import BUDGET, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import SettingError
@@ -14,7 +15,7 @@ from windowsill.strategies.condense import Condense
 pytestmark = pytest.mark.unit
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(
     conversations(),
     st.sampled_from([Condense(), Condense(keep=0), Condense(keep=8, share=1)]),

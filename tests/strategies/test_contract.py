@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block, use
+from support.examples import examples
 from support.sessions import TASK, kept, opened, problems, shown, tokens_of, turn
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.registry import BUILT_IN
@@ -54,7 +55,7 @@ def played(name, messages, store=None):
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=8)
+@settings(max_examples=examples(0.08))
 @given(sizes=st.lists(st.integers(0, 12), min_size=1, max_size=25))
 def test_every_request_fits_is_valid_and_the_same_again(name, sizes):
     """Whatever is said; and nothing that was added is lost or altered."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block
+from support.examples import examples
 from support.sessions import TASK, opened
 from support.strategies import BUDGET, chat, conversations, follow, keeps_its_promises
 from windowsill import Budget, Session, SettingError
@@ -50,7 +51,7 @@ def stand_ins(session):
     return [session.view.read(item).text for item in session.view.items if item.fold]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(conversations(), st.sampled_from([Economy(), Economy(keep=0), Economy(lines=0, names=0)]))
 def test_every_plan_keeps_the_promises(session, strategy):
     """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, use
+from support.examples import examples
 from support.sessions import TASK, opened, talk
 from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import Budget, SettingError, strategies
@@ -23,7 +24,7 @@ def say(session, text):
     session.add({"role": "user", "content": text})
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(
     conversations(),
     st.sampled_from([Extract(), BOOKING, Extract(least=0, schema=SCHEMA)]),

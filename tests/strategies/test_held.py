@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import windowsill
 from support.conversations import result, use
+from support.examples import examples
 from support.sessions import problems
 from windowsill import Plan, Session, Strategy
 from windowsill.history.folds import MessageSpan, Proposal
@@ -133,7 +134,7 @@ def test_instructions_larger_than_the_window_give_way_last_and_it_is_told():
 
 
 @pytest.mark.parametrize("name", ["sliding-window", "condense", "priority"])
-@settings(max_examples=15)
+@settings(max_examples=examples(0.15))
 @given(
     roles=st.lists(st.sampled_from(["developer", "user", "assistant", "system"]), min_size=1, max_size=60),
     budget=st.integers(600, 3_000),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, text_block, use
+from support.examples import examples
 from support.sessions import TASK, opened, plain_view, problems, talk, turn
 from windowsill import Session, SettingError
 from windowsill.budget import Budget
@@ -435,7 +436,7 @@ def built(messages):
     return session
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(
     st.lists(message, min_size=3, max_size=40), st.floats(0.05, 0.9), st.integers(0, 6), st.booleans(), st.booleans()
 )

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import PNG, result, text_block, use
+from support.examples import examples
 from support.sessions import TASK, opened, problems, shown, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
@@ -288,7 +289,7 @@ def test_a_setting_out_of_range_is_refused(setting, value):
         Mask(**{setting: value})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 150)), min_size=1, max_size=15),
     st.floats(0.05, 0.95),

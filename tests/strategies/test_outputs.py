@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import PNG, result, text_block, use
+from support.examples import examples
 from support.sessions import kept, opened
 from support.tool_outputs import LONG, sent, working
 from windowsill import Budget, InputError, Session, SettingError
@@ -121,7 +122,7 @@ def test_pictures_stay_where_text_is_cut():
 
 
 @given(st.lists(st.sampled_from(["word " * 400, LONG[:9_000], "x" * 9_000, "tiny", ""]), max_size=12))
-@settings(max_examples=25)
+@settings(max_examples=examples(0.25))
 def test_every_ref_that_is_shown_resolves_to_the_whole(outputs):
     """Whatever is cut or trimmed, the ref in its place reads what the tool gave."""
     session = working(*outputs, strategy="outputs:budget=1500,bytes=4000,keep=1")

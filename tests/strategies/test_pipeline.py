@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.sessions import TASK, opened, problems, talk
 from support.strategies import BUDGET, WIDE, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import Budget, InputError, NotFoundError, Plan, SettingError, Strategy
@@ -41,7 +42,7 @@ PIPELINES = [
 ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(conversations(), st.sampled_from(PIPELINES), st.sampled_from(["", "a text"]))
 def test_every_plan_keeps_the_promises(session, pipeline, text):
     """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""

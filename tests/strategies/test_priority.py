@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, use
+from support.examples import examples
 from support.sessions import opened, problems, talk, turn
 from windowsill import SettingError
 from windowsill.budget import Budget
@@ -209,7 +210,7 @@ message = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6))
 @given(st.lists(message, min_size=3, max_size=40), st.floats(0.05, 0.9), st.floats(0.3, 1.0), st.integers(0, 6))
 def test_a_plan_keeps_every_promise(messages, share, window, keep):
     """Units whole; task, pins and latest stay; critical ones unless the window is passed; pure; the same again."""

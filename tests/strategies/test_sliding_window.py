@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import windowsill
 from support.conversations import result, text_block, use
+from support.examples import examples
 from windowsill import Session, SettingError
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.sliding_window import SlidingWindow
@@ -37,7 +38,7 @@ def turn(session, number, calls=1, words=30):
     session.add({"role": "user", "content": [result(id, f"line {number} " + "word " * words) for id in ids]})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(0.4))
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 120)), min_size=10, max_size=30),
     st.integers(0, 5),

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import result, use
+from support.examples import examples
 from support.sessions import TASK, opened, talk
 from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
 from windowsill import SettingError, strategies
@@ -17,7 +18,7 @@ from windowsill.summaries import Written
 pytestmark = pytest.mark.unit
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(
     conversations(),
     st.sampled_from([Summarize(), Summarize(threshold=2, batch=1)]),

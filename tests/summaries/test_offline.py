@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.conversations import broken_anthropic, broken_openai
+from support.examples import examples
 from windowsill import providers
 from windowsill.history.folds import Brief
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
@@ -77,7 +78,6 @@ def test_it_is_a_writer():
     assert Offline.name == "offline"
 
 
-@settings(max_examples=150)
 @given(conversations, styles, st.integers(0, 400), st.integers(0, 600))
 def test_any_messages_give_a_text_that_fits_and_is_the_same_each_time(messages, style, room, tokens):
     """It never raises, never grows, stays in its room, can be read back, and gives the same bytes."""
@@ -92,7 +92,7 @@ def test_any_messages_give_a_text_that_fits_and_is_the_same_each_time(messages, 
     assert json.loads(json.dumps(first.digest)) == first.digest
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 @given(conversations, st.integers(0, 9))
 def test_folding_in_two_steps_keeps_what_folding_at_once_keeps(messages, cut):
     """The digest of a summary that was updated has the rules, files and requests of one written at once."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.agent_models import FORMATS, ask, asking, fault, talking, told
+from support.examples import examples
 from support.sdk_types import SDK
 from windowsill import Engine, Session, providers
 from windowsill.agent.models import Delta, ModelError
@@ -118,7 +119,7 @@ def test_without_a_seed_nothing_happens_by_chance() -> None:
     assert model.did == ["server"] + ["ok"] * 8
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(seed=st.integers(0, 2**32), format=st.sampled_from(FORMATS))
 def test_same_seed(seed: int, format: str) -> None:
     """The same seed gives the same bytes and the same errors."""
