@@ -46,7 +46,7 @@ def _copy_error(kind: type[WindowsillError], args: tuple[Any, ...], fields: dict
 
 
 class InputError(WindowsillError, ValueError):
-    """What was passed in cannot be used as it is."""
+    """An input that cannot be used as it is."""
 
 
 class FormatError(InputError):
@@ -93,7 +93,7 @@ class UnknownModelError(WindowsillError, LookupError):
 
 
 class BudgetError(WindowsillError):
-    """What cannot be reduced is larger than the budget; `parts` maps each part to its tokens."""
+    """A request whose irreducible parts are larger than the budget; `parts` maps each part to its tokens."""
 
     def __init__(self, what: str, *, wanted: int, available: int, parts: dict[str, int], remedy: str = "") -> None:
         self.wanted = wanted
@@ -135,7 +135,7 @@ class LockedError(StoreError):
 
 
 class DamagedError(StoreError):
-    """What is stored is not what was written."""
+    """Stored data that is not what was written."""
 
 
 log = logging.getLogger("windowsill")

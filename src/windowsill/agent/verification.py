@@ -30,7 +30,7 @@ CHANGES = frozenset({"write", "modify", "delete", "deploy"})
 
 
 class Claim(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a model says about a criterion."""
+    """The word of a model about a criterion."""
 
     criterion: str
     met: bool
@@ -47,7 +47,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> list[str]:
-        """What was found not to hold."""
+        """The criteria that were found not to hold."""
         judged = () if self.enough else self.criteria
         unmet = [each.evidence or each.description for each in judged if each.status == "unmet"]
         return [*unmet, self.fault] if self.fault else unmet

@@ -130,7 +130,7 @@ def agent(  # noqa: PLR0913 - the options of the command
 
 
 class Assignment(NamedTuple):
-    """What an agent is asked to do: its store, its session, its task, and how its engine is made."""
+    """The work that an agent is given: its store, its session, its task, and how its engine is made."""
 
     place: str | None
     id: str

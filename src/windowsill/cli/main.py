@@ -23,7 +23,7 @@ INTERRUPTED = 130
 """The exit code that shells report for a program ended by Ctrl-C."""
 
 DEBUG = "WINDOWSILL_DEBUG"
-"""When this variable is set, errors come with their traceback."""
+"""The variable that makes errors come with their traceback."""
 
 _ARGUMENT = re.compile(r"\b(format|model|budget|window)=(?=[\s,;]|$)")
 

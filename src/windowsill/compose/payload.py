@@ -299,7 +299,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The model's own tokenizer did the counting."""
     statistics: Statistics = Statistics()
     decision: dict[str, float | str] = {}
-    """What a strategy that decides by figures did for this request, waiting included, and from which figures."""
+    """The decision, for this request, of a strategy that decides by figures, waiting included, with its figures."""
 
 
 class FitResult(msgspec.Struct):
@@ -366,7 +366,7 @@ class Payload:
 
     @property
     def composition(self) -> Composition:
-        """What fills the window when this is sent, by part."""
+        """The contents of the window when this is sent, by part."""
         view, parts, budget = self._view, self._spec.parts, self._spec.budget
         return composition_of(
             weigh_parts(view.items, view.task_seq()),

@@ -322,7 +322,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     layers: Size | None = None
     """The most tokens of the layered state in a request; none without it, except by `layered`."""
     state: dict[str, Any] = {}
-    """How the layered state is shown: `format` (xml or markdown), `picks` and `shares`."""
+    """The form in which the layered state is shown: `format` (xml or markdown), `picks` and `shares`."""
     files: Folder | None = None
     """The folder whose files are recorded with checkpoints and brought back with them; a path, or a `Folder`."""
 

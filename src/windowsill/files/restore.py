@@ -28,7 +28,7 @@ PIECE = 1 << 20
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What a restore of files did."""
+    """The result of a restore of files."""
 
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()

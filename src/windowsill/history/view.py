@@ -124,7 +124,7 @@ class Item(msgspec.Struct, array_like=True, gc=False):
     passing: bool = False
     """Context for one turn: it is hidden when the turn is over."""
     origin: str = ""
-    """What of Windowsill put the message there; empty for messages of others."""
+    """The part of Windowsill that put the message there; empty for messages of others."""
 
     @property
     def pinned(self) -> bool:

@@ -35,7 +35,7 @@ CHANGES = b"x-windowsill"
 TOKEN = b"x-windowsill-token"
 COOKIE = "windowsill_inspect"
 OPEN = ("", "/", "/api/login")
-"""What is answered without a token: the page itself, which holds nothing, and the exchange of the token."""
+"""Addresses that are answered without a token: the page itself, which holds nothing, and the exchange of the token."""
 
 
 def cookie_value(token: str) -> str:

@@ -30,7 +30,7 @@ CHUNK = 2_000
 KINDS: tuple[Kind, ...] = ("call", "usage", "fold", "unfold", "rewind", "label")
 
 CLIENT = "client"
-"""Who decides a fold with which an agent compacts its own list."""
+"""The name of who decides a fold with which an agent compacts its own list."""
 
 _usage = reader(Usage)
 

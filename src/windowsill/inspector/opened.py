@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Sums:
-    """What the items of a view add up to; one that only grew is added to."""
+    """The sums over the items of a view; one that only grew is added to."""
 
     def __init__(self) -> None:
         self.items = self.hidden = self.stand_ins = 0
@@ -59,7 +59,7 @@ class Sums:
         self.tools: dict[str, str] = {}
         """The names of tools by the ids of their calls."""
         self.outputs: dict[str, Weight] = {}
-        """What the visible outputs of each tool weigh."""
+        """The weight of the visible outputs of each tool."""
         self.results: Counter[str] = Counter()
 
     def add(self, items: Sequence[Item], task: int | None) -> None:
@@ -92,7 +92,7 @@ class OpenSession:
         self.ledger = ledger
         self.sums = Sums()
         self.note = ""
-        """Why the system prompt and the tools are not known."""
+        """The reason why the system prompt and the tools are not known."""
         self._summed: tuple[int, int, int | None] = (0, 0, None)
         """The version, edits and task of the view whose items were added up."""
         self._called: tuple[int, Entry | None] = (0, None)

@@ -28,7 +28,7 @@ _NOT_SENT = frozenset(
 _CACHE_POINT = {"cachePoint": {"type": "default"}}
 _CHOICES = {"auto": "auto", "any": "any"}
 _NAME = re.compile(r"[^\w\s()\[\]-]+", re.ASCII)
-"""What the name of a document may not have."""
+"""Characters that the name of a document may not have."""
 
 
 def converse_request(request: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ LINKERS = {name: each.linker for name, each in _FORMATS.items() if each.linker i
 """Formats whose results may lack the ids of their calls, each with what finds them."""
 
 StopKind: TypeAlias = Literal["length", "refused", "paused", "unfinished", "other"]
-"""Why an answer ended: at a limit of tokens, by refusal, to be asked again, broken off, or as it should."""
+"""The reason why an answer ended: at a limit of tokens, by refusal, to be asked again, broken off, or as it should."""
 
 _KINDS: tuple[StopKind, ...] = ("unfinished", "paused", "refused", "length")
 

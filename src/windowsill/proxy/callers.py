@@ -1,4 +1,4 @@
-"""Who asks, in which conversation, and what for: read from the headers and the body of a request.
+"""Tell who asks, in which conversation, and what for: read from the headers and the body of a request.
 
 Credentials are hashed with a key of this machine and never kept; names of conversations are never logged.
 """
@@ -47,7 +47,7 @@ _CLASSES: dict[str, Purpose] = {
     "turn": "conversation",
     "prewarm": "other",
 }
-"""What Claude Code and Codex say that a request is."""
+"""The words of Claude Code and Codex for what a request is."""
 
 
 class Caller(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Where a request goes and with which headers: pure."""
+"""Choose where a request goes and with which headers: pure."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Say = Callable[[str], object]
 
 
 class Agent:
-    """How an agent is told where to send its requests, and which tools it gets."""
+    """The way in which an agent is told where to send its requests, and which tools it gets."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Agent:
         self._tools = tools
         self._extra = extra
         self.hints = hints or {}
-        """What to do about exit codes."""
+        """Remedies for exit codes."""
 
     def environment(self, address: str) -> dict[str, str]:
         """Return the variables that the agent gets besides those it has; what the user set himself stays."""

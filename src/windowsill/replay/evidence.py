@@ -92,7 +92,7 @@ class Loss(msgspec.Struct, frozen=True):
     stood_in: int | None
     """The index of the newest message before the call that shows it; `null` for the system prompt."""
     stood_as: str
-    """What showed it there: `output of TOOL`, `call of TOOL`, or the role of the message."""
+    """The place that showed it: `output of TOOL`, `call of TOOL`, or the role of the message."""
     reachable: bool
     """One search of the history finds it."""
 

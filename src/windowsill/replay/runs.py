@@ -39,7 +39,7 @@ AHEAD = 2
 
 
 class SessionRun(msgspec.Struct, kw_only=True):
-    """What the replay of one recording came to: a plain value, which may come from another process."""
+    """The result of the replay of one recording: a plain value, which may come from another process."""
 
     model: str
     tally: Tally

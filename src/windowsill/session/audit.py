@@ -89,7 +89,7 @@ class CallRecord(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a message is, or is not, in the window."""
+    """The reason why a message is, or is not, in the window."""
 
     message: str
     visible: bool
@@ -350,7 +350,7 @@ class FixedParts(msgspec.Struct, frozen=True, kw_only=True):
     system: int = 0
     tools: int = 0
     unseen: int = 0
-    """What only the provider saw, and the overhead that was stated."""
+    """Tokens that only the provider saw, and the overhead that was stated."""
 
     @property
     def total(self) -> int:

@@ -86,7 +86,7 @@ class Constraints(Part, frozen=True, kw_only=True):
 
 
 class Audit(Part, frozen=True, kw_only=True):
-    """What the state records of a run, for how long, and the calls that somebody has to allow first."""
+    """The records that the state keeps of a run, for how long, and the calls that somebody has to allow first."""
 
     require_approval: tuple[str, ...] = ("delete", "deploy")
     """Categories or names of tools that are run only after somebody said yes."""

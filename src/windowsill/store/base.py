@@ -1,4 +1,4 @@
-"""What all stores share: checks of what they are asked to keep, and the holders of their locks."""
+"""The base of all stores: checks of what they are asked to keep, and the holders of their locks."""
 
 from __future__ import annotations
 

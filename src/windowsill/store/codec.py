@@ -78,7 +78,7 @@ _DICTIONARY = (
     b'{"role":"assistant","content":[{"type":"text","text":""},{"type":"tool_use","id":"toolu_01","name":"Bash",'
     b'"input":{"command":"","description":"","file_path":"","old_string":"","new_string":"'
 )
-"""What messages are full of. It is part of the stored format and never changes: a better one is another form."""
+"""Words that messages are full of: a part of the stored format that never changes. A better list is another form."""
 
 
 class _Facts(Protocol):

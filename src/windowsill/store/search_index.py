@@ -107,7 +107,7 @@ def possible_names(names: Iterable[str]) -> list[str]:
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """Which passages may be found; `None` means any."""
+    """The limits on passages that may be found; `None` means any."""
 
     roles: Sequence[str] | None = None
     tools: Sequence[str] | None = None

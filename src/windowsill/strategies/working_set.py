@@ -84,7 +84,7 @@ MOST_SOURCES = 100
 than a short one."""
 
 HEAD = 0.1
-"""What the first value of an output counts more than its last: what is asked for mostly stands near the head."""
+"""The weight of an output's first value over its last: what is asked for mostly stands near the head."""
 
 LARGEST_TEXT = 200_000
 """Characters of one output that are looked at, half from each end."""
@@ -142,7 +142,7 @@ class Rooms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What the model sees besides a stand-in: all of it as one text, its lines, and the files that were touched."""
+    """The context of a stand-in, as the model sees it: one text, its lines, and the files that were touched."""
 
     text: str
     lines: frozenset[str]

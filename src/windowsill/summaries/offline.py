@@ -373,7 +373,7 @@ class _Layout:
     def __init__(self, digest: Digest, room: int, details: int, count: Callable[[str], int]) -> None:
         self._count = count
         self._empty = count("")
-        """What the count adds to each text for the message around it."""
+        """Tokens that the count adds to each text for the message around it."""
         self._left = room
         self.chosen: dict[str, list[Line]] = {}
         self._order: list[tuple[str, Line]] = []

@@ -44,7 +44,7 @@ FIRST, NEXT = -1, 0
 
 
 class StateSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a state is shown to a model: the setting `state` of a session."""
+    """The form in which a state is shown to a model: the setting `state` of a session."""
 
     format: FormatName = "xml"
     picks: Limits = Limits()

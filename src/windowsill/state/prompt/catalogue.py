@@ -210,7 +210,7 @@ class Kind(Entry, frozen=True):
     latest_of: str = ""
     """A field: of elements with the same value in it only the most important is shown."""
     fades: Literal["always", "at the cap", "never"] = "never"
-    """When an element may leave the state because of its age alone: nobody is told then."""
+    """The cases in which an element may leave the state because of its age alone: nobody is told then."""
 
     def elements(self, state: State) -> tuple[Any, ...]:
         """Return the list; of what happened only as much as the state keeps in sight."""

@@ -276,7 +276,7 @@ def focus_of(state: State) -> tuple[str, ...]:
 
 
 class Focus:
-    """What the work is about, and how near to it texts are. Without a goal or a step everything is relevant."""
+    """The subject of the work, and how near to it texts are. Without a goal or a step everything is relevant."""
 
     def __init__(self, texts: tuple[str, ...], threshold: float, embedder: Embedder | None) -> None:
         self.texts = texts

@@ -29,7 +29,7 @@ DEEPEST = 32
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a call is not run: which rule, what it found, what to do."""
+    """The reason why a call is not run: which rule, what it found, what to do."""
 
     tool: str
     rule: str

@@ -138,7 +138,7 @@ PAUSE_SECONDS = 0.05
 """The longest pause before work is done again whose connection broke."""
 
 _STARTING = ("is starting up", "not yet accepting connections")
-"""What a server says that was just started: libpq has no code for it."""
+"""The words of a server that was just started: libpq has no code for it."""
 
 _OPTIONS = ("schema", "pool", "prepare", "wait")
 
@@ -196,7 +196,7 @@ class Address:
 
 class _Connection(psycopg.Connection[Any]):
     used = 0.0
-    """When it was last given back."""
+    """The time when it was last given back."""
 
 
 def _check(connection: _Connection) -> None:

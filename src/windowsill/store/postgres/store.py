@@ -64,7 +64,7 @@ class PostgresStore:
         self.address = stated.name
         self._sql = {name: in_schema(text, stated.schema) for name, text in statements("postgres").items()}
         self._latest = threading.local()
-        """What this thread appended last."""
+        """The last entry that this thread appended."""
         with connect(stated) if pool is None else self._connections.connection() as db, translated(self.address):
             if not create and not applied(db, stated.schema):
                 raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")

@@ -25,7 +25,7 @@ MOST_SESSIONS = 1 << 20
 
 
 class Remains(msgspec.Struct):
-    """What is left of one session: entries by their numbers, with an empty body where that is lost, and blobs."""
+    """The remains of one session: entries by their numbers, with an empty body where that is lost, and blobs."""
 
     id: str
     created: float
