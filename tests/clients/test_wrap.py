@@ -14,7 +14,7 @@ import pytest
 from google import genai
 
 import windowsill
-from support.wrapped_clients import SPEAKERS, Anthropic, Chat, Gemini, Responses
+from support.wrapped_clients import SPEAKERS, Anthropic, Chat, Gemini, Responses, close
 from windowsill import BudgetError, InputError, Session, StoreError, UnknownModelError
 from windowsill.testing import Answer, Call, Server
 
@@ -58,15 +58,6 @@ def wrapped(speaker, server, session, *, later=False, **options):
         yield client
     finally:
         asyncio.run(close(client))
-
-
-async def close(client):
-    """Close a client of either kind."""
-    if isinstance(client, genai.Client):
-        await client.aio.aclose()
-    value = client.close()
-    if asyncio.iscoroutine(value):
-        await value
 
 
 def ask(speaker, client, *words, stream=False):

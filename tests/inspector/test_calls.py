@@ -14,14 +14,6 @@ from windowsill.store.memory import MemoryStore
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture(scope="module")
-def store():
-    made = MemoryStore()
-    with open_session(made) as session:
-        work(session, 12)
-    return made
-
-
 def test_calls_split_what_was_sent(store):
     """Each call tells what a cache served, what was written and what was new; that is all it sent."""
     with opened(store) as each:

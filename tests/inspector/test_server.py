@@ -7,9 +7,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from support.inspected import CHANGES, open_session, page, work
+from support.inspected import CHANGES, open_session, page
 from windowsill.inspector import app
-from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.integration
 
@@ -23,14 +22,6 @@ READS = (
     "explain?words=secret number 1",
     "diff?from=m1&to=now",
 )
-
-
-@pytest.fixture(scope="module")
-def store():
-    made = MemoryStore()
-    with open_session(made) as session:
-        work(session, 12)
-    return made
 
 
 @pytest.fixture

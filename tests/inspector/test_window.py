@@ -17,6 +17,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def store():
+    """A store that a test may change."""
     made = MemoryStore()
     with open_session(made) as session:
         work(session, 12)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.conversations import anthropic_assistant, sound_anthropic, thinking, use
+from support.pieces import cut, seeds
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, ToolUse, Usage
@@ -34,7 +35,6 @@ dumps = msgspec.json.encode
 START_USAGE = {"input_tokens": 12, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 5, "output_tokens": 1}
 STREAMED = {"text": ("text", "text_delta", "text"), "thinking": ("thinking", "thinking_delta", "thinking")}
 
-seeds = st.integers(0, 2**32).map(random.Random)
 contents = st.one_of(
     anthropic_assistant,
     sound_anthropic().map(lambda messages: messages[-3]["content"] if len(messages) > 2 else [use("c1")]),
@@ -53,16 +53,6 @@ def response(content: list[Any]) -> dict[str, Any]:
         "stop_sequence": None,
         "usage": {**START_USAGE, "output_tokens": 42},
     }
-
-
-def cut(whole: Any, chance: random.Random) -> list[Any]:
-    """Text or bytes in pieces of any size."""
-    pieces = []
-    while whole:
-        size = chance.choice([1, 2, 3, 7, 40, 200])
-        pieces.append(whole[:size])
-        whole = whole[size:]
-    return pieces
 
 
 def block_events(index: int, block: dict[str, Any], chance: random.Random) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from google.genai import types
 
+from support.conversations import bare
 from support.gemini_contents import (
     HI,
     HOLOGRAM,
@@ -32,10 +33,6 @@ ARGUMENTS = '{"path":"a.py"}'
 
 def read(content):
     return FORMAT.read_message(msgspec.json.encode(content), "contents[0]")
-
-
-def bare(blocks):
-    return [msgspec.structs.replace(block, raw=None) for block in blocks]
 
 
 def render(message, format=FORMAT):

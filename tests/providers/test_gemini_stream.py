@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from support.conversations import spoken
 from support.gemini_contents import HOLOGRAM, PICTURE, SIGNATURE, call, ids, names, text
+from support.pieces import cut, seeds
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
@@ -35,7 +36,6 @@ dumps = msgspec.json.encode
 USAGE = {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 16, "thoughtsTokenCount": 3}
 HEAD = {"modelVersion": "gemini-x", "responseId": "r1"}
 
-seeds = st.integers(0, 2**32).map(random.Random)
 parts = st.lists(
     st.one_of(
         st.builds(text, spoken),
@@ -67,16 +67,6 @@ def chunk(*said: dict[str, Any], **more: Any) -> dict[str, Any]:
     candidate = {"content": {"parts": list(said), "role": "model"}, "index": 0}
     usage = {"promptTokenCount": 9, "totalTokenCount": 9}
     return {"candidates": [{**candidate, **more}], "usageMetadata": usage, **HEAD}
-
-
-def cut(whole: Any, chance: random.Random) -> list[Any]:
-    """Text or bytes in pieces of any size."""
-    pieces = []
-    while whole:
-        size = chance.choice([1, 2, 3, 7, 40, 200])
-        pieces.append(whole[:size])
-        whole = whole[size:]
-    return pieces
 
 
 def chunks(content: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from openai.types.chat import ChatCompletion
 
-from support.conversations import call, result, text_block, thinking, tool, use
+from support.conversations import bare, call, result, text_block, thinking, tool, use
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Document, Image, Reasoning, Text, ToolResult, ToolUse, Unknown
@@ -18,10 +18,6 @@ FORMAT = providers.get("openai")
 
 def read(message):
     return FORMAT.read_message(msgspec.json.encode(message), "messages[0]")
-
-
-def bare(blocks):
-    return [msgspec.structs.replace(block, raw=None) for block in blocks]
 
 
 def render(message):

@@ -13,6 +13,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from support.conversations import any_text, call, calls
+from support.pieces import cut, seeds
 from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.messages import Text, ToolUse, Usage
@@ -34,7 +35,6 @@ dumps = msgspec.json.encode
 DONE = b"data: [DONE]\n\n"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "prompt_tokens_details": {"cached_tokens": 3}}
 
-seeds = st.integers(0, 2**32).map(random.Random)
 beside = st.sampled_from([{}, {}, {}, {"reasoning_content": "hm"}, {"refusal": "no"}, {"name": "bot"}, {"x": [1]}])
 messages = st.builds(
     lambda content, asked, more: {"role": "assistant", "content": content, **asked, **more},
@@ -55,16 +55,6 @@ def chunk(delta: dict[str, Any], reason: str | None = None, **more: Any) -> dict
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "gpt-x"}
     return {**head, "choices": [choice], **more}
-
-
-def cut(whole: Any, chance: random.Random) -> list[Any]:
-    """Text or bytes in pieces of any size."""
-    pieces = []
-    while whole:
-        size = chance.choice([1, 2, 3, 7, 40, 200])
-        pieces.append(whole[:size])
-        whole = whole[size:]
-    return pieces
 
 
 def call_deltas(calls: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:

@@ -7,11 +7,7 @@ import pytest
 from openai.types.responses import Response, ResponseUsage, ToolParam
 from pydantic import TypeAdapter
 
-from support.conversations import (
-    call,
-    text_block,
-    use,
-)
+from support.conversations import bare, call, text_block, use
 from support.response_items import (
     FILE,
     FLAT,
@@ -27,7 +23,6 @@ from support.response_items import (
     SEARCH,
     SHELL_OUTPUT,
     USED,
-    bare,
     edited,
     function,
     input_text,

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.conversations import ids, names, spoken
+from support.pieces import cut, seeds
 from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, Usage
 from windowsill.providers import streams
@@ -60,22 +61,11 @@ items = st.one_of(
     unknown,
 )
 outputs = st.lists(items, min_size=1, max_size=4)
-seeds = st.integers(0, 2**32).map(random.Random)
 
 
 def response(output: list[Any], status: str = "completed", **more: Any) -> dict[str, Any]:
     head = {"id": "resp_1", "object": "response", "status": status, "model": "gpt-x"}
     return {**head, "output": output, "usage": USAGE, **more}
-
-
-def cut(whole: Any, chance: random.Random) -> list[Any]:
-    """Text or bytes in pieces of any size."""
-    pieces = []
-    while whole:
-        size = chance.choice([1, 2, 3, 7, 40, 200])
-        pieces.append(whole[:size])
-        whole = whole[size:]
-    return pieces
 
 
 def grown(type: str, place: dict[str, int], text: str, chance: random.Random) -> list[dict[str, Any]]:

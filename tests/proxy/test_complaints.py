@@ -31,18 +31,6 @@ TOOLS = [
 ]
 
 
-@pytest.fixture
-def provider():
-    with Server(window=6_000) as made:
-        yield made
-
-
-@pytest.fixture
-def proxy(tmp_path, provider):
-    with proxied(tmp_path, provider.url) as made:
-        yield made
-
-
 def messages_of(seen):
     return [json.loads(each.raw)["messages"] for each in seen]
 

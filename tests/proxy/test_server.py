@@ -26,18 +26,6 @@ from windowsill.testing import Answer, Server
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def provider():
-    with Server(window=6_000) as made:
-        yield made
-
-
-@pytest.fixture
-def proxy(tmp_path, provider):
-    with proxied(tmp_path, provider.url) as made:
-        yield made
-
-
 # What passes
 
 

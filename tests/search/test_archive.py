@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from support.archives import DAY, asked, said
 from support.conversations import result, use
-from support.stores import STORES
 from windowsill import Session
 from windowsill.errors import InputError, NotFoundError, SettingError
 from windowsill.messages import text_message
@@ -14,13 +13,6 @@ from windowsill.search import Archive, Ranking
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.contract
-
-
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    made = STORES[request.param](tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_question_finds_what_was_said(store):

@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 
 from support.archives import Synonyms, said
-from support.stores import STORES
 from windowsill.errors import WindowsillError
 from windowsill.search import Archive, Ranking, WordLlama
 from windowsill.search.similarity import normalize
 from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.contract
-
-
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    made = STORES[request.param](tmp_path)
-    yield made
-    made.close()
 
 
 PETS = ("dog", "puppy", "hound")

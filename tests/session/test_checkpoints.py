@@ -10,16 +10,8 @@ from support.sessions import opened, shown, talk
 from windowsill import InputError, NotFoundError, Session, SettingError
 from windowsill.session.export import export_session, import_session
 from windowsill.store.memory import MemoryStore
-from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "sessions.db")
-    yield made
-    made.close()
 
 
 def labels(session):

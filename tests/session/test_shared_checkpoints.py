@@ -11,18 +11,10 @@ from support.stores import child_env
 from windowsill import InputError, Session
 from windowsill.session.checkpoints import Automatic
 from windowsill.store.memory import MemoryStore
-from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
 
 FIFTY = Automatic(seconds=None, messages=50, tokens=None, on_phase=False)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "sessions.db")
-    yield made
-    made.close()
 
 
 def ids(found):

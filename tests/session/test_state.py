@@ -13,16 +13,8 @@ from windowsill.state import State, session_state
 from windowsill.state.changes import Put, Set
 from windowsill.state.layers import Step
 from windowsill.store.memory import MemoryStore
-from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "sessions.db")
-    yield made
-    made.close()
 
 
 def test_a_rewind_and_a_switch_bring_the_state_of_that_moment_back(store):

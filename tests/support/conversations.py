@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
+
+from windowsill.messages import Block
 
 PNG = "iVBORw0KGgo="
 
@@ -13,6 +17,11 @@ spoken = words.filter(lambda text: bool(text.strip()))
 any_text = st.one_of(spoken, st.sampled_from(["", " ", "\n", "\x00"]))
 ids = st.sampled_from(["c0", "c1", "c2", "c3"])
 names = st.sampled_from(["read", "write_file", "Bash"])
+
+
+def bare(blocks: Iterable[Block]) -> list[Block]:
+    """Return blocks without the bytes that they were read from."""
+    return [msgspec.structs.replace(block, raw=None) for block in blocks]
 
 
 def text_block(text: str) -> dict[str, Any]:

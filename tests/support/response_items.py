@@ -100,10 +100,6 @@ def read(item):
     return FORMAT.read_message(msgspec.json.encode(item), "input[0]")
 
 
-def bare(blocks):
-    return [msgspec.structs.replace(block, raw=None) for block in blocks]
-
-
 def render(message):
     return [msgspec.json.decode(each) for each in FORMAT.render_message(message)]
 

@@ -20,6 +20,13 @@ async def done(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
+async def close(client: Any) -> None:
+    """Close a client of either kind."""
+    if isinstance(client, genai.Client):
+        await client.aio.aclose()
+    await done(client.close())
+
+
 async def finished(stream: Any, final: str) -> Any:
     """What an SDK's own streaming helper puts together."""
     if hasattr(stream, "__aenter__"):

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 
 import openai
 import pytest
-from google import genai
 
 import windowsill
 from support.telemetry import listening
-from support.wrapped_clients import SPEAKERS
+from support.wrapped_clients import SPEAKERS, close
 from windowsill import Session
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route
@@ -53,14 +52,6 @@ def chat(url):
         windowsill.wrap(speaker.client(url, later=False), session) as client,
     ):
         yield client
-
-
-async def close(client):
-    if isinstance(client, genai.Client):
-        await client.aio.aclose()
-    value = client.close()
-    if asyncio.iscoroutine(value):
-        await value
 
 
 def the_call(heard):
