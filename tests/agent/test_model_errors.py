@@ -225,14 +225,14 @@ def test_cancelled(script: list[Any], stream: bool) -> None:  # noqa: FBT001 a c
     async def run(model: HttpModel) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(model.ask, asking(), lambda _: None)
-            assert await anyio.to_thread.run_sync(server.hangs.wait, 30)
+            assert await anyio.to_thread.run_sync(server.hangs.wait, 60)
             tasks.cancel_scope.cancel()
         await anyio.lowlevel.checkpoint()
         assert len(anyio.get_running_tasks()) == 1
 
     with Wire(script) as server:
         anyio.run(run, remote(server, stream=stream))
-        assert server.left.wait(5)
+        assert server.left.wait(60)
 
 
 def test_listener_that_fails() -> None:
@@ -247,7 +247,7 @@ def test_listener_that_fails() -> None:
 
     with Wire([HEAD, words("Half"), HANG]) as server:
         anyio.run(run, remote(server))
-        assert server.left.wait(5)
+        assert server.left.wait(60)
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -139,7 +139,7 @@ def test_interrupt_ends_with_130(tmp_path):
         writer = os.open(tmp_path / "never.json", os.O_WRONLY)  # returns when the command has opened it to read
         time.sleep(0.2)
         running.send_signal(signal.SIGINT)
-        running.wait(10)
+        running.wait(60)
         os.close(writer)
         assert b"Traceback" not in running.stderr.read()
     assert running.returncode == 130

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 
 def finished(session):
     """Wait until what is being written is written."""
-    session.composer.summaries.job.texts.exception(timeout=5)
+    session.composer.summaries.job.texts.exception(timeout=60)
 
 
 def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
@@ -38,7 +38,7 @@ def test_it_is_asked_for_at_the_warning_mark_and_used_at_the_high_mark():
     session = made(writer)
     at = fill(session, 1_900)
     assert session.compose_sync().report.folds == ()
-    assert writer.begun.wait(5)
+    assert writer.begun.wait(60)
     fill(session, 2_100, start=at)
     assert session.compose_sync().report.folds == ()
     writer.go.set()
@@ -59,7 +59,7 @@ def test_what_is_written_is_of_the_history_as_it_was():
     session = made(writer)
     at = fill(session, 1_900)
     session.compose_sync()
-    assert writer.begun.wait(5)
+    assert writer.begun.wait(60)
     hidden = writer.asked[0].messages[-1].id
     fill(session, 2_500, start=at)
     last = session.view.items[-3].id
@@ -138,11 +138,11 @@ def test_closing_stops_what_is_being_written():
     session = made(writer)
     fill(session, 1_900)
     session.compose_sync()
-    assert writer.begun.wait(5)
+    assert writer.begun.wait(60)
     thread = [each for each in threading.enumerate() if each.name == "windowsill-writer"][-1]
     session.close()
     writer.go.set()
-    thread.join(timeout=5)
+    thread.join(timeout=60)
     assert writer.cancelled
     assert not thread.is_alive()
 
@@ -219,7 +219,7 @@ def test_closing_does_not_wait_for_a_summary_that_another_thread_waits_for():
     fill(session, 3_300)
     with ThreadPoolExecutor(1) as pool:
         composed = pool.submit(session.compose_sync)
-        assert writer.begun.wait(5)
+        assert writer.begun.wait(60)
         session.close()
         assert composed.result(timeout=60).tokens <= 3_000
     writer.go.set()
@@ -296,7 +296,7 @@ def test_what_was_begun_early_is_used_when_it_becomes_urgent():
     session = made(writer)
     at = fill(session, 1_900)
     session.compose_sync()
-    assert writer.begun.wait(5)
+    assert writer.begun.wait(60)
     fill(session, 3_300, start=at)
     threading.Timer(0.05, writer.go.set).start()
     payload = session.compose_sync()
@@ -456,7 +456,7 @@ def test_a_pin_that_comes_while_it_is_written_holds():
     session = made(writer)
     at = fill(session, 1_900)
     session.compose_sync()
-    assert writer.begun.wait(5)
+    assert writer.begun.wait(60)
     pinned = writer.asked[0].messages[3].id
     session.pin(pinned)
     writer.go.set()
@@ -474,7 +474,7 @@ def test_a_branch_that_was_left_while_it_is_written_keeps_its_text_to_itself():
     session = made(writer)
     at = fill(session, 1_900)
     session.compose_sync()
-    assert writer.begun.wait(5)
+    assert writer.begun.wait(60)
     session.rewind(session.view.items[6].id)
     fill(session, 1_900, start=at + 100)
     before = shown(session)
@@ -496,7 +496,7 @@ writer = Slow()
 session = made(writer)
 fill(session, 1_900)
 session.compose_sync()
-assert writer.begun.wait(5)
+assert writer.begun.wait(60)
 writer.go.set()
 """
     source = code.format(tests=str(Path(__file__).resolve().parents[1]))

@@ -83,7 +83,7 @@ def serving(place):
     yield start
     for process in started:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stderr.close()
 
 
@@ -127,7 +127,7 @@ def test_a_stated_token_is_demanded(serving):
 def ended(place, *more: str) -> tuple[int, str]:
     """How a server ended that could not start."""
     done = subprocess.run(
-        [sys.executable, *arguments(place, "--http", *more)], capture_output=True, timeout=10, text=True, check=False
+        [sys.executable, *arguments(place, "--http", *more)], capture_output=True, timeout=60, text=True, check=False
     )
     return done.returncode, done.stderr
 
@@ -191,7 +191,7 @@ def test_a_request_that_is_never_finished_is_given_up(place, sent, monkeypatch):
                     except OSError:
                         await anyio.sleep(0.01)
                 await stream.send(sent)
-                with anyio.fail_after(30), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                with anyio.fail_after(60), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                     while True:
                         await stream.receive()
                 await stream.aclose()

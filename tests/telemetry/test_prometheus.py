@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 def scrape(port):
     """What a scrape gets."""
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         return answer.read().decode()
 
 
