@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-TIMES = 8
+TIMES, ROUNDS = 8, 3
 
 
-def growth(act: Callable[[int], Any], size: int, *, rounds: int = 3) -> float:
-    """Return how much longer `TIMES` the size takes: about as many times in linear time, their square in quadratic.
+def is_linear(act: Callable[[int], Any], size: int) -> bool:
+    """Tell whether `TIMES` the size takes about as many times as long: at most three times that, and not its square.
 
     Time of this thread alone, and the best of several rounds: what else the machine does counts little.
     """
     act(size)  # what is loaded on first use counts for neither
-    small, large = (min(_seconds(act, each) for _ in range(rounds)) for each in (size, TIMES * size))
-    return large / small
+    small = min(_seconds(act, size) for _ in range(ROUNDS))
+    return any(_seconds(act, TIMES * size) < 3 * TIMES * small for _ in range(ROUNDS))
 
 
 def _seconds(act: Callable[[int], Any], size: int) -> float:
