@@ -80,7 +80,7 @@ def paint(console: Console, run: Run, call: ModelCall) -> Table:
     folds = [Text(fold, "magenta").append(reason, "dim") for fold, reason in told]
     uses = [Text(f"  {_describe_use(use)}", "yellow") for use in answer.calls]
     picture = Table.grid(Column(width=MARGIN), Column(width=width, no_wrap=True, overflow="ellipsis"))
-    for line in (
+    lines: list[Text | str] = [
         _ends("windowsill demo", "a scripted agent reads Windowsill's own source", width),
         "",
         _ends(f"the window: {report.tokens:,} of {report.limit:,} tokens", f"request {len(sizes):,}", width),
@@ -90,11 +90,14 @@ def paint(console: Console, run: Run, call: ModelCall) -> Table:
         Text(history, "green"),
         *("", facts, ""),
         Text("folded, and kept on disk", "bold"),
-        *[*folds, *[""] * FOLDS_SHOWN][:FOLDS_SHOWN],
+        *folds,
+        *[""] * (FOLDS_SHOWN - len(folds)),
         "",
         Text(answer.text.partition("\n")[0], "italic"),
-        *[*uses, *[""] * CALLS_SHOWN][:CALLS_SHOWN],
-    ):
+        *uses,
+        *[""] * (CALLS_SHOWN - len(uses)),
+    ]
+    for line in lines:
         picture.add_row("", line)
     return picture
 
