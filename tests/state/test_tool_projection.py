@@ -203,7 +203,7 @@ def test_masking_sends_every_definition():
     """The very same bytes in every phase; what is hidden is told all the same."""
     projection = Projection(ALL, count=letters, mode="mask", rules=RULES, budget=0)
     plan, act = projection.project(state("planning")), projection.project(state("executing"))
-    assert plan.tools is act.tools
+    assert plan.tools == act.tools
     assert names(plan) == [each.name for each in ALL]
     assert plan.names == ("search", "readFile")
     assert hidden(act) == {"search": "phase", "deleteFile": "permission", "deploy": "permission"}
@@ -218,7 +218,7 @@ def test_masking_narrows_by_environment():
     """An environment lasts, so its definitions do: they are narrowed in every phase alike."""
     projection = Projection(ALL, count=letters, mode="mask", rules=RULES)
     plan, act = (projection.project(state(phase, environment="prod")) for phase in ("planning", "executing"))
-    assert plan.tools is act.tools
+    assert plan.tools == act.tools
     assert plan.tools[4].schema["properties"]["command"]["enum"] == list(COMMANDS)
 
 

@@ -86,7 +86,7 @@ class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     evidence: dict[str, int] = {}
     """and of evidence."""
     importance: dict[str, int] = {}
-    """Which layers get what others leave."""
+    """The order of the layers in getting what others leave."""
     shared: int = SHARED
     """Percent of the budget that are shared out."""
 

@@ -16,7 +16,7 @@ from windowsill.agent.models.base import (
     Model,
     ModelRequest,
     decoded_request,
-    deltas,
+    emit_answer,
     read_answer,
     render_reply,
 )
@@ -43,13 +43,6 @@ def _answer(
     usage = Usage(input=asked.payload.tokens, output=max(1, text_length(message.blocks) // CHARACTERS))
     body = render_reply(message, model.format, model=model.name, usage=usage, whole=whole)
     return Answer(body=body, partial=not whole)
-
-
-def _play(answer: Answer, format: str, listen: Callable[[Delta], None]) -> Answer:
-    """Let a listener hear an answer."""
-    for delta in deltas(read_answer(answer.body, format, hide_keys)):
-        listen(delta)
-    return answer
 
 
 def _blocks(parts: Iterable[Any], prefix: str) -> Iterator[Block]:
@@ -102,7 +95,8 @@ class Scripted(Model):
         item = self._item(request)
         if not isinstance(item, Answer):
             item = _answer(item, asked, self, request, len(self.requests))
-        return _play(item, self.format, listen)
+        emit_answer(item.body, self.format, listen, hide_keys)
+        return item
 
     def _item(self, request: dict[str, Any]) -> Any:
         number = len(self.requests)
@@ -194,7 +188,8 @@ class Chaos(Model):
         request = decoded_request(asked, self.format, self.name)
         item = self._item(kind, request)
         answer = _answer(item, asked, self, request, len(self.did), whole=kind != "partial")
-        return _play(answer, self.format, listen)
+        emit_answer(answer.body, self.format, listen, hide_keys)
+        return answer
 
     def _next(self) -> Kind:
         number = len(self.did)

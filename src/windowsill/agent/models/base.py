@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal, TypeAlias
 
@@ -115,18 +115,18 @@ def has_content(messages: list[Message]) -> bool:
     return any(message.text.strip() or any(call.name for call in message.calls) for message in messages)
 
 
-def deltas(messages: list[Message]) -> Iterator[Delta]:
-    """List the deltas of an answer that came in one piece."""
-    for message in messages:
+def emit_answer(body: bytes, format: str, listen: Callable[[Delta], None], hide_keys: Callable[[str], str]) -> None:
+    """Emit the deltas of an answer that came in one piece; raise `ModelError` when it is not an answer."""
+    for message in read_answer(body, format, hide_keys):
         for block in message.blocks:
             match block:
                 case Text(text=text) if text:
-                    yield Delta("text", text)
+                    listen(Delta("text", text))
                 case Reasoning(text=text) if text:
-                    yield Delta("reasoning", text)
+                    listen(Delta("reasoning", text))
                 case ToolUse(name=name, arguments=arguments):
-                    yield Delta("tool_call", name)
-                    yield Delta("tool_call", arguments)
+                    listen(Delta("tool_call", name))
+                    listen(Delta("tool_call", arguments))
 
 
 def delta_of(event: Event) -> Delta | None:

@@ -14,8 +14,7 @@ from windowsill.agent.models.base import (
     Model,
     ModelRequest,
     decoded_request,
-    deltas,
-    read_answer,
+    emit_answer,
     render_reply,
 )
 from windowsill.errors import FormatError
@@ -57,9 +56,7 @@ class FunctionModel(Model):
         except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
             raise from_exception(error, self._called) from None
         body = self._body(result)
-        messages = read_answer(body, self.format, hide_keys)
-        for delta in deltas(messages):
-            listen(delta)
+        emit_answer(body, self.format, listen, hide_keys)
         return Answer(body=body, seconds=self._clock() - began)
 
     def _body(self, given: Any) -> bytes:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 import anyio
 
 from windowsill import providers
-from windowsill.agent.models.base import Answer, Delta, Model, ModelRequest, delta_of, deltas, has_content, read_answer
+from windowsill.agent.models.base import (
+    Answer,
+    Delta,
+    Model,
+    ModelRequest,
+    delta_of,
+    emit_answer,
+    has_content,
+    read_answer,
+)
 from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.extras import require
 from windowsill.models import find
@@ -73,11 +82,6 @@ class StreamListener:
             self._feed(self._stream.close)
         if self._error is not None:
             raise self._error
-
-    def emit_whole(self, body: bytes) -> None:
-        """Emit the deltas of an answer that came in one piece; raise `ModelError` when it is not an answer."""
-        for delta in deltas(read_answer(body, self._format, self._hide_keys)):
-            self._listen(delta)
 
     def answer(self, fault: ModelError, seconds: float) -> Answer:
         """Return the answer as far as it came; raise the fault where that has neither text nor calls."""
@@ -162,7 +166,7 @@ class HttpModel(Model):
             with anyio.move_on_after(self._http.policy.patience):
                 body = await self._send(self._post(request), listener)
                 if body is not None:
-                    listener.emit_whole(body)
+                    emit_answer(body, self.format, listen, self._endpoint.hide_keys)
                     return Answer(body=body, seconds=self._clock() - began)
                 what = "the stream ended without an answer"
                 fault = ModelError("malformed", what, remedy="check the address; try again", passing=True)

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from windowsill.errors import FormatError
 from windowsill.history import repair_rules
-from windowsill.history.repair import safe_id, safe_name
+from windowsill.history.repair import is_blank, safe_id, safe_name
 from windowsill.messages import (
     Block,
     Cleared,
@@ -193,7 +193,7 @@ class Anthropic(Format):
             rendered
             for message in systems
             for block in message.blocks
-            if not (isinstance(block, Text) and _is_blank(block.text))
+            if not (isinstance(block, Text) and is_blank(block.text))
             for rendered in _render_blocks(
                 [block if isinstance(block, Text) else Text(text=in_words(block))], native=message.format == NAME
             )
@@ -338,9 +338,13 @@ def _render_blocks(blocks: Iterable[Block], *, native: bool) -> Iterator[bytes]:
 def _render_block(block: Block, *, native: bool) -> bytes | None:
     match block:
         case Text():
-            return None if _is_blank(block.text) else _text(block.text)
+            return None if is_blank(block.text) else _text(block.text)
+        case Reasoning(data=str(data)) if native:
+            return encode({"type": "redacted_thinking", "data": data})
+        case Reasoning(signature=str(signature)) if native:
+            return encode({"type": "thinking", "thinking": block.text, "signature": signature})
         case Reasoning():
-            return _reasoning(block) if native else None
+            return None
         case ToolUse():
             name = safe_name(block.name)
             return encode({"type": "tool_use", "id": _own_id(block.id), "name": name, "input": arguments_object(block)})
@@ -351,10 +355,6 @@ def _render_block(block: Block, *, native: bool) -> bytes | None:
             kind = "image" if isinstance(block, Image) else "document"
             return encode({"type": kind, "source": source, **title})
     return _text(in_words(block))
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 def _text(text: str) -> bytes:
@@ -374,14 +374,6 @@ def _tool_result(block: ToolResult, *, native: bool) -> bytes:
     if block.is_error:
         fields["is_error"] = True
     return encode(fields)
-
-
-def _reasoning(block: Reasoning) -> bytes | None:
-    if block.data is not None:
-        return encode({"type": "redacted_thinking", "data": block.data})
-    if block.signature is not None:
-        return encode({"type": "thinking", "thinking": block.text, "signature": block.signature})
-    return None
 
 
 def _source_of(block: Image | Document) -> dict[str, str | None] | None:

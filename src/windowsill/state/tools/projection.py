@@ -30,7 +30,6 @@ from windowsill.state.layers import (
 )
 from windowsill.state.tools.argument_checks import Refusal, list_names
 from windowsill.state.tools.restrictions import Narrow, NarrowedTool
-from windowsill.tokens.counters import json_text
 
 BUDGET = 2_000
 """Tokens of definitions in a request."""
@@ -247,30 +246,6 @@ class ToolSelection:
 _Group: TypeAlias = tuple[str, tuple[Permission, ...], tuple[Environment, ...] | None]
 
 
-class _Definitions:
-    """The tools as one environment shows them, with their tokens."""
-
-    def __init__(
-        self, tools: Mapping[str, NarrowedTool], counted: Mapping[str, int], count: Callable[[str], int]
-    ) -> None:
-        self.by_name = tools
-        self.tools = tuple(each.tool for each in tools.values())
-        self.tokens = {
-            name: counted[name] if name in counted else count(json_text(each.tool)) for name, each in tools.items()
-        }
-        self.total = sum(self.tokens.values())
-
-    def narrow(self, rules: Iterable[Narrow], environment: Environment, count: Callable[[str], int]) -> _Definitions:
-        """Narrow the tools by the rules of an environment; the others are not counted again."""
-        here = [rule for rule in rules if environment in rule.environments]
-        narrowed = {
-            name: NarrowedTool(self.by_name[name].tool, [rule for rule in here if rule.tool == name], environment)
-            for name in dict.fromkeys(rule.tool for rule in here)
-        }
-        counted = {name: tokens for name, tokens in self.tokens.items() if name not in narrowed}
-        return _Definitions({**self.by_name, **narrowed}, counted, count)
-
-
 class Projection:
     """Tools and the rules by which a state shows them.
 
@@ -318,8 +293,8 @@ class Projection:
             raise InputError(
                 f"a rule narrows {unknown[0]!r}, which is not offered", remedy=f"offered are {list_names(names)}"
             )
-        plain = _Definitions({each.name: NarrowedTool(each.tool) for each in offers}, {}, count)
-        self._definitions = {each: plain.narrow(rules, each, count) for each in ENVIRONMENTS}
+        plain = {each.name: NarrowedTool(each.tool, count) for each in offers}
+        self._definitions = {each: {**plain, **_narrow(plain, rules, each, count)} for each in ENVIRONMENTS}
         categories = frozenset().union(KNOWN, *self._shown.values())
         for each in offers:
             if category_of(each, categories) not in categories:
@@ -355,9 +330,9 @@ class Projection:
     ) -> ToolSelection:
         definitions = self._definitions[environment]
         hidden = self._hide(phase, environment, self._held(permissions))
-        self._make_room(definitions.tokens, hidden, urgent=urgent)
-        callable = [each for name, each in definitions.by_name.items() if name not in hidden]
-        tokens = sum(definitions.tokens[each.name] for each in callable)
+        self._make_room(definitions, hidden, urgent=urgent)
+        callable = [each for name, each in definitions.items() if name not in hidden]
+        tokens, total = (sum(each.tokens for each in found) for found in (callable, definitions.values()))
         masked = self.mode == "mask"
         decision = ToolDecision(
             phase=phase,
@@ -368,10 +343,10 @@ class Projection:
             names=tuple(each.name for each in callable),
             hidden=tuple(hidden[name] for name in self._group_of if name in hidden),
             narrowed=tuple(each.name for each in callable if each.is_narrowed),
-            tokens=definitions.total if masked else tokens,
+            tokens=total if masked else tokens,
         )
-        tools = definitions.tools if masked else tuple(each.tool for each in callable)
-        return ToolSelection(decision, tools=tools, by_name=definitions.by_name, masking=definitions.total - tokens)
+        tools = tuple(each.tool for each in (definitions.values() if masked else callable))
+        return ToolSelection(decision, tools=tools, by_name=definitions, masking=total - tokens)
 
     def _held(self, given: Iterable[Permission]) -> frozenset[Permission]:
         """Return these permissions and all that they bring with them."""
@@ -405,7 +380,7 @@ class Projection:
             return "environment", f"it is for {where}, and this is {environment}"
         return None
 
-    def _make_room(self, tokens: Mapping[str, int], hidden: dict[str, HiddenTool], *, urgent: bool) -> None:
+    def _make_room(self, tools: Mapping[str, NarrowedTool], hidden: dict[str, HiddenTool], *, urgent: bool) -> None:
         """Hide what does not fit, the highest priority first; a smaller tool further down may still fit.
 
         A masked definition is sent all the same, so the budget hides nothing then: it would save nothing.
@@ -420,11 +395,22 @@ class Projection:
                 continue
             if most == 0:
                 hidden[name] = HiddenTool(name, "urgent", full)
-            elif tokens[name] > left:
+            elif tools[name].tokens > left:
                 short = short or f"its definition needs more than the {left} tokens left of {budget}"
                 hidden[name] = HiddenTool(name, "budget", short)
             else:
-                left, most, short = left - tokens[name], most - 1, ""
+                left, most, short = left - tools[name].tokens, most - 1, ""
+
+
+def _narrow(
+    tools: Mapping[str, NarrowedTool], rules: Iterable[Narrow], environment: Environment, count: Callable[[str], int]
+) -> dict[str, NarrowedTool]:
+    """Return the tools that the rules of an environment narrow."""
+    here = [rule for rule in rules if environment in rule.environments]
+    return {
+        name: NarrowedTool(tools[name].tool, count, [rule for rule in here if rule.tool == name], environment)
+        for name in dict.fromkeys(rule.tool for rule in here)
+    }
 
 
 def _categories_by_phase(phases: Mapping[str, Iterable[str]]) -> dict[Phase, frozenset[str]]:

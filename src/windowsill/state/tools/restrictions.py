@@ -25,6 +25,7 @@ from windowsill.state.tools.argument_checks import (
     quote,
     resolve,
 )
+from windowsill.tokens.counters import json_text
 
 Schema: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
@@ -69,7 +70,9 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
 class NarrowedTool:
     """A tool as one environment shows it, and what a call to it may say."""
 
-    def __init__(self, tool: Tool, rules: Sequence[Narrow] = (), environment: Environment = "dev") -> None:
+    def __init__(
+        self, tool: Tool, count: Callable[[str], int], rules: Sequence[Narrow] = (), environment: Environment = "dev"
+    ) -> None:
         self._environment = environment
         self._root = self._schema = tool.schema
         self._allowed: dict[Path, tuple[Any, ...]] = {}
@@ -85,6 +88,7 @@ class NarrowedTool:
                 self._restrict(rule.parameter, rule.allow, fixed=False)
         self.is_narrowed = bool(rules)
         self.tool = with_schema(tool, self._schema) if rules else tool
+        self.tokens = count(json_text(self.tool))
         self._checker = ArgumentChecker(tool.name, self._schema)
 
     def refuse(self, arguments: Any) -> Refusal | None:
