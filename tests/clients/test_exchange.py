@@ -11,6 +11,7 @@ from windowsill import Session, StoreError, providers
 from windowsill.clients.conversations import Conversations
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route, route
+from windowsill.providers.openai_chat.stream import OpenAIStream
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -240,6 +241,20 @@ def test_a_stream_that_is_closed_twice_is_recorded_once():
     exchange.close()
     exchange.close()
     assert written(session) == 2
+
+
+def test_events_are_kept_as_they_pass_and_read_together(monkeypatch):
+    """Reading each event when it comes would slow the caller down; one longer than what is kept is read in parts."""
+    reads = []
+    feed = OpenAIStream.feed
+    monkeypatch.setattr(OpenAIStream, "feed", lambda stream, chunk: reads.append(len(chunk)) or feed(stream, chunk))
+    session = small()
+    exchange = Exchange(session, CHAT, json.dumps({"model": "gpt-5", "messages": [user("hi")]}).encode())
+    exchange.request()
+    said = [f"word {number} " + "x" * 1_000 for number in range(2_500)]
+    listen(exchange, *[events(piece(each)) for each in said], events(piece(None, 0, "stop"), b"[DONE]"))
+    assert len(reads) == 1 + sum(reads) // (1 << 20)
+    assert texts(session)[-1] == "".join(said)
 
 
 def test_an_event_too_large_to_record_still_reaches_the_caller(caplog):

@@ -41,6 +41,9 @@ OVERFLOW_STATUSES = (400, 413, 422)
 
 SUCCESS = range(200, 300)
 
+MOST_HELD = 1 << 20
+"""Bytes of a streamed answer that are kept before they are read: reading event by event would slow the caller down."""
+
 OURS = (BudgetError, UnknownModelError)
 """Errors that only the user can mend: raised, rather than sending what the provider would refuse or misread."""
 
@@ -65,9 +68,10 @@ class Exchange:
         self._retried = self._unreasoned = False
         self._call: ModelCall | None = None
         self._stream: Stream | None = None
-        self._whole: list[bytes] | None = None
-        """The pieces of an answer that comes as one body where a stream was asked for."""
-        self._heard = self._closed = False
+        self._held: list[bytes] = []
+        """Bytes of a streamed answer that are still to be read."""
+        self._held_size = 0
+        self._whole = self._heard = self._closed = False
         self.usage: Usage | None = None
         """The tokens of the answer, once it is recorded."""
 
@@ -181,19 +185,24 @@ class Exchange:
         self._stream = streams.stream(self._format)
 
     def feed(self, chunk: bytes) -> None:
-        """Take bytes of a streamed answer as they pass by."""
-        if self._call is not None:
-            self._call.record_first_chunk()
+        """Take bytes of a streamed answer as they pass by: they are kept, and read together."""
         if not self._heard and chunk.strip():
             self._heard = True
+            if self._call is not None:
+                self._call.record_first_chunk()
             # Some servers answer in one piece where a stream was asked for.
-            self._whole = [] if chunk.lstrip()[:1] == b"{" else None
-        if self._whole is not None:
-            self._whole.append(chunk)
-        elif (stream := self._stream) is not None:
-            self._stream = None
+            self._whole = chunk.lstrip()[:1] == b"{"
+        self._held.append(chunk)
+        self._held_size += len(chunk)
+        if self._held_size >= MOST_HELD and not self._whole:
+            self._read_held()
+
+    def _read_held(self) -> None:
+        stream, self._stream = self._stream, None
+        held, self._held, self._held_size = b"".join(self._held), [], 0
+        if stream is not None:
             with _logged("a streamed answer was not recorded"):
-                stream.feed(chunk)
+                stream.feed(held)
                 self._stream = stream
 
     def close(self) -> None:
@@ -201,9 +210,10 @@ class Exchange:
         if self._closed:
             return
         self._closed = True
-        if self._whole is not None:
-            self.answer(SUCCESS.start, b"".join(self._whole))
+        if self._whole:
+            self.answer(SUCCESS.start, b"".join(self._held))
             return
+        self._read_held()
         stream, self._stream = self._stream, None
         if stream is not None:
             with _logged("a streamed answer was not recorded"):

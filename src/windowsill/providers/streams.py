@@ -294,6 +294,14 @@ class Growing:
                 self._more[key] = self._value(key)
         grow(self._more, fields)
 
+    def lengthen(self, field: str, text: str) -> None:
+        """Add more text to a field: what most events do."""
+        pieces = self._more.get(field)
+        if isinstance(pieces, Pieces):
+            pieces.append(text)
+        else:
+            self.grow({field: text})
+
     def settled(self) -> dict[str, Any]:
         """Return the fields in the order they began in."""
         return {**self.fields, **settle(self._more)}

@@ -64,18 +64,18 @@ class OpenBlock(Growing):
     def add(self, delta: dict[str, Any]) -> None:
         """Add a delta. One of a kind not known adds its fields, so that nothing is lost."""
         match delta:
+            case {"type": "text_delta", "text": str(text)}:
+                self.lengthen("text", text)
             case {"type": "input_json_delta", "partial_json": str(text)}:
                 self._json.append(text)
-            case {"type": "text_delta", "text": str(text)}:
-                self.grow({"text": text})
+            case {"type": "thinking_delta", "thinking": str(text)}:
+                self.lengthen("thinking", text)
             case {"type": "signature_delta", "signature": signature}:
                 self.fields["signature"] = settle(signature)
             case {"type": "compaction_delta"}:
                 self.fields.update(settle({key: value for key, value in delta.items() if key != "type"}))
             case {"type": "citations_delta", "citation": citation}:
                 self.grow({"citations": [citation]})
-            case {"type": "thinking_delta", "thinking": str(text)}:
-                self.grow({"thinking": text})
             case _:
                 self.grow({key: value for key, value in delta.items() if key != "type"})
 
