@@ -401,7 +401,7 @@ class Composer:
                     tokens=payload.tokens,
                     window=model.window,
                     compacted=payload.compacted or None,
-                    **names.decision_attributes(payload.decision),
+                    decision=payload.decision,
                 )
             return payload
 

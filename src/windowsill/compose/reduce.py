@@ -32,7 +32,6 @@ from windowsill.history.view import View
 from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.base import held_places
 from windowsill.strategies.sliding_window import SlidingWindow
-from windowsill.telemetry import names
 
 MOST_ROUNDS = 8
 """Times that a strategy may plan for one request: each round must make progress, so this is only a backstop."""
@@ -144,7 +143,7 @@ def _round(
     strategy = spec.strategy
     with telemetry.span("plan", strategy=strategy.name, urgent=_over_tokens(view, budget)) as span:
         plan = strategy.plan(view, budget)
-        span.set(proposals=len(plan.proposals), **names.decision_attributes(plan.decision))
+        span.set(proposals=len(plan.proposals), decision=plan.decision)
         return (yield from follow(plan, view, budget, spec, summaries, result))
 
 

@@ -6,7 +6,6 @@ so they are written down here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -91,17 +90,16 @@ _ATTRIBUTES: Final = {
 
 
 def full_names(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes under their full names, without those that are `None`; a name with a dot is full already."""
-    return {
+    """Return attributes under their full names, without those that are `None`; a name with a dot is full already.
+
+    The figures of a `decision` become one attribute each.
+    """
+    figures = {f"windowsill.decision.{word}": value for word, value in attributes.get("decision", {}).items()}
+    return figures | {
         _ATTRIBUTES.get(word) or (word if "." in word else f"windowsill.{word}"): value
         for word, value in attributes.items()
-        if value is not None
+        if value is not None and word != "decision"
     }
-
-
-def decision_attributes(decision: Mapping[str, float | str]) -> dict[str, float | str]:
-    """Return the figures of a strategy's decision under their full names."""
-    return {f"windowsill.decision.{word}": value for word, value in decision.items()}
 
 
 MEASURED: Final = frozenset(
