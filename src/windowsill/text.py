@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
+
+SIGN = " [...] "
+"""Stands where the middle of a text was left out."""
+
+_STOP = re.compile(r"[.!?][\"')]?\s|[。\uff01\uff1f]|\n")
+"""The end of a sentence."""
 
 
 def cut_middle(text: str, most: int) -> str:
     """Shorten a text to `most` characters: its beginning, a sign, its end."""
     if len(text) <= most:
         return text
-    sign = " [...] "
-    keep = max(0, most - len(sign))
+    keep = max(0, most - len(SIGN))
     head = (keep + 1) // 2
-    return text[:head].rstrip() + sign + text[len(text) - (keep - head) :].lstrip() if keep else ""
+    return text[:head].rstrip() + SIGN + text[len(text) - (keep - head) :].lstrip() if keep else ""
+
+
+def cut_between_words(text: str, most: int) -> str:
+    """Shorten a text like `cut_middle`, at the end of a sentence where one is near, else between words."""
+    if len(text) <= most:
+        return text
+    keep = max(0, most - len(SIGN))
+    head, tail = text[: (keep + 1) // 2], text[len(text) - keep // 2 :] if keep // 2 else ""
+    ends = [end.end() for end in _STOP.finditer(head)]
+    stop = ends[-1] if ends and 2 * ends[-1] > len(head) else head.rfind(" ")
+    start = next((end.end() for end in _STOP.finditer(tail) if 2 * end.end() < len(tail)), tail.find(" ") + 1)
+    # A language without spaces is cut where it is.
+    head = head[:stop] if 2 * stop > len(head) else head
+    tail = tail[start:] if 2 * start < len(tail) else tail
+    return head.rstrip() + SIGN + tail.lstrip() if keep else ""
 
 
 def keep_ends(text: str, keep: int) -> str:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.text import cut_middle, keep_ends, one_line, printable_line, shorten, type_name
+from windowsill.text import cut_between_words, cut_middle, keep_ends, one_line, printable_line, shorten, type_name
 
 pytestmark = pytest.mark.unit
 
@@ -53,3 +53,17 @@ def test_shorten_keeps_one_line():
 def test_type_is_named_with_its_article():
     """Errors read as English."""
     assert [type_name(value) for value in (1, [], object(), "")] == ["an int", "a list", "an object", "a str"]
+
+
+@given(st.text(), st.integers(0, 60))
+def test_a_cut_between_words_never_exceeds_its_limit(text, most):
+    """What fits is as it was; what does not is shorter than asked for at most."""
+    cut = cut_between_words(text, most)
+    assert cut == text if len(text) <= most else len(cut) <= most
+
+
+def test_a_cut_falls_between_sentences_or_words():
+    """No half word stands beside the sign; a language without spaces is cut all the same."""
+    text = "Change it to business. I want the cheapest option for all of us. If anything is missing, let me know."
+    assert cut_between_words(text, 60) == "Change it to business. [...] is missing, let me know."
+    assert cut_between_words("本番には触れないこと。" * 6, 30) == "本番には触れないこと。 [...] 本番には触れないこと。"

@@ -14,7 +14,18 @@ from support.strategies import BUDGET, chat, conversations, follow, keeps_its_pr
 from windowsill import Budget, Session, SettingError
 from windowsill.budget import CachePrices
 from windowsill.strategies.economy import Economy
-from windowsill.strategies.working_set import Region, Rooms, Sight, WorkingSet, _mention_output, list_names, write
+from windowsill.strategies.working_set import (
+    Region,
+    Rooms,
+    Sight,
+    WorkingSet,
+    _mention_output,
+    _regions,
+    _rows,
+    list_names,
+    names_in,
+    write,
+)
 from windowsill.text import strings
 
 pytestmark = pytest.mark.unit
@@ -109,6 +120,62 @@ def test_waiting_because_it_does_not_pay_names_both_sides(session):
     assert (decision["action"], decision["read"], decision["write"]) == ("wait", 0.001, 2.0)
     assert 0 < decision["saves"] <= decision["costs"]
     assert f"saves {decision['saves']:,.0f} over" in decision["why"]
+
+
+def test_a_record_of_an_output_stays_whole():
+    """A row has all that it says: a part of it, without what another row says too, would tell something else."""
+    lamp = {"id": "4385534692", "options": {"color": "white", "power": "AC"}, "available": False, "price": 138.07}
+    other = {"id": "9083642334", "options": {"color": "white", "power": "USB"}, "available": True, "price": 138.07}
+    text = msgspec.json.encode({"name": "Desk Lamp", "note": None, "sizes": [1, 2], "variants": [lamp, other]}).decode()
+    (region,) = _regions("", "get_product", 3, text)
+    assert region.lines == [
+        "name Desk Lamp, sizes (1, 2)",
+        "variants: id 4385534692, options (color white, power AC), available false, price 138.07",
+        "variants: id 9083642334, options (color white, power USB), available true, price 138.07",
+    ]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_every_value_of_an_output_in_json_is_in_its_rows(value):
+    """Whatever its shape: nothing but what is empty is left out, and no row has a line break."""
+    rows = list(_rows(value))
+    assert all("\n" not in row for row in rows)
+    told = "".join("".join(rows).split())
+    assert all("".join(text.split()) in told for text in strings(value))
+
+
+def test_what_a_search_found_is_told_by_file():
+    """The path stands once, above its lines, and not before each; what stands between two files is left out."""
+    found = "src/a.go:87:\tctx := Save{\nsrc/a.go-88-\t\tMessage: 1,\n--\nsrc/b.go:12:\tctx := Load{"
+    regions = _regions("src", "Grep", 3, found)
+    assert [(region.source, region.kind, region.lines) for region in regions] == [
+        ("src/a.go", "read", ["\tctx := Save{", "\t\tMessage: 1,"]),
+        ("src/b.go", "read", ["\tctx := Load{"]),
+    ]
+
+
+def test_a_line_number_is_no_part_of_a_name():
+    """A hundred lines of one file are one name; keys of JSON are the tool's own words, and none."""
+    assert names_in("src/app.py-150 src/app.py:151:x src/app.py-152-def") == {"src/app.py"}
+    text = '{"total_price": "HAT115", "gift_card_77": {"kind": "gift"}}'
+    assert list_names(text, "", 100, len) == ["HAT115", "gift_card_77"]
+
+
+def test_a_refusal_to_read_is_no_line_of_the_file(session):
+    """That the file is not there stands among the errors, and not as its contents."""
+    session.add(TASK)
+    session.add({"role": "assistant", "content": [use("r0", "read", path="src/none.py")]})
+    session.add(
+        {"role": "user", "content": [{**result("r0", "File does not exist. Did you mean one.py?"), "is_error": True}]}
+    )
+    work(session, 60, start=1)
+    follow(session, Economy(), ROOMY, rounds=1)
+    assert "== src/none.py" not in stand_ins(session)[0]
 
 
 # Words of a model, where one writes

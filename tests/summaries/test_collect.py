@@ -93,6 +93,37 @@ def test_an_error_is_fixed_when_the_same_command_passes():
     assert [failure.fix for failure in digest.errors] == ["passed later"]
 
 
+def test_an_error_of_a_tool_ends_when_the_same_tool_passes():
+    """A booking that went through later is not open, nor a file that was found under another name."""
+    digest = collected(
+        step(1, {"flight": "HAT1"}, "Error: payment does not add up", name="book"),
+        step(2, {"path": "src/conf.yml"}, "File does not exist", name="Read", is_error=True),
+        step(3, {"path": "src/other.yml"}, "File does not exist", name="View", is_error=True),
+        step(4, {"flight": "HAT1"}, '{"booked": true}', name="book"),
+        step(5, {"path": "src/conf.yaml"}, "version: 2", name="Read"),
+    )
+    assert [error.fix for error in digest.errors] == ["passed later", "read src/conf.yaml", ""]
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (
+            "The user doesn't want to proceed with this tool use. To proceed, the user said:\nuse rebase",
+            "rejected by the user: use rebase",
+        ),
+        ("The user doesn't want to proceed with this tool use. STOP what you are doing.", "rejected by the user"),
+        ("Exit code 1\nAuto-merging a.go\n", "Auto-merging a.go"),
+        ("Exit code 2", "Exit code 2"),
+        ("The request was not valid:\n  amount is missing\n", "The request was not valid: amount is missing"),
+    ],
+)
+def test_the_line_that_is_kept_of_a_failure_says_what_failed(output, told):
+    """Not the exit code alone, nor a sentence that ends where the reason begins; words of the user are kept."""
+    digest = collected(step(1, {"command": "git merge main"}, output, name="Bash", is_error=True))
+    assert digest.errors[0].text == told
+
+
 def test_an_error_that_was_not_fixed_stays_open():
     """Another command's success says nothing about it."""
     digest = collected(step(1, {"command": "make"}, "error: broken"), step(2, {"command": "ls"}, "a"))

@@ -7,13 +7,13 @@ fold, is enough to choose again when several such texts become one: hidden messa
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -21,7 +21,9 @@ import msgspec
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Message, Reasoning, ToolResult, ToolUse, text_of, texts_in
 from windowsill.secrets.documents import redact_for_reading
-from windowsill.text import strings
+from windowsill.summaries.collect import is_refused, read_json
+from windowsill.summaries.quotes import LINE_OF
+from windowsill.text import one_line, strings
 from windowsill.tokens import Weight
 from windowsill.tool_arguments import Arguments
 
@@ -52,9 +54,6 @@ used, and those are names."""
 ARGUMENT = 5
 """A name that a call was given counts as so many mentions."""
 
-KEY = 0.2
-"""A key of a record against a value: the values are what the next call is given."""
-
 SAID = 10
 """Entries after which what was said is worth half as much for telling which lines are being worked on."""
 
@@ -69,6 +68,15 @@ SHORTEST_LINE = 12
 
 LONGEST_LINE = 160
 """Characters above which a line of an output, which may be one long record, is taken in pieces."""
+
+LONGEST_ROW = 320
+"""Characters up to which a record of an output in JSON is one line: part of it would tell something else."""
+
+MOST_NESTED = 12
+"""Levels of JSON that are told apart."""
+
+SEARCH_SAMPLE = 20
+"""Lines at the start of a result of which more than half have a path and a number when a search of files gave them."""
 
 SHORTEST_NAME = 4
 LONGEST_NAME = 100
@@ -95,10 +103,12 @@ _STRING = re.compile(r'"([^"]*)"(\s*:)?')
 _NUMBER = re.compile(r"(?<=[:,\[\s])-?\d[\d.]{3,30}(?=[,\]}\s])")
 _ESCAPED = re.compile(r"\\[nrt]")
 _WORD = re.compile(r"[^\W\d]\w{3,}")
+_DIGIT = re.compile(r"\d")
 _SPACE = re.compile(r"\s")
 _STARTS = ":-"
 _ENDS = ".:-/#"
 _PIECE = re.compile(r'(?<=[,;]) ?(?=["{\[(])|(?<=[.;]) ')
+_FOUND_LINE = re.compile(r"((?:[\w.@~+-]*/)*[\w.@~+-]*\.[A-Za-z]\w{0,9})[:-]\d+[:-](.*)")
 _LINE_NUMBER = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
@@ -227,7 +237,7 @@ def _read_again(found: WorkingSet, view: View, stand_ins: Iterable[Item]) -> Non
     kept = {(seq, number) for seq, number, _, _ in (*sources, *found.sources)}
     _SOURCES[view] = {place: known[place] for place in known if place in kept}
     # What was read again is there whole: what a stand-in had kept of it would only come twice.
-    again = {(path, seq) for seq, _, path, _ in sources}
+    again = {(region.source, region.at) for region in found.regions}
     found.regions += [region for region in regions if (region.source, region.at) not in again]
 
 
@@ -237,7 +247,7 @@ def _read_source(block: Block | None, path: str, at: int) -> WorkingSet:
     if isinstance(block, ToolUse):
         _take_change(found, block, at)
     elif isinstance(block, ToolResult) and (text := _file_text(block)):
-        found.regions.append(Region(path, "read", at, text.splitlines()))
+        found.regions += _regions(path, "", at, text)
     return found
 
 
@@ -281,15 +291,17 @@ def _take(
         elif isinstance(block, ToolResult):
             path, changed, tool = calls.get(block.tool_use_id, ("", False, block.name or "output"))
             text = _file_text(block)
-            if path and not changed and text:
+            # A refusal to read a file is no line of it.
+            if path and not changed and text and not (block.is_error or is_refused(text)):
                 known[at, number] = _read_source(block, path, at)
                 _add_source(found, known[at, number])
                 found.sources.append((at, number, path, len(text)))
-            elif not changed and text:
-                found.regions.append(Region(tool, "output", at, _pieces(text.splitlines())))
+            elif not changed and not path and text:
+                found.regions += _regions("", tool, at, text)
             _mention_output(found, text, at)
     if words := message.text:
-        _mention_all(found, _ends(words), at)
+        # Some models answer in JSON.
+        _mention_output(found, _ends(words), at)
 
 
 def _file_text(block: ToolResult) -> str:
@@ -318,6 +330,59 @@ def _read_call(call: ToolUse) -> tuple[str, bool, str]:
     return path, bool(written or arguments.has("old") or arguments.has("patch")), written
 
 
+def _regions(path: str, tool: str, at: int, text: str) -> list[Region]:
+    """Return what a result shows: lines of a file, of each file that a search found lines in, or of an output."""
+    lines = text.splitlines()
+    found = [_FOUND_LINE.match(line) for line in lines]
+    if 2 * sum(match is not None for match in found[:SEARCH_SAMPLE]) > min(len(lines), SEARCH_SAMPLE):
+        shown = [(match[1], match[2]) if match else ("", line) for match, line in zip(found, lines, strict=True)]
+        return [
+            Region(source or path or tool, "read" if source or path else "output", at, [line for _, line in several])
+            for source, several in itertools.groupby(shown, key=lambda pair: pair[0])
+            if source or any(line.strip("- ") for _, line in several)
+        ]
+    if path:
+        return [Region(path, "read", at, lines)]
+    value = read_json(text)
+    return [Region(tool, "output", at, _pieces(lines) if value is None else list(_rows(value)))]
+
+
+def _rows(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
+    """Write a value of JSON in lines: a record that is short in one, so that no line tells a part of it alone."""
+    head = f"{name}: " if name else ""
+    if not isinstance(value, (dict, list)) or depth > MOST_NESTED:
+        yield from _pieces((head + _inline(value)).splitlines())
+        return
+    long: list[tuple[str, Any]] = []
+    row = ""
+    for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
+        told = _inline({key: each} if key else each)
+        if len(told) > LONGEST_LINE or "\n" in told or (not key and isinstance(each, dict)):
+            long.append((one_line(key) or name, each))
+        elif told:
+            if row and len(row) + len(told) > LONGEST_ROW:
+                yield head + row
+                row = ""
+            row += f", {told}" if row else told
+    yield from (head + row,) if row else ()
+    for key, each in long:
+        short = isinstance(each, dict) and len(told := _inline(each)) <= LONGEST_ROW and "\n" not in told
+        yield from (f"{key}: {told}" if key else told,) if short else _rows(each, key, depth + 1)
+
+
+def _inline(value: Any, depth: int = 0) -> str:
+    """Write a value of JSON without quotation signs; what is empty is left out."""
+    if depth > MOST_NESTED or isinstance(value, str):
+        return str(value)
+    if isinstance(value, dict):
+        told = ((one_line(key), _inline(each, depth + 1)) for key, each in value.items())
+        return ", ".join(f"{key} ({text})" if ", " in text else f"{key} {text}" for key, text in told if text)
+    if isinstance(value, list):
+        texts = [text for each in value if (text := _inline(each, depth + 1))]
+        return ("; " if any(", " in text for text in texts) else ", ").join(texts)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _pieces(lines: Iterable[str]) -> list[str]:
     return [piece for line in lines for piece in (_PIECE.split(line) if len(line) > LONGEST_LINE else (line,)) if piece]
 
@@ -340,23 +405,28 @@ def _mention_arguments(found: WorkingSet, call: ToolUse, at: int) -> None:
 
 
 def _mention_output(found: WorkingSet, text: str, at: int) -> None:
-    """Mention the names of an output; of JSON its values, whatever they look like, more than its keys."""
+    """Mention the names of an output; of JSON its values, whatever they look like, and no key but one with a number.
+
+    The keys are the tool's own words: the values are what the next call is given.
+    """
     if text.lstrip()[:1] not in {"{", "["}:
         _mention_all(found, text, at)
         return
     # Without escapes a quote is one that begins or ends a string, and a string with one is no name.
     bare = text.replace("\\\\", " ").replace('\\"', " ")
     found_strings = _STRING.findall(bare)
-    keys = {name for name, is_key in found_strings if is_key}
-    values = [value for value, is_key in found_strings if not is_key and not _SPACE.search(value) and "\\" not in value]
+    keys = {name for name, is_key in found_strings if is_key and not _DIGIT.search(name)}
+    values = [
+        value for value, _ in found_strings if value not in keys and not _SPACE.search(value) and "\\" not in value
+    ]
     # Numbers stand between strings, where nothing is quoted.
     numbers = _NUMBER.findall(_STRING.sub(r'""\2', bare))
     for place, value in enumerate(dict.fromkeys((*values, *numbers)), start=1):
-        if value not in keys and SHORTEST_NAME <= len(value) <= LONGEST_NAME:
+        if SHORTEST_NAME <= len(value) <= LONGEST_NAME:
             _mention(found, value, 1 + HEAD / place, at)
-    for name in sorted(names_in(text)):
-        if name not in found.names or name in keys:
-            _mention(found, name, KEY if name in keys else 1, at)
+    for name in sorted(names_in(text) - keys):
+        if name not in found.names:
+            _mention(found, name, 1, at)
 
 
 def names_in(text: str) -> set[str]:
@@ -369,7 +439,7 @@ def names_in(text: str) -> set[str]:
 @functools.lru_cache(maxsize=REMEMBERED)
 def _name(token: str) -> str:
     """Return the name in a token; empty for an ordinary word."""
-    name = token.lstrip(_STARTS).rstrip(_ENDS)
+    name = LINE_OF.sub(r"\1", token).lstrip(_STARTS).rstrip(_ENDS)
     return name if SHORTEST_NAME <= len(name) <= LONGEST_NAME and _TELLING.search(name) else ""
 
 
@@ -504,7 +574,7 @@ def _by_worth(regions: Sequence[Region], now: int, sight: Sight) -> list[tuple[i
         for passage, (lines, its_words) in enumerate(region.passages):
             found.append((place, passage, lines))
             words.append(said & its_words)
-    shown = Counter(chain.from_iterable(words))
+    shown = Counter(itertools.chain.from_iterable(words))
     rare = {word: math.log(len(found) / number) * sight.said[word] for word, number in shown.items()}
     worth = [_worth(region, now, sight.touched) for region in regions]
     values = [
@@ -551,7 +621,7 @@ def _choose_names(found: WorkingSet, now: int, shown: str, room: int, count: Cal
 
 
 def list_names(text: str, shown: str, room: int, count: Callable[[str], int]) -> list[str]:
-    """List the names of a text that `shown` has not, within `room` tokens: often used ones first, keys last."""
+    """List the names of a text that `shown` has not, within `room` tokens: often used ones first."""
     found = WorkingSet(regions=[], names={}, touched={})
     _mention_output(found, text, 0)
     return _within(sorted(found.names, key=lambda name: -found.names[name][0]), shown, room, count)

@@ -141,6 +141,10 @@ _REFUSED = re.compile(
     r"<tool_use_error>|doesn't want to proceed|was rejected|\"?(?:is_?error|error)\"?\s*[:=]\s*(?:true|\")",
     re.IGNORECASE,
 )
+_USER_REFUSED = re.compile(
+    r"user doesn't want to (?:proceed with|take) this(?:.{0,400}?the user said:\s*(.{0,400}))?", re.DOTALL
+)
+"""What agents answer for a user who does not let a call run, and the words of that user."""
 _HTTP_FAULT = re.compile(r"(?:http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?)\W{0,3}[45]\d\d\b", re.IGNORECASE)
 _FAULT_KEYS = ("error", "errors", "exception", "error_message", "errorMessage")
 _QUESTION = ("?", "\uff1f")
@@ -366,12 +370,14 @@ class _Collector:
             self._number(action.tasks[0], text)
         if end.failed:
             about = action.command or ", ".join(one.path for one in action.touched) or use.name
-            self._failures.add(Failure(text=end.said, source=about[:LONGEST_COMMAND], id=id))
+            failure = Failure(text=end.said, source=about[:LONGEST_COMMAND], id=id)
+            self._failures.add(failure, use.name if action.kind == "read" else "")
         else:
             self._success(action, text, id)
+            self._failures.note_call(use.name, action.touched[0].path if action.touched else "")
         if action.kind == "other":
             call = f"{one_line(use.name)}({cut_middle(flatten(use.input), LONGEST_CALL)})"
-            value = _json(text)
+            value = read_json(text)
             told = one_line(text[: 4 * LONGEST_ANSWER]) if value is None else flatten(value)
             self._calls.pop(call, None)
             if told:
@@ -461,7 +467,8 @@ def flatten(value: Any, *, keys: bool = True) -> str:
     return ", ".join(parts)
 
 
-def _json(text: str) -> Any:
+def read_json(text: str) -> Any:
+    """Read an output as JSON; `None` for anything else, and for what is too large."""
     if not text.lstrip().startswith(("{", "[")) or len(text) > LARGEST_JSON:
         return None
     try:
@@ -478,12 +485,16 @@ class Failures:
 
     def __init__(self, before: Iterable[Failure]) -> None:
         self._held: dict[tuple[str, str], tuple[str, Failure]] = {}
+        self._looked_up: dict[tuple[str, str], str] = {}
+        """The tool of each error of a call that reads."""
         for one in before:
             self.add(one)
 
-    def add(self, failure: Failure) -> None:
-        """Take in an error; the same one again is one, and open again."""
+    def add(self, failure: Failure, reader: str = "") -> None:
+        """Take in an error, of a tool that reads or of another; the same one again is one, and open again."""
         key = (failure.source, failure.text)
+        if reader:
+            self._looked_up[key] = reader
         self._held.pop(key, None)
         self._held[key] = (shell.without_trimming(failure.source), failure)
         if len(self._held) > CAPS["errors"]:
@@ -502,6 +513,13 @@ class Failures:
                 about = f"{failure.text}\n{failure.source}"
                 fix = next((f"changed {path}" for path, name in names if name in about), "")
             if fix:
+                self._held[key] = (core, msgspec.structs.replace(failure, fix=fix))
+
+    def note_call(self, tool: str, path: str) -> None:
+        """Note a call that passed: it ends the errors of the same tool, and of one that reads, the next file does."""
+        for key, (core, failure) in self._held.items():
+            if not failure.fix and (failure.source == tool or self._looked_up.get(key) == tool):
+                fix = f"read {path}" if key in self._looked_up and path else PASSED
                 self._held[key] = (core, msgspec.structs.replace(failure, fix=fix))
 
     def all(self) -> list[Failure]:
@@ -535,7 +553,7 @@ def is_fault(text: str) -> bool:
     """Tell whether a tool, whichever it is, answers that it failed: with its first line, or in its object."""
     if len(text) > EDGE:
         return False
-    value = _json(text)
+    value = read_json(text)
     if isinstance(value, dict):
         state = str(value.get("status", "")).lower()
         return any(map(value.get, _FAULT_KEYS)) or value.get("success") is False or state in ("error", "failed")
@@ -570,7 +588,13 @@ def _failure_line(text: str, lowered: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:LONGEST_LINE]
+    """Return the first line that says something; one that only announces the next is told with it."""
+    if (refused := _USER_REFUSED.search(text)) is not None:
+        return f"rejected by the user: {one_line(refused[1])}"[:LONGEST_LINE] if refused[1] else "rejected by the user"
+    lines = [line.strip() for line in text.strip().splitlines()[:LAST_LINES] if line.strip()]
+    if len(lines) > 1 and _EXIT.fullmatch(lines[0].lower()):
+        lines = lines[1:]
+    return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST_LINE]
 
 
 def _last_line(text: str) -> str:

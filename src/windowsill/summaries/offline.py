@@ -34,7 +34,7 @@ from windowsill.summaries.digest import (
 )
 from windowsill.summaries.frame import frame
 from windowsill.summaries.schema_fill import fill
-from windowsill.text import cut_middle, one_line
+from windowsill.text import cut_between_words, cut_middle, one_line
 
 NAMES_A_LINE = 6
 LONGEST_SAID = 160
@@ -83,7 +83,7 @@ def _requests(digest: Digest) -> Iterator[Line]:
     late = [not key or latest[key] != place for place, key in enumerate(keys)]
     for place in sorted(range(count), key=lambda place: (late[place], min(place, count - 1 - place), -place)):
         quote = digest.requests[place]
-        text = f"> ({one_line(quote.id)}) " + "\n> ".join(quote.text.splitlines())
+        text = f"> ({one_line(quote.id)}) " + "\n> ".join(line for line in quote.text.splitlines() if line.strip())
         answers = f' [in answer to: "{one_line(quote.answers)}"]' if quote.answers else ""
         yield Line(text=text + answers, place=place, cuttable=True, late=late[place])
 
@@ -457,7 +457,7 @@ class _Layout:
             most = len(text) * room // cost - 8
             if most <= SMALLEST_CUT:
                 return None
-            text = text[:most].rpartition("\n")[0] if line.group else cut_middle(text, most)
+            text = text[:most].rpartition("\n")[0] if line.group else cut_between_words(text, most)
             cost = self._cost(msgspec.structs.replace(line, text=text)) if text else 0
         return msgspec.structs.replace(line, text=text) if text.strip() else None
 

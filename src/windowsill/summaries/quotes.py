@@ -216,7 +216,7 @@ _DEFINITION = re.compile(
 )
 """The head of a definition: what a search for it is made of. Line numbers may stand before it."""
 
-_LINE_OF = re.compile(r"(\.[A-Za-z]\w{0,9})[:-]\d+(?:[:-].*)?$")
+LINE_OF = re.compile(r"(\.[A-Za-z]\w{0,9})[:-]\d+(?:[:-].*)?$")
 """The line number that search tools put behind a path."""
 
 _ENDS = ".,:;=-?&%+"
@@ -276,7 +276,7 @@ def _named(token: str) -> tuple[str, str] | None:
     """Return the name in a token and its kind; `None` for an ordinary word."""
     if len(token) > LONGEST_TOKEN or "://" in token:
         return None
-    match = _KINDS.fullmatch(_LINE_OF.sub(r"\1", token).rstrip(_ENDS).lstrip(_STARTS))
+    match = _KINDS.fullmatch(LINE_OF.sub(r"\1", token).rstrip(_ENDS).lstrip(_STARTS))
     if match is None or match.lastgroup is None:
         return None
     name = match[match.lastgroup]
