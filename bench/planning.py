@@ -144,7 +144,7 @@ def run(*, quick: bool = False) -> None:
         store = MemoryStore()
         session = Session.open("plan", model="gpt-4o", store=store)
         session.extend(first)
-        total = session.tokens
+        total = session.view.tokens()
         budget = Budget(limit=int(total * 0.95), high=int(total * 0.8), low=int(total * 0.5), window=total)
 
         def told(what: str, seconds: float, peer: float = peer, count: int = count) -> None:

@@ -37,7 +37,7 @@ def filled(store=None, **stated):
 def test_an_overflow_reduces_to_thirty_percent_and_is_asked_once_more():
     """The window is learnt, the fold can be undone, and nothing is lost."""
     session = filled()
-    before = session.tokens
+    before = session.view.tokens()
     heard = []
     model = Chaos(inner=Scripted(["fine"], format="anthropic"), schedule=["overflow"])
     running = engine(model, session=session, listen=lambda event: heard.append(event.kind))

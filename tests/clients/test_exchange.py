@@ -12,6 +12,7 @@ from windowsill.clients.conversations import Conversations
 from windowsill.clients.exchange import Exchange
 from windowsill.clients.routes import Route, route
 from windowsill.providers.openai_chat.stream import OpenAIStream
+from windowsill.session.client_history import client_history
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -589,7 +590,7 @@ def test_calls_at_once_do_not_teach_a_wrong_count():
     long, short = [user("alpha " * 9_000)], [user("beta gamma " * 1_500)]
     first = counted(session, long)
     for _ in range(20):
-        going = [(messages, session.client_history.resume(request(messages))) for messages in (long, short)]
+        going = [(messages, client_history(session).resume(request(messages))) for messages in (long, short)]
         for messages, resumed in going:
             usage = {"input_tokens": 9_900 if messages is long else 3_300, "output_tokens": 1}
             session.add({**claude(text_block("ok")), "usage": usage}, after=resumed.last)
@@ -601,7 +602,7 @@ def request(messages):
 
 
 def counted(session, messages):
-    return session.client_history.resume(request(messages)).payload.tokens
+    return client_history(session).resume(request(messages)).payload.tokens
 
 
 def test_an_overflow_is_learned_for_the_model_that_said_it():

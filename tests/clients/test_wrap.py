@@ -16,6 +16,7 @@ from google import genai
 import windowsill
 from support.wrapped_clients import SPEAKERS, Anthropic, Chat, Gemini, Responses, close
 from windowsill import BudgetError, InputError, Session, StoreError, UnknownModelError
+from windowsill.session.client_history import client_history
 from windowsill.testing import Answer, Call, Server
 
 pytestmark = pytest.mark.integration
@@ -456,7 +457,7 @@ def test_a_request_that_cannot_be_recorded_goes_through_if_it_is_whole(monkeypat
 
         messages = [Chat().user("hi"), {"role": "assistant", "content": "hello"}, Chat().user("go on")]
         client.chat.completions.create(model="gpt-5", messages=messages)
-        monkeypatch.setattr(session.client_history, "resume", full)
+        monkeypatch.setattr(client_history(session), "resume", full)
         client.chat.completions.create(model="gpt-5", messages=messages)
         with pytest.raises(StoreError, match="the disk is full"):
             brief.chat.completions.create(model="gpt-5", messages=[Chat().user("and?")])

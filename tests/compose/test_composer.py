@@ -5,6 +5,7 @@ import pytest
 from support.sessions import opened, talk
 from windowsill.compose.summaries import SummaryQueue
 from windowsill.messages import Request, text_message
+from windowsill.session.client_history import client_history
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.sliding_window import SlidingWindow
 
@@ -15,7 +16,7 @@ OWN = {"gpt-5": {"threshold": 40, "goal": 0.5, "keep": 9}, "claude-sonnet-4-5": 
 
 def asked(session, model):
     """A request for this model, in the place of which the session composes its own."""
-    session.client_history.resume(Request(format="openai", messages=(text_message("user", "hi"),), model=model))
+    client_history(session).resume(Request(format="openai", messages=(text_message("user", "hi"),), model=model))
     return session.composer
 
 
@@ -70,10 +71,10 @@ def test_a_session_can_be_reduced_to_less_than_its_marks():
     session = opened(budget=10_000)
     talk(session, 60)
     assert session.composer.reduce().pruned is False
-    before = session.tokens
+    before = session.view.tokens()
     done = session.composer.reduce(to=0.3)
     assert done.pruned
-    assert session.tokens <= 3_000 < before < 8_000
+    assert session.view.tokens() <= 3_000 < before < 8_000
     for fold in reversed(session.folds):
         session.unfold(fold.id)
-    assert session.tokens == before
+    assert session.view.tokens() == before

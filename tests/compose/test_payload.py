@@ -171,6 +171,7 @@ def test_sessions_and_payloads_say_what_they_hold():
     session.add("hello")
     payload = session.compose_sync()
     assert (
-        repr(session) == f"<Session 'chat' for gpt-5: 1 messages in view, 0 hidden, {session.tokens} of 400,000 tokens>"
+        repr(session)
+        == f"<Session 'chat' for gpt-5: 1 messages in view, 0 hidden, {session.view.tokens()} of 400,000 tokens>"
     )
     assert repr(payload) == f"<Payload for gpt-5: 1 messages, {payload.tokens} of 4,000 tokens>"

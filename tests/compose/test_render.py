@@ -125,7 +125,7 @@ def test_tokens_of_the_parts_are_those_of_the_view():
     session.add({"role": "user", "content": "never mind"})
     rendered = at_once(session, "anthropic")
     assert [each.kind for each in rendered.repairs] == ["missing_supplied"]
-    assert sum(rendered.tokens) == session.tokens + rendered.extra
+    assert sum(rendered.tokens) == session.view.tokens() + rendered.extra
     assert rendered.extra > 0
 
 

@@ -107,12 +107,12 @@ def test_unfold_by_hand(store, session):
     """Unfolding brings everything back, and says so in the history."""
     messages = list(session.messages())
     fold = session.fold(messages[1].id, messages[3].id)
-    before = session.tokens
+    before = session.view.tokens()
     answer = do(store, do="unfold", fold=fold)
     assert answer.status_code == 200, answer.text
     session.journal.refresh()
     assert "in the inspector" in session.audit[-1].what
-    assert session.tokens > before
+    assert session.view.tokens() > before
     assert do(store, do="unfold", fold=fold).json()["error"]["kind"] == "conflict"
 
 

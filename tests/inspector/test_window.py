@@ -95,9 +95,9 @@ def test_price_is_what_unfolding_does(store):
     """The tokens that are named before a fold is undone are those by which the request grows."""
     with opened(store) as each:
         fold = next(fold for fold in explanations.folds(each)["folds"] if fold["price"])
-        before = each.session.tokens
+        before = each.session.view.tokens()
         each.session.unfold(fold["id"])
-        grown = each.session.tokens - before
+        grown = each.session.view.tokens() - before
     assert abs(fold["price"]["tokens"] - grown) <= 1
     assert fold["price"]["dollars"] > fold["price"]["each_call"] > 0
 

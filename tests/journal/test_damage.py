@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 def seen(session: Session) -> tuple:
     items = [(item.id, item.role, session.view.read(item).text) for item in session.view.items]
     head = session.journal.head
-    return items, session.tokens, head.sent, head.prompt_hash, session.view.edits_of_past, session.view.restored
+    return items, session.view.tokens(), head.sent, head.prompt_hash, session.view.edits_of_past, session.view.restored
 
 
 def reduced(store: MemoryStore) -> tuple:

@@ -268,7 +268,7 @@ def test_a_disk_that_fails_leaves_the_session_as_it_was(act):
         "add": lambda: session.add("more"),
         "extend": lambda: session.extend(["more", "and more"]),
         "fold": lambda: session.fold("m4", "m5", text="short"),
-        "mark": lambda: session.unpin("m3"),
+        "mark": lambda: session.pin("m3", off=True),
         "rewind": lambda: session.rewind("m4"),
         "unfold": lambda: session.unfold(fold),
         "compose": lambda: session.compose_sync(system="mend it"),

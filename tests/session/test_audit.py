@@ -105,10 +105,10 @@ def test_before_and_after_are_what_the_view_weighed():
         lambda: session.mask("m3", text="word " * 20),
         lambda: session.fold("m4", "m5", text="short"),
     ):
-        before = session.tokens
+        before = session.view.tokens()
         act()
         last = session.folds[-1]
-        assert (last.before, last.after) == (before, session.tokens)
+        assert (last.before, last.after) == (before, session.view.tokens())
 
 
 def test_the_folds_of_a_request_are_in_its_report_and_its_call():
@@ -121,7 +121,7 @@ def test_the_folds_of_a_request_are_in_its_report_and_its_call():
     assert len(report.folds) >= 2
     assert [fold.id for fold in report.folds] == [fold.id for fold in session.folds] == list(session.calls[-1].folds)
     assert [fold.before for fold in report.folds[1:]] == [fold.after for fold in report.folds[:-1]]
-    assert report.folds[-1].after == session.tokens
+    assert report.folds[-1].after == session.view.tokens()
 
 
 def test_a_fold_that_was_removed_is_told_as_such():

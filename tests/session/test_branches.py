@@ -296,7 +296,7 @@ def test_what_was_unfolded_stays_until_the_window_is_too_small():
     items = list(session.view.items)
     session.unfold(session.fold(items[1].id, items[-3].id))
     session.add({"role": "assistant", "content": "so"})
-    session.add({"role": "user", "content": "word " * (3_500 - session.tokens)})
+    session.add({"role": "user", "content": "word " * (3_500 - session.view.tokens())})
     payload = session.compose_sync()
     assert payload.folds == ()
     assert payload.report.limit * 0.8 < payload.tokens <= 4_000

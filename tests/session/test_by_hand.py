@@ -18,13 +18,13 @@ def test_a_session_is_compacted_at_once():
     """However empty the window is; the last turn stays, and undone it is all there again."""
     session = opened(budget=100_000)
     talk(session, 30)
-    before = session.tokens
-    done = session.compact_sync()
-    assert (done.pruned, done.tokens_before, done.tokens_after) == (True, before, session.tokens)
-    assert session.tokens < before / 2
+    before = session.view.tokens()
+    done = asyncio.run(session.compact())
+    assert (done.pruned, done.tokens_before, done.tokens_after) == (True, before, session.view.tokens())
+    assert session.view.tokens() < before / 2
     assert problems(session.compose_sync()) == []
     session.unfold(session.folds[-1].id)
-    assert session.tokens == before
+    assert session.view.tokens() == before
 
 
 def test_a_wish_reaches_the_model_that_writes():
@@ -48,14 +48,14 @@ def test_one_long_turn_is_compacted_too():
     talk(session, 1)
     for number in range(40):
         session.add({"role": "assistant", "content": f"Step {number}: " + "word " * 50})
-    assert session.compact_sync().tokens_removed > 1_000
+    assert asyncio.run(session.compact()).tokens_removed > 1_000
 
 
 def test_what_could_not_follow_the_wish_is_in_the_next_report():
     """Code writes without a model, and says that it cannot follow wishes."""
     session = opened(budget=100_000)
     talk(session, 30)
-    session.compact_sync(WISH)
+    asyncio.run(session.compact(WISH))
     assert any("cannot follow instructions" in note for note in session.compose_sync().report.notes)
 
 
@@ -63,10 +63,12 @@ def test_an_empty_session_has_nothing_to_compact():
     """It is told so by the result."""
     session = opened(budget=100_000)
     session.add("Hello.")
-    assert not session.compact_sync().pruned
+    assert not asyncio.run(session.compact()).pruned
 
 
-@pytest.mark.parametrize("ask", [lambda session: session.compact_sync(), lambda session: session.reduce_sync(to=0.2)])
+@pytest.mark.parametrize(
+    "ask", [lambda session: asyncio.run(session.compact()), lambda session: asyncio.run(session.reduce(to=0.2))]
+)
 def test_compact_without_auto_acts_when_it_is_asked(ask):
     """And not before."""
     session = opened(budget=10_000, strategy="compact:auto=false,keep=2")
@@ -86,7 +88,7 @@ def test_reducing_by_hand_waits_for_the_model():
 
     session = opened(budget=10_000, strategy="condense", writer=writer)
     talk(session, 60)
-    assert session.reduce_sync(to=0.2).pruned
+    assert asyncio.run(session.reduce(to=0.2)).pruned
     assert "All was looked at." in str([session.view.read(item).text for item in session.view.items if item.fold])
 
 
@@ -99,7 +101,7 @@ def test_an_agents_state_is_pruned_in_time_with_a_model_too():
     state = AgentState(opened(budget=2_000, strategy="condense", writer=writer))
 
     async def run():
-        while state.session.tokens < 1_900:
+        while state.session.view.tokens() < 1_900:
             await asyncio.to_thread(state.add_message, "user", "note " + "word " * 30)
             await asyncio.to_thread(state.add_message, "assistant", "noted")
         return await state.add_message_with_pruning("user", "one more")
@@ -117,13 +119,13 @@ def test_the_extracted_object_can_be_read():
     store = MemoryStore()
     stated = {"model": "gpt-5", "store": store, "writer": writer, "strategies": {"extract": {"schema": schema}}}
     session = Session.open("s", strategy="extract", **stated)
-    assert session.extracted == {}
+    assert session.state.extracted == {}
     session.add("Book a trip. " + "word " * 200)
     session.add({"role": "assistant", "content": "Where to? " + "word " * 400})
     session.add("To Kyoto on the 5th of May.")
-    session.reduce_sync()
-    assert session.extracted == {"destination": "Kyoto", "date": "5 May"}
-    assert Session.open("s", strategy="extract", **stated).extracted == session.extracted
+    asyncio.run(session.reduce())
+    assert session.state.extracted == {"destination": "Kyoto", "date": "5 May"}
+    assert Session.open("s", strategy="extract", **stated).state.extracted == session.state.extracted
 
 
 def test_a_size_that_is_none_is_refused():
@@ -131,4 +133,4 @@ def test_a_size_that_is_none_is_refused():
     session = opened(budget=10_000)
     session.add("Hello.")
     with pytest.raises(InputError, match="'to'"):
-        session.reduce_sync(to=-3)
+        asyncio.run(session.reduce(to=-3))

@@ -15,7 +15,7 @@ PHASES = Automatic(seconds=None, messages=None, tokens=None)
 
 
 def looked(session, rule):
-    made = session.checkpointer.make_if_due(rule)
+    made = session.checkpoints.make_if_due(rule)
     return made.reason if made is not None else None
 
 
@@ -66,7 +66,7 @@ def test_a_line_is_crossed_once_until_a_fold_leads_below_it(restarts):
         if restarts:
             session.close()
             session = Session.open("s", store=store)
-        found.append((session.tokens >= 1_000, looked(session, TOKENS)))
+        found.append((session.view.tokens() >= 1_000, looked(session, TOKENS)))
 
     for number in range(30):
         talk(session, 1, start=number)
@@ -131,8 +131,8 @@ def test_force_makes_one_in_any_case():
     """Its reason says so."""
     session = opened()
     session.add("Fix it.")
-    assert session.checkpointer.make_if_due(MESSAGES) is None
-    made = session.checkpointer.make_if_due(MESSAGES, force=True)
+    assert session.checkpoints.make_if_due(MESSAGES) is None
+    made = session.checkpoints.make_if_due(MESSAGES, force=True)
     assert (made.reason, made.name) == ("forced", "")
 
 
@@ -140,7 +140,7 @@ def test_after_a_restore_it_is_counted_from_that_checkpoint():
     """Not from a later one on the branch that was left."""
     session = opened(budget=1_000_000)
     session.extend([f"word {number}" for number in range(50)])
-    first = session.checkpointer.make_if_due(MESSAGES)
+    first = session.checkpoints.make_if_due(MESSAGES)
     session.extend([f"word {number}" for number in range(50)])
     assert looked(session, MESSAGES) == "messages"
     session.restore(first.id)
@@ -167,7 +167,7 @@ def test_forgetting_names_changes_nothing_for_the_rule():
     session = opened(budget=1_000_000)
     session.extend([f"word {number}" for number in range(50)])
     assert looked(session, MESSAGES) == "messages"
-    session.checkpointer.clean_up(0)
+    session.checkpoints.clean_up(0)
     assert looked(session, MESSAGES) is None
     again = Session.open("s", store=session.journal.store)
     assert looked(again, MESSAGES) is None
@@ -195,10 +195,10 @@ def test_a_look_costs_the_same_whatever_the_length():
     costs = []
     for number in range(6):
         session.extend([f"word {number} {place}" for place in range(400)])
-        session.checkpointer.make_if_due(MESSAGES)
+        session.checkpoints.make_if_due(MESSAGES)
         session.add("one more")
         store.given = store.paths = 0
-        session.checkpointer.make_if_due(MESSAGES)
+        session.checkpoints.make_if_due(MESSAGES)
         costs.append((store.given, store.paths))
     assert costs == [(1, 0)] * 6
 
@@ -224,9 +224,9 @@ def test_messages_that_were_counted_are_not_counted_again():
     """However long the view is, a look goes through what was added."""
     session = opened(budget=1_000_000)
     session.extend([f"word {number}" for number in range(3_000)])
-    session.checkpointer.make_if_due(MESSAGES)
+    session.checkpoints.make_if_due(MESSAGES)
     session.view.items = Watched(session.view.items)
     session.add("one more")
     session.view.items.seen = 0
-    session.checkpointer.make_if_due(MESSAGES)
+    session.checkpoints.make_if_due(MESSAGES)
     assert session.view.items.seen == 1

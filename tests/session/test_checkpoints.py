@@ -30,7 +30,7 @@ def test_a_checkpoint_says_what_was_there(store):
     session.state.enter("planning")
     made = session.checkpoint("before the repair")
     assert (made.name, made.messages, made.phase, made.reason) == ("before the repair", 61, "planning", "manual")
-    assert made.tokens == session.tokens
+    assert made.tokens == session.view.tokens()
     assert made.entry == int(made.id[1:]) - 1
     assert session.checkpoints() == [made]
 
@@ -182,7 +182,7 @@ def test_an_entry_that_is_no_checkpoint_is_not_restored(store):
     talk(session, 1)
     for _ in range(3):
         session.checkpoint()
-    session.checkpointer.clean_up(1)
+    session.checkpoints.clean_up(1)
     with pytest.raises(NotFoundError):
         session.restore("m1")
     with pytest.raises(NotFoundError):
@@ -241,7 +241,7 @@ def test_all_but_the_last_ones_are_forgotten(store):
         session.checkpoint(f"n{number}")
     messages = [message.id for message in session.messages()]
     oldest = session.checkpoints()[-1]
-    assert session.checkpointer.clean_up() == 3
+    assert session.checkpoints.clean_up() == 3
     assert [each.name for each in session.checkpoints()] == ["n7", "n6", "n5", "n4", "n3"]
     with pytest.raises(NotFoundError, match="has no checkpoint 'n2'"):
         session.restore("n2")
@@ -255,13 +255,13 @@ def test_forgetting_again_forgets_only_what_is_new(store):
     session = opened(store)
     for _ in range(4):
         session.checkpoint()
-    assert session.checkpointer.clean_up(2) == 2
+    assert session.checkpoints.clean_up(2) == 2
     version = session.journal.version
-    assert session.checkpointer.clean_up(2) == 0
+    assert session.checkpoints.clean_up(2) == 0
     assert session.journal.version == version
     session.checkpoint()
-    assert session.checkpointer.clean_up(2) == 1
-    assert session.checkpointer.clean_up(0) == 2
+    assert session.checkpoints.clean_up(2) == 1
+    assert session.checkpoints.clean_up(0) == 2
     assert session.checkpoints() == []
     assert [each.id for each in (session.checkpoint("again"),)] == ids(session.checkpoints())
 
@@ -272,7 +272,7 @@ def test_forgetting_holds_on_every_branch(store):
     talk(session, 1)
     for number in range(4):
         session.checkpoint(f"n{number}")
-    session.checkpointer.clean_up(2)
+    session.checkpoints.clean_up(2)
     session.restore("n2")
     assert [each.name for each in session.checkpoints()] == ["n3", "n2"]
 
@@ -282,14 +282,14 @@ def test_a_thousand_forgotten_checkpoints_are_forgotten_in_few_bytes():
     session = opened()
     for _ in range(1_000):
         session.checkpoint()
-    assert session.checkpointer.clean_up(keep=1) == 999
+    assert session.checkpoints.clean_up(keep=1) == 999
     assert len(labels(session)[-1].meta) < 20
 
 
 def test_a_number_below_zero_is_refused():
     """By its name."""
     with pytest.raises(SettingError, match="setting 'keep' is -1"):
-        opened().checkpointer.clean_up(-1)
+        opened().checkpoints.clean_up(-1)
 
 
 def test_the_audit_has_checkpoints_restores_and_what_was_forgotten():
@@ -299,7 +299,7 @@ def test_the_audit_has_checkpoints_restores_and_what_was_forgotten():
     session.checkpoint("a")
     session.checkpoint()
     session.restore("a")
-    session.checkpointer.clean_up(1)
+    session.checkpoints.clean_up(1)
     tokens = session.checkpoints()[0].tokens
     assert [(event.kind, event.what) for event in session.audit] == [
         ("label", f"checkpoint 'a' (manual): 3 messages, {tokens} tokens, initializing"),
@@ -315,7 +315,7 @@ def test_checkpoints_go_through_an_export(store):
     for number in range(4):
         talk(session, 1, start=number)
         session.checkpoint(f"n{number}")
-    session.checkpointer.clean_up(3)
+    session.checkpoints.clean_up(3)
     target = MemoryStore()
     import_session(target, export_session(store, "s"))
     with Session.open("s", store=target) as copy:

@@ -9,6 +9,7 @@ from support.conversations import call, result, text_block, thinking, tool, use
 from support.sessions import TASK, opened, talk
 from windowsill import NotFoundError, providers
 from windowsill.messages import Request
+from windowsill.session.client_history import client_history
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +27,7 @@ def says(text):
 def resumed(session, messages, *, format="anthropic", resends=True, **fields):
     """Send a list as a client would; the messages that go out."""
     request = providers.read_request({"model": "claude-sonnet-4-5", "messages": messages, **fields}, format=format)
-    sent = session.client_history.resume(request, resends=resends)
+    sent = client_history(session).resume(request, resends=resends)
     return msgspec.json.decode(sent.payload.body(cache=False))["messages"]
 
 
@@ -137,8 +138,8 @@ def test_a_side_conversation_does_not_disturb_the_main_one():
 def test_an_answer_that_comes_late_goes_where_its_question_is():
     """Two calls at the same time, through one session."""
     session = opened()
-    first = session.client_history.resume(providers.read_request([user("one")], format="anthropic"), resends=True)
-    other = session.client_history.resume(providers.read_request([user("side")], format="anthropic"), resends=True)
+    first = client_history(session).resume(providers.read_request([user("one")], format="anthropic"), resends=True)
+    other = client_history(session).resume(providers.read_request([user("side")], format="anthropic"), resends=True)
     session.add(says("two"), after=first.last)
     assert texts(session) == ["one", "two"]
     session.add(says("beside"), after=other.last)
@@ -235,7 +236,7 @@ def test_a_response_id_stands_for_everything_before_it():
 
     def send(words, **fields):
         request = providers.read_request({"model": "gpt-5", "input": words, **fields}, format="responses")
-        return msgspec.json.decode(session.client_history.resume(request).payload.body())
+        return msgspec.json.decode(client_history(session).resume(request).payload.body())
 
     send("one")
     session.add(item, metadata={"response": "resp_1"})
@@ -251,14 +252,14 @@ def test_a_response_id_stands_for_everything_before_it():
 def test_the_model_of_the_request_decides_what_fits():
     """Not the one the session was opened with."""
     session = opened(budget=None, model="claude-sonnet-4-5", tokenizer=None)
-    session.client_history.resume(Request(format="openai", messages=tuple(said("hi")), model="gpt-4o"))
+    client_history(session).resume(Request(format="openai", messages=tuple(said("hi")), model="gpt-4o"))
     assert session.model.name == "gpt-4o"
 
 
 def test_a_model_nobody_knows_is_measured_as_the_stated_one():
     """Such as the name of a deployment."""
     session = opened(model="gpt-5", budget=None)
-    sent = session.client_history.resume(Request(format="openai", messages=tuple(said("hi")), model="my-deployment"))
+    sent = client_history(session).resume(Request(format="openai", messages=tuple(said("hi")), model="my-deployment"))
     assert session.model.name == "gpt-5"
     assert sent.payload.to()["model"] == "my-deployment"
 

@@ -106,7 +106,7 @@ def test_files_are_recorded_after_each_step_of_tools(store, work):
             session.add(message)
         (work / "main.py").write_text(f"version {number}")
         (work / f"made-{number}").write_text("new")
-        assert session.checkpointer.make_if_due() is None
+        assert session.checkpoints.make_if_due() is None
         places.append(session.view.items[-1].id)
     assert session.checkpoints() == []
     entry = session.rewind(places[0], files=True)
@@ -119,11 +119,11 @@ def test_a_step_that_changed_no_file_adds_nothing(store, work):
     """The history does not grow with what did not happen."""
     session = opened(store, files=work)
     talk(session, 1)
-    session.checkpointer.make_if_due()
+    session.checkpoints.make_if_due()
     version = session.journal.version
     for message in turn(5):
         session.add(message)
-    session.checkpointer.make_if_due()
+    session.checkpoints.make_if_due()
     assert session.journal.version == version + 2
 
 
@@ -132,7 +132,7 @@ def test_files_that_cannot_be_recorded_cost_no_automatic_checkpoint(store, work)
     session = opened(store, files=Folder(str(work), most_files=1))
     (work / "second").write_text("x")
     talk(session, 30)
-    made = session.checkpointer.make_if_due()
+    made = session.checkpoints.make_if_due()
     assert made is not None
     assert not made.files
     assert "more than the 1 that are recorded" in made.notes[0]

@@ -80,7 +80,7 @@ def test_what_was_decided_is_kept_with_the_fold():
     fold = session.folds[0]
     assert (fold.kind, fold.reason, fold.strategy) == ("prune", "old news", "by hand")
     assert fold.before - fold.after == fold.saved == fold.spans[0].saved > 0
-    assert session.tokens == fold.after
+    assert session.view.tokens() == fold.after
 
 
 @pytest.mark.parametrize(("first", "last"), [("m3", "m5"), ("m2", "m4"), ("m2", "m2"), ("m3", "m3")])
@@ -101,7 +101,7 @@ def test_a_pin_is_not_hidden_until_it_is_taken_off():
     session = roomy()
     session.pin("m3")
     refused(session, lambda: session.fold("m2", "m5", text="x"), "may not hide what is pinned")
-    session.unpin("m3")
+    session.pin("m3", off=True)
     session.fold("m2", "m5", text="x")
 
 

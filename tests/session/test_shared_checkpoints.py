@@ -40,7 +40,7 @@ def test_a_checkpoint_that_loses_a_race_names_what_is_there_then():
     talk(session, 1)
     store.meanwhile = lambda: other.add("from the other")
     made = session.checkpoint("here")
-    assert (made.messages, made.entry, made.tokens) == (4, 4, session.tokens)
+    assert (made.messages, made.entry, made.tokens) == (4, 4, session.view.tokens())
     assert session.verify() == []
 
 
@@ -51,8 +51,8 @@ def test_two_that_forget_at_once_forget_nothing_twice():
     for _ in range(5):
         session.checkpoint()
     counts = []
-    store.meanwhile = lambda: counts.append(other.checkpointer.clean_up(2))
-    counts.append(session.checkpointer.clean_up(2))
+    store.meanwhile = lambda: counts.append(other.checkpoints.clean_up(2))
+    counts.append(session.checkpoints.clean_up(2))
     assert counts == [3, 0]
     assert len(session.checkpoints()) == 2
 
@@ -75,8 +75,8 @@ def test_two_processes_make_one_checkpoint_of_one_occasion():
     store = Overtaken()
     session, other = opened(store, budget=1_000_000), opened(store)
     session.extend([f"word {number}" for number in range(50)])
-    store.meanwhile = lambda: other.checkpointer.make_if_due(FIFTY)
-    assert session.checkpointer.make_if_due(FIFTY) is None
+    store.meanwhile = lambda: other.checkpoints.make_if_due(FIFTY)
+    assert session.checkpoints.make_if_due(FIFTY) is None
     assert [each.reason for each in session.checkpoints()] == ["messages"]
     assert session.verify() == []
 

@@ -62,7 +62,7 @@ def test_it_holds_what_the_model_sees_in_the_sessions_format(session):
     stand_ins = [said.pop(place) for place, (fold, _) in enumerate(seen) if fold]
     assert list(said.values()) == [json.loads(message.raw) for fold, message in seen if not fold]
     assert {each["content"][0]["text"][:16] for each in stand_ins} == {"[Memory Summary]"}
-    assert (value["version"], value["token_count"], value["session"]) == ("1.0", session.tokens, "s")
+    assert (value["version"], value["token_count"], value["session"]) == ("1.0", session.view.tokens(), "s")
     assert (value["format"], value["model"], value["phase"]) == ("anthropic", "claude-sonnet-4-5", "planning")
     assert value["state"]["task"]["goal"] == "Mend the login page"
     assert value["entry"] == session.folds[-1].id
@@ -100,7 +100,7 @@ def test_a_session_in_memory_needs_a_folder(tmp_path):
     with pytest.raises(InputError, match="session 'one' is kept in no folder; give the folder"):
         one.write_snapshot()
     with pytest.raises(InputError, match="kept in no folder"):
-        one.checkpointer.make_if_due(**FORCED, snapshots=True)
+        one.checkpoints.make_if_due(**FORCED, snapshots=True)
     assert one.checkpoints() == []
     first = one.write_snapshot(tmp_path, keep=1)
     other.write_snapshot(tmp_path, keep=1)
@@ -194,7 +194,7 @@ def assert_same(messages, format, model):
     session.extend(messages)
     copy = Session.from_snapshot(_saved(session), store=MemoryStore())
     assert body(copy) == body(session)
-    assert copy.tokens == session.tokens
+    assert copy.view.tokens() == session.view.tokens()
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "gemini", "deepseek"])
@@ -294,14 +294,14 @@ def test_a_place_without_snapshots_is_told(tmp_path):
 
 def test_an_automatic_checkpoint_may_write_one_too(session, tmp_path):
     """Off unless asked for; beside the database, or where it is said."""
-    assert session.checkpointer.make_if_due(**FORCED).reason == "forced"
+    assert session.checkpoints.make_if_due(**FORCED).reason == "forced"
     assert not (tmp_path / "store" / "snapshots").exists()
-    made = session.checkpointer.make_if_due(**FORCED, snapshots=True)
+    made = session.checkpoints.make_if_due(**FORCED, snapshots=True)
     assert load_snapshot(tmp_path / "store" / "snapshots").snapshot.entry == made.id
-    session.checkpointer.make_if_due(**FORCED, snapshots=tmp_path / "else")
+    session.checkpoints.make_if_due(**FORCED, snapshots=tmp_path / "else")
     assert load_snapshot(tmp_path / "else").snapshot.session == "s"
     never = Automatic(seconds=None, messages=None, tokens=None, on_phase=False)
-    assert session.checkpointer.make_if_due(never, snapshots=tmp_path / "never") is None
+    assert session.checkpoints.make_if_due(never, snapshots=tmp_path / "never") is None
     assert not (tmp_path / "never").exists()
 
 
@@ -309,7 +309,7 @@ def test_a_snapshot_that_cannot_be_written_costs_no_turn(session, tmp_path, capl
     """The checkpoint is made, and the trouble is logged; asked for by hand it is an error."""
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING, logger="windowsill"):
-        assert session.checkpointer.make_if_due(**FORCED, snapshots=tmp_path / "file").reason == "forced"
+        assert session.checkpoints.make_if_due(**FORCED, snapshots=tmp_path / "file").reason == "forced"
     assert "no snapshot can be written" in caplog.text
     with pytest.raises(StoreError, match="no snapshot can be written"):
         session.write_snapshot(tmp_path / "file")

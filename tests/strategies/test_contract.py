@@ -77,7 +77,7 @@ def test_every_fold_can_be_undone_exactly(name):
         if fold.active:
             session.unfold(fold.id)
     assert [session.view.read(item).raw for item in session.view.items] == kept(session)
-    assert session.tokens == sum(session.view.tokens(item) for item in session.view.items)
+    assert session.view.tokens() == sum(session.view.tokens(item) for item in session.view.items)
 
 
 @pytest.mark.parametrize("name", ALL)

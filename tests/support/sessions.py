@@ -60,7 +60,7 @@ def talk(session: Session, turns: int, start: int = 0, words: int = 30) -> None:
 
 def fill(session: Session, tokens: int, start: int = 0) -> int:
     """Turns until the view has so many tokens; the number of the next one."""
-    while session.tokens < tokens:
+    while session.view.tokens() < tokens:
         talk(session, 1, start=start)
         start += 1
     return start

@@ -148,7 +148,7 @@ def test_checkpoints_are_spans_and_counted(heard):
     with opened() as session:
         talk(session, 3)
         session.checkpoint("before")
-        session.checkpointer.make_if_due(force=True)
+        session.checkpoints.make_if_due(force=True)
         session.restore("before")
     assert heard.names == ["checkpoint", "checkpoint", "restore"]
     assert heard.spans[0].attributes["windowsill.reason"] == "manual"

@@ -598,7 +598,7 @@ class Loop:
         if rule is None:
             return
         try:
-            made = self._session.checkpointer.make_if_due(rule, snapshots=self._settings.snapshots)
+            made = self._session.checkpoints.make_if_due(rule, snapshots=self._settings.snapshots)
         except (WindowsillError, OSError) as error:
             # What was done is in the journal; a run must not end for want of a name for it.
             if (note := f"no checkpoint was made: {error}") not in self._events.notes:

@@ -198,7 +198,7 @@ def _summary(session: Session, info: SessionInfo, made: Composition) -> dict[str
         "window": session.model.window,
         "budget": made.limit,
         "reduced above": made.high,
-        "tokens": session.tokens,
+        "tokens": session.view.tokens(),
         "messages": hidden + sum(1 for item in items if not item.fold),
         "hidden": hidden,
         "entries": info.version,

@@ -113,7 +113,7 @@ def diff(id: str, first: str, second: str | None, place: str | None, *, files: b
     """
     with open_session(place, id) as session:
         if files:
-            found = session.file_changes(*(_id_of(session, each) for each in (first, second) if each))
+            found = session.checkpoints.file_changes(*(_id_of(session, each) for each in (first, second) if each))
             if as_json:
                 print_json([{"path": each.path, "status": each.status} for each in found.changes])
             else:
@@ -255,7 +255,7 @@ def pin(id: str, messages: tuple[str, ...], place: str | None, *, off: bool) -> 
     with open_session(place, id) as session:
         for typed in messages:
             message = find_entry(session, typed, "message")
-            (session.unpin if off else session.pin)(message)
+            session.pin(message, off=off)
             print_line(f"{'unpinned' if off else 'pinned'} {message}")
 
 
@@ -294,9 +294,9 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
         raise click.UsageError("--span and --fit exclude each other", click.get_current_context())
     with open_session(place, id) as session:
         fold = find_entry(session, fold, "fold")
-        before = session.tokens
+        before = session.view.tokens()
         entry = session.unfold(fold, span=span, fit=fit, reason=BY_HAND)
-        after = session.tokens
+        after = session.view.tokens()
         value = {"session": session.id, "entry": entry, "fold": fold, "tokens_before": before, "tokens": after}
     print_result(value, f"unfolded {fold}: {before:,} tokens became {after:,}", as_json=as_json)
 

@@ -118,7 +118,7 @@ def restore(id: str, checkpoint: str, what: What | None, place: str | None, *, r
     with open_session(place, id) as session:
         name, left = session.id, current_branch(session)
         found = session.restore(checkpoint, what, remove_new=remove_new)
-        tokens = session.tokens
+        tokens = session.view.tokens()
     text = f"restored {_label(found)}: {found.messages:,} messages; the branch that was left ends at {left}"
     if what == "files":
         text = f"restored the files of {_label(found)}; the conversation is as it was"

@@ -20,7 +20,7 @@ import msgspec
 from windowsill.errors import InputError
 from windowsill.messages import Request
 from windowsill.session import Session
-from windowsill.session.client_history import Resumed, list_keys
+from windowsill.session.client_history import Resumed, client_history, list_keys
 from windowsill.store import Store, open_store
 
 Chooser: TypeAlias = Callable[[dict[str, Any]], str | None]
@@ -87,18 +87,18 @@ class Conversations:
         if main is not None:
             # Two calls at once must not both find the session empty.
             with main.journal.lock:
-                history = main.client_history
+                history = client_history(main)
                 if self._within and history.replaced_by(request):
                     history.replace(request)
                     return main, history.resume(request, model=model)
                 if not self.resends or history.continued_by(request):
                     return main, history.resume(request, model=model, resends=self.resends)
         found = self._find(request, main, model)
-        if found is None and main is not None and main.client_history.ends_with(request):
+        if found is None and main is not None and client_history(main).ends_with(request):
             # Looked at last: what began elsewhere with these very words is no end of this session.
             found = main
         found = found or self._begin(main, model)
-        return found, found.client_history.resume(request, model=model)
+        return found, client_history(found).resume(request, model=model)
 
     def open(self, id: str) -> Session:
         """Open a session that exists, or return it when it is open."""
@@ -134,7 +134,7 @@ class Conversations:
             if not beside or self._within not in place.session:
                 continue
             session = self._get(place.session, model)
-            history = session.client_history
+            history = client_history(session)
             if history.ends_at(place.key):
                 return session
             shared = shared or (session if history.has_answer(place.seq) else None)

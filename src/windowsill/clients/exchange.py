@@ -20,7 +20,7 @@ from windowsill.providers import streams
 from windowsill.providers.faults import refuses_reasoning
 from windowsill.providers.streams import PARTIAL, Stream
 from windowsill.session import Session
-from windowsill.session.client_history import PREVIOUS, THREAD, Resumed, without_system
+from windowsill.session.client_history import PREVIOUS, THREAD, Resumed, client_history, without_system
 from windowsill.telemetry import ModelCall, names
 from windowsill.telemetry.spans import harmless
 from windowsill.user_function import describe
@@ -129,7 +129,7 @@ class Exchange:
         if self._session is None:
             self._session, self._resumed = self._conversations.resume(read, self._body, self._route.model)
         else:
-            history = self._session.client_history
+            history = client_history(self._session)
             self._resumed = history.resume(read, model=self._route.model, resends=self._conversations.resends)
         return self._resumed
 

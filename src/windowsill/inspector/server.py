@@ -304,7 +304,7 @@ def change(opened: OpenSession, body: dict[str, Any]) -> dict[str, Any]:
     """Make one change that can be undone: unfold, rewind, switch, restore, checkpoint, pin, unpin."""
     session = opened.session
     wanted = body.get("do")
-    before, head = session.tokens, session.journal.version
+    before, head = session.view.tokens(), session.journal.version
     left = session.journal.entry(head).id if head else None
     notes: tuple[str, ...] = ()
     match wanted:
@@ -313,7 +313,7 @@ def change(opened: OpenSession, body: dict[str, Any]) -> dict[str, Any]:
             if span is not None and type(span) is not int:
                 raise InputError(f"{span!r} is no span", remedy="give its number")
             entry = session.unfold(fold, span=span, fit=body.get("fit") is True, reason=BY_HAND)
-            told = f"unfolded {fold}: {before:,} tokens became {session.tokens:,}"
+            told = f"unfolded {fold}: {before:,} tokens became {session.view.tokens():,}"
         case "rewind":
             message = _text(body, "message")
             entry = session.rewind(message, before=body.get("before") is True, reason=BY_HAND)
@@ -335,7 +335,7 @@ def change(opened: OpenSession, body: dict[str, Any]) -> dict[str, Any]:
             told = f"made the checkpoint {made.name or made.id}"
         case "pin" | "unpin":
             entry = _text(body, "message")
-            (session.pin if wanted == "pin" else session.unpin)(entry)
+            session.pin(entry, off=wanted != "pin")
             told = f"{wanted}ned {entry}"
         case _:
             remedy = "use unfold, rewind, switch, restore, checkpoint, pin or unpin"

@@ -54,7 +54,7 @@ from windowsill.proxy.forward import (
 )
 from windowsill.proxy.sockets import talk
 from windowsill.session import Session
-from windowsill.session.client_history import without_system
+from windowsill.session.client_history import client_history, without_system
 from windowsill.store import Store, default_place, open_store
 from windowsill.user_function import describe
 
@@ -286,9 +286,9 @@ class Proxy:
         if session is None:
             return
         request = providers.read_request(body, format=found.format)
-        if session.client_history.continued_by(request):
+        if client_history(session).continued_by(request):
             _, messages = without_system(request)
-            session.client_history.take(messages[: -1 if asks_for_item(body) else None])
+            client_history(session).take(messages[: -1 if asks_for_item(body) else None])
 
     async def _compact(self, call: _Call, body: bytes) -> Response:
         """Let a provider that may not know compactions answer one; where it does not, the answer is written here."""
@@ -336,7 +336,7 @@ class Proxy:
         session = self._known(caller)
         if session is None:
             return None
-        return session.client_history.count(providers.read_request(body, format=format))
+        return client_history(session).count(providers.read_request(body, format=format))
 
     async def _pass(self, call: _Call) -> Response:
         """Send a request on and its answer back, bytes unchanged, nothing recorded."""

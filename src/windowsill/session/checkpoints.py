@@ -200,7 +200,7 @@ def _short(notes: list[str]) -> tuple[str, ...]:
 
 
 class Checkpoints:
-    """The checkpoints of one session: `make_if_due` after every turn makes them without being asked for.
+    """The checkpoints of one session: called, it lists them; `make_if_due` after every turn makes them by a rule.
 
     What the last one saw is kept up to date at a cost that does not grow with the history. All of it is read from the
     journal: a process that begins anew knows what the one before it knew.
@@ -272,8 +272,8 @@ class Checkpoints:
                 telemetry.count(names.CHECKPOINTS, reason=made.reason)
         return made
 
-    def recent(self, limit: int | None) -> list[Checkpoint]:
-        """List the last checkpoints of every branch, the newest first."""
+    def __call__(self, limit: int | None = LISTED) -> list[Checkpoint]:
+        """List the last checkpoints of every branch, the newest first; with `None` all of them."""
         if limit is not None and limit < 0:
             raise SettingError("limit", limit, "0 or more, or None")
         with self._journal.lock:
@@ -312,15 +312,21 @@ class Checkpoints:
         labels = (label_meta(entry.meta) for entry in self._labels(within(path, 1, last)))
         return next((label.files for label in labels if label.files), "")
 
-    def compare_files(self, since: int, until: int | None = None) -> FileDiff:
-        """Return how the recorded files differ between two entries, or between one and now."""
-        old = self.files_at(since)
-        if self._shadow is None or not old:
-            raise self._no_files()
-        new = self._shadow.record(None).tree if until is None else self.files_at(until)
-        if not new:
-            raise self._no_files()
-        return self._shadow.compare(old, new)
+    def file_changes(self, since: str, until: str | None = None) -> FileDiff:
+        """Compare the recorded files at two moments, ids of entries; without a second one, with the files as they are.
+
+        At a moment without a record of its own the last one before it counts.
+        """
+        journal = self._journal
+        with journal.lock:
+            journal.refresh()
+            old = self.files_at(journal.seq_of(since))
+            if self._shadow is None or not old:
+                raise self._no_files()
+            new = self._shadow.record(None).tree if until is None else self.files_at(journal.seq_of(until))
+            if not new:
+                raise self._no_files()
+            return self._shadow.compare(old, new)
 
     def _no_files(self) -> InputError:
         return InputError(

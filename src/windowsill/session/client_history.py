@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -22,6 +24,9 @@ from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of, rest_of
 from windowsill.store import Place
+
+if TYPE_CHECKING:
+    from windowsill.session.session import Session
 
 FEWEST_SHARED = 4
 """Messages at the end of the history that a list without its beginning must hold: whoever trims keeps the latest turns,
@@ -427,6 +432,15 @@ class ClientHistory:
             message if message.raw is None else providers.get(message.format).read_message(message.raw, "")
             for message in messages
         ]
+
+
+_histories: WeakKeyDictionary[Session, ClientHistory] = WeakKeyDictionary()
+
+
+def client_history(session: Session) -> ClientHistory:
+    """Return what takes in the requests of clients for a session, with what it knows of earlier ones."""
+    found = _histories.get(session)
+    return found or _histories.setdefault(session, ClientHistory(session.journal, session.composer))
 
 
 def without_system(request: Request) -> tuple[Message | None, list[Message]]:

@@ -11,6 +11,7 @@ from windowsill import providers
 from windowsill.compose.payload import Payload, Statistics
 from windowsill.messages import Request
 from windowsill.providers.convert import message_text
+from windowsill.session.client_history import client_history
 from windowsill.session.session import Session
 
 
@@ -31,7 +32,7 @@ class Manager:
         """Take in what is new, and let summaries be prepared that will be needed soon."""
         added = providers.read_added(list(history), default=self.session.composer.format)
         request = Request(format=self.session.composer.format, messages=tuple(added.messages))
-        await to_thread.run_sync(self.session.client_history.follow, request)
+        await to_thread.run_sync(client_history(self.session).follow, request)
 
 
 class AgentState:

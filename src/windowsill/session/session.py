@@ -35,24 +35,21 @@ from windowsill.outputs.show import count_lines, result_text
 from windowsill.session import audit, branches, edits
 from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
-from windowsill.session.checkpoints import KEPT, LISTED, Checkpoint, Checkpoints, Reason, What
+from windowsill.session.checkpoints import KEPT, Checkpoint, Checkpoints, Reason, What
 from windowsill.store import Store, open_store
 from windowsill.store.base import check_name
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies import Strategy
 from windowsill.strategies.manager import ContextManager
 from windowsill.strategies.registry import check_found
-from windowsill.summaries.digest import DIGEST
 from windowsill.telemetry import names
 from windowsill.tokens import register
 
 if TYPE_CHECKING:
-    from windowsill.files import FileDiff
     from windowsill.history.entries import Entry
     from windowsill.history.head import Draft
     from windowsill.outputs import Outputs
     from windowsill.search import Archive
-    from windowsill.session.client_history import ClientHistory
     from windowsill.session.toolbox import Toolbox
     from windowsill.state.changes import Change
     from windowsill.state.session_state import SessionState
@@ -81,7 +78,8 @@ def in_thread(
             session.composer.summaries.close()
             raise
 
-    run.__name__, run.__qualname__ = (each.removesuffix("_sync") for each in (call.__name__, call.__qualname__))
+    run.__name__ = call.__name__.removeprefix("_").removesuffix("_sync")
+    run.__qualname__ = f"Session.{run.__name__}"
     return run
 
 
@@ -91,17 +89,15 @@ class Session:
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
 
     - open and end: `open`, `close`, `delete`, `id`, `settings`, `model`
-    - add and compose: `add`, `extend`, `compose`
+    - add and compose: `add`, `extend`, `compose`, and `compose_sync` for code without an event loop
     - reduce now: `compact`, `reduce`
-    - look: `view`, `tokens`, `messages`, `message`, `folds`, `calls`, `request`, `explain`, `audit`, `verify`
-    - hide and show: `fold`, `mask`, `unfold`, `pin`, `unpin`, `mark`
-    - go back: `rewind`, `branches`, `switch`, `checkpoint`, `checkpoints`, `restore`, `file_changes`
+    - look: `view`, `messages`, `message`, `folds`, `calls`, `request`, `explain`, `audit`, `verify`
+    - hide and show: `fold`, `mask`, `unfold`, `pin`, `mark`
+    - go back: `rewind`, `branches`, `switch`, `checkpoint`, `checkpoints`, `restore`
     - take along: `write_snapshot`, `from_snapshot`
-    - what belongs to it: `state`, `tools`, `outputs`, `archive`, `extracted`
+    - what belongs to it: `state`, `tools`, `outputs`, `archive`
 
-    `compose_sync`, `compact_sync` and `reduce_sync` are for code without an event loop. Code that extends Windowsill
-    finds the entries in `journal`, what makes requests in `composer`, what makes checkpoints by a rule in
-    `checkpointer`, and what follows the list of a client in `client_history`.
+    Code that extends Windowsill finds the entries in `journal` and what makes requests in `composer`.
     """
 
     def __init__(self, *_given: object, **_settings: object) -> None:
@@ -364,7 +360,7 @@ class Session:
 
     compose = in_thread(compose_sync)
 
-    def compact_sync(
+    def _compact(
         self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
@@ -374,9 +370,9 @@ class Session:
         """
         return self.composer.compact(wish, format=format, system=system, tools=tools)
 
-    compact = in_thread(compact_sync)
+    compact = in_thread(_compact)
 
-    def reduce_sync(
+    def _reduce(
         self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Reduce now, by the session's strategy, what is too large; return what that did.
@@ -386,7 +382,7 @@ class Session:
         """
         return self.composer.reduce(format=format, system=system, tools=tools, to=to)
 
-    reduce = in_thread(reduce_sync)
+    reduce = in_thread(_reduce)
 
     def _add_dynamic(self, text: str, keep: str) -> None:
         if keep not in ("turn", "history"):
@@ -413,11 +409,6 @@ class Session:
     def view(self) -> View:
         """The items that the model sees now."""
         return self.journal.view
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of the view, without system prompt and tools."""
-        return self.journal.view.tokens()
 
     def messages(self) -> Iterator[Message]:
         """Return every message of the current branch exactly as it was added, hidden or not, oldest first."""
@@ -500,13 +491,9 @@ class Session:
             telemetry.count(names.UNFOLDS)
             return undone
 
-    def pin(self, message_id: str) -> None:
-        """Never hide this message."""
-        self.mark(message_id, add=("pinned",))
-
-    def unpin(self, message_id: str) -> None:
-        """Let this message be hidden again."""
-        self.mark(message_id, remove=("pinned",))
+    def pin(self, message_id: str, *, off: bool = False) -> None:
+        """Never hide this message; with `off`, let it be hidden again."""
+        self.mark(message_id, add=() if off else ("pinned",), remove=("pinned",) if off else ())
 
     def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
         """Give a message marks, or take them away."""
@@ -540,7 +527,7 @@ class Session:
                 place = branches.place_of_time(journal, at or 0.0)
             if not files:
                 return branches.move(journal, place, reason)
-            entry, (_, *left_alone) = self.checkpointer.bring_back(self.checkpointer.files_at(place), (place, reason))
+            entry, (_, *left_alone) = self.checkpoints.bring_back(self.checkpoints.files_at(place), (place, reason))
             for note in left_alone:
                 log.warning("session %s: %s", self.id, note)
             return entry
@@ -561,8 +548,8 @@ class Session:
     # Checkpoints
 
     @cached_property
-    def checkpointer(self) -> Checkpoints:
-        """Makes checkpoints when a rule says so, and forgets old ones."""
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints: called, it lists them; it also makes them by a rule, forgets old ones and compares files."""
         shadow = None
         if self.settings.files is not None:
             from windowsill.session.snapshots import shadow_of
@@ -575,11 +562,7 @@ class Session:
 
         A name that another checkpoint has is taken over: that one is then reached by its id.
         """
-        return self.checkpointer.make(name, reason)
-
-    def checkpoints(self, limit: int | None = LISTED) -> list[Checkpoint]:
-        """List the last checkpoints of every branch, the newest first; with `None` all of them."""
-        return self.checkpointer.recent(limit)
+        return self.checkpoints.make(name, reason)
 
     def restore(self, id_or_name: str, what: What | None = None, *, remove_new: bool = False) -> Checkpoint:
         """Go back to a checkpoint: the model sees exactly what it saw then, and the state is what it was.
@@ -589,16 +572,7 @@ class Session:
         alone. A file that is new since then and that nothing recorded is left, unless `remove_new`. The notes of what
         is returned say what was done and how to undo it.
         """
-        return self.checkpointer.restore(id_or_name, what, remove_new=remove_new)
-
-    def file_changes(self, since: str, until: str | None = None) -> FileDiff:
-        """Compare the recorded files at two moments, ids of entries; without a second one, with the files as they are.
-
-        At a moment without a record of its own the last one before it counts.
-        """
-        with self._current() as journal:
-            places = [journal.seq_of(each) for each in (since, until) if each is not None]
-            return self.checkpointer.compare_files(*places)
+        return self.checkpoints.restore(id_or_name, what, remove_new=remove_new)
 
     # Export
 
@@ -661,13 +635,6 @@ class Session:
         """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
         return self.composer.state
 
-    @property
-    def extracted(self) -> dict[str, Any]:
-        """The object that the strategy `extract` keeps of what was said; empty before its first update."""
-        with self.journal.lock:
-            states = [item.facts.get(DIGEST, {}).get("state", {}) for item in self.view.items if item.fold]
-        return {name: value for state in states for name, value in state.items()}
-
     @cached_property
     def tools(self) -> Toolbox:
         """Tools with which the model reads and searches what left its window."""
@@ -686,13 +653,6 @@ class Session:
     def archive(self) -> Archive:
         """Search over everything ever said in this session, and in those its `scope` includes."""
         return self.composer.archive
-
-    @cached_property
-    def client_history(self) -> ClientHistory:
-        """Takes in the requests of a client that keeps its own list of messages."""
-        from windowsill.session.client_history import ClientHistory
-
-        return ClientHistory(self.journal, self.composer)
 
 
 def _stated(

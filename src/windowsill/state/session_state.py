@@ -38,6 +38,7 @@ from windowsill.state.layers import (
     Variable,
     known_permissions,
 )
+from windowsill.summaries.digest import DIGEST
 
 T = TypeVar("T")
 
@@ -169,6 +170,13 @@ class SessionState:
                             return frozenset(found)
                         found |= changed
         return frozenset(found)
+
+    @property
+    def extracted(self) -> dict[str, Any]:
+        """The object that the strategy `extract` keeps of what was said; empty before its first update."""
+        with self._journal.lock:
+            states = [item.facts.get(DIGEST, {}).get("state", {}) for item in self._journal.view.items if item.fold]
+        return {name: value for state in states for name, value in state.items()}
 
     def patch(self, *changes: Change, reason: str = "") -> str:
         """Make changes together, all or none, and return the id of their entry."""
