@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from importlib import resources
 from math import log2
 from typing import TypeAlias
 
@@ -55,34 +57,34 @@ def entropy(token: str) -> float:
 
 
 class KeyFormat(msgspec.Struct, frozen=True):
-    """The spelling of one kind of secret; the first group of the pattern is the secret itself."""
+    """The spelling of one kind of secret, a row of `formats.toml`."""
 
     kind: str
     hints: tuple[str, ...]
-    """Every text with such a key contains one of these."""
-    pattern: str
-    check: Callable[[str], bool] | None = None
-    """A condition that a pattern cannot express."""
+    key: str = ""
+    pattern: str = ""
+    checks: tuple[str, ...] = ()
     any_case: bool = False
-    """True when the hints may be in capitals too."""
 
     def find(self, data: bytes) -> Iterator[Secret]:
         """Yield the keys of this format."""
         for match in compiled(self.pattern).finditer(data):
             start, end = match.span(1)
-            if self.check is None or self.check(data[start:end].decode("utf-8", "surrogateescape")):
+            if all(_CHECKS[name](data[start:end].decode("utf-8", "surrogateescape")) for name in self.checks):
                 yield Secret(self.kind, start, end)
+
+    def completed(self) -> KeyFormat:
+        """Return the format with its whole pattern."""
+        pattern = f"{_LEFT}({self.key})" if self.key else self.pattern
+        hints = "|".join(self.hints).replace(".", "[.]")
+        pattern = pattern.replace("<word>", "[A-Za-z0-9_-]").replace("<hints>", f"(?:{hints})")
+        return msgspec.structs.replace(self, pattern=pattern)
 
 
 _LEFT = r"(?:\A|[^A-Za-z0-9_+-]|(?m:^)[+-]|\\[nrtbf][+-]?|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
 """The characters before a key: none that could belong to it, the sign of a line in a patch, or an escape."""
-_WORD = "[A-Za-z0-9_-]"
 GITHUB_LENGTH = 40
 _WIDE = "\N{FULLWIDTH COLON}|\N{FULLWIDTH EQUALS SIGN}"
-
-
-def _key(kind: str, hint: str | tuple[str, ...], pattern: str, check: Callable[[str], bool] | None = None) -> KeyFormat:
-    return KeyFormat(kind, (hint,) if isinstance(hint, str) else hint, f"{_LEFT}({pattern})", check)
 
 
 def _is_jwt(token: str) -> bool:
@@ -112,12 +114,12 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_noise(key: str) -> bool:
+    """Tell a key from a name with the same prefix, such as `sk-learn`."""
     return mean_run(key) < WORDY
 
 
-def _is_random_key(key: str) -> bool:
-    """Tell a key from a name with the same prefix, such as `sk-learn`."""
-    return _has_digit(key) and _is_noise(key)
+def _is_credential(value: str) -> bool:
+    return _has_digit(value) or value.endswith("=")
 
 
 def _is_broken(key: str) -> bool:
@@ -140,195 +142,25 @@ def _is_card(number: str) -> bool:
     return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-FOREIGN = (
-    "passwort|kennwort|contraseña|contrasena|mot de passe|senha|wachtwoord|пароль"
-    "|パスワード|暗証番号|密码|密碼|口令|비밀번호"
-)
-"""The word for a password in other languages."""
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "broken": _is_broken,
+    "card": _is_card,
+    "credential": _is_credential,
+    "digit": _has_digit,
+    "jwt": _is_jwt,
+    "literal": _is_literal,
+    "login": _is_login,
+    "mixed": _is_mixed,
+    "noise": _is_noise,
+}
 
-SERVICES = (
-    "AGE-SECRET-KEY-1|ATATT3|dckr_pat_|doo_v1_|dop_v1_|dor_v1_|figd_|glc_|glsa_|gsk_|hvb.|hvs.|lin_api_|ntn_|nvapi-"
-    "|pplx-|pul-|r8_|rubygems_|shpat_|shpca_|shppa_|shpss_|sntrys_|sntryu_|sq0atp-|sq0csp-|tskey-|tvly-|xai-"
-)
-"""Prefixes of the keys of single services, which have no other mark."""
 
-GITLAB = "glpat-|glptt-|gldt-|glrt-|glrtr-|glsoat-|glft-|glcbt-|glagent-|glimt-|gloas-"
+@cache
+def formats() -> tuple[KeyFormat, ...]:
+    """Read the table of documented formats."""
+    table = tomllib.loads(resources.files("windowsill.secrets").joinpath("formats.toml").read_text("utf-8"))
+    return tuple(row.completed() for row in msgspec.convert(table["formats"], list[KeyFormat]))
 
-FORMATS: tuple[KeyFormat, ...] = (
-    _key("aws-access-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    KeyFormat(
-        "aws-secret-key",
-        ("secret",),
-        r"""(?i:secret[_ -]?(?:access[_ -]?)?key)[\\"'`\s:=>]{1,12}([A-Za-z0-9/+]{40,}={0,2})""",
-        _is_noise,
-        any_case=True,
-    ),
-    _key("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "gh[pousr]_[A-Za-z0-9_]{30,}"),
-    _key(
-        "github-token",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-        r"gh[pousr]_[A-Za-z0-9]{8,35}\r?\n[A-Za-z0-9]{1,28}",
-        _is_broken,
-    ),
-    _key("github-token", "github_pat_", "github_pat_[A-Za-z0-9_]{22,}"),
-    _key("gitlab-token", tuple(GITLAB.split("|")), rf"(?:{GITLAB}){_WORD}{{20,}}(?:\.{_WORD}+)*"),
-    _key("slack-token", "xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
-    _key("slack-token", "xapp-", "xapp-[0-9]-[A-Za-z0-9-]{10,}"),
-    KeyFormat("slack-webhook", ("hooks.slack",), r"hooks\.slack(?:-gov)?\.com/[a-z]+/([A-Za-z0-9/_+-]{20,})"),
-    _key("stripe-key", ("sk_", "rk_", "pk_"), "[srp]k_(?:live|test)_[A-Za-z0-9_]{10,}"),
-    _key("stripe-key", "whsec_", "whsec_[A-Za-z0-9+/=_-]{20,}"),
-    _key("anthropic-key", "sk-ant-", rf"sk-ant-{_WORD}{{10,}}"),
-    _key("openai-key", "sk-", rf"sk-(?:proj|svcacct|admin|None|or-v1)-{_WORD}{{20,}}"),
-    _key("openai-key", "sk-", rf"sk-{_WORD}{{20,}}", _is_random_key),
-    _key("google-key", "AIza", rf"AIza{_WORD}{{35,}}"),
-    _key("google-token", "ya29.", rf"ya29\.{_WORD}{{20,}}(?:\.{_WORD}+)*"),
-    _key("google-token", "1//0", rf"1//0{_WORD}{{30,}}"),
-    _key("google-secret", "GOCSPX-", rf"GOCSPX-{_WORD}{{20,}}"),
-    KeyFormat("azure-key", ("Key=",), r"(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})"),
-    KeyFormat("azure-signature", ("sig=",), r"[?&;]sig=([A-Za-z0-9%/+_=-]{30,})"),
-    _key("sendgrid-key", "SG.", rf"SG\.{_WORD}{{16,}}\.{_WORD}{{16,}}"),
-    _key("twilio-key", "SK", r"SK[0-9a-f]{32}\b"),
-    _key("mailgun-key", "key-", r"key-[0-9a-f]{32}\b"),
-    _key("npm-token", "npm_", "npm_[A-Za-z0-9]{30,}"),
-    _key("pypi-token", "pypi-", rf"pypi-{_WORD}{{50,}}"),
-    _key("huggingface-token", ("hf_", "api_org_"), "(?:hf|api_org)_[A-Za-z0-9]{30,}"),
-    _key("discord-token", ".", rf"[MNO]{_WORD}{{23,}}\.{_WORD}{{6}}\.{_WORD}{{27,}}"),
-    KeyFormat("discord-webhook", ("webhooks/",), rf"discord(?:app)?\.com/api/webhooks/[0-9]+/({_WORD}{{50,}})"),
-    _key("telegram-token", ":AA", rf"[0-9]{{8,10}}:AA{_WORD}{{33,}}"),
-    _key(
-        "service-key", tuple(SERVICES.split("|")), rf"(?:{SERVICES.replace('.', '[.]')}){_WORD}{{20,}}", _is_random_key
-    ),
-    _key("jwt", "eyJ", rf"eyJ{_WORD}{{8,}}\.{_WORD}+\.(?:{_WORD}|\.{_WORD})*", _is_jwt),
-    KeyFormat(
-        "authorization",
-        ("authorization",),
-        r"""(?i:authorization)\\?["'`]?\s{0,4}[:=,]\s{0,4}\\?["'`]?(?i:(?:bearer|basic|token|apikey|digest)\s+)?"""
-        r"""([A-Za-z0-9+/_~.=-]{8,})""",
-        lambda value: _has_digit(value) or value.endswith("="),
-        any_case=True,
-    ),
-    KeyFormat(
-        "authorization",
-        ("bearer", "basic"),
-        r"(?i:bearer|basic)\s+([A-Za-z0-9+/_~.=-]{16,})",
-        _has_digit,
-        any_case=True,
-    ),
-    KeyFormat(
-        "url-password",
-        ("://",),
-        r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>\\\[\]?#]*:([^\s/@"'<>\\\[\]]+)@[A-Za-z0-9_\[.-]""",
-        _is_literal,
-    ),
-    # Programs that are given a password without a name for it.
-    KeyFormat(
-        "password",
-        ("curl",),
-        r"""\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:([^\s"'$][^\s"']{2,})""",
-        _is_literal,
-    ),
-    KeyFormat("password", ("sshpass",), r"""\bsshpass\s+-p\s*["']?([^\s"'$][^\s"']{2,})""", _is_literal),
-    KeyFormat(
-        "password",
-        ("mysql",),
-        r"""\bmysql(?:dump|admin|import)?\b[^\n|;]*?\s-p([^\s"'$-][^\s"']{3,})""",
-        lambda key: _is_literal(key) and _has_digit(key),
-    ),
-    KeyFormat(
-        "password",
-        ("password",),
-        r"""(?i)\b(?:create|alter)\s+(?:user|role|login)\b[^;\n]{0,200}?\bpassword\s*=?\s*N?['"]([^'"\n]{3,})['"]""",
-        _is_literal,
-        any_case=True,
-    ),
-    KeyFormat(
-        "password",
-        ("identified",),
-        r"""(?i)\b(?:create|alter|grant|set)\b[^;\n]{0,200}?\bidentified\s+(?:by|with\s+\S+\s+(?:by|as))"""
-        r"""\s+(?:password\s+)?['"]([^'"\n]{3,})['"]""",
-        _is_literal,
-        any_case=True,
-    ),
-    KeyFormat(
-        "password",
-        ("convertto-securestring",),
-        r"""(?i)\bconvertto-securestring\s+(?:-string\s+)?["']([^"'\n]{3,})["']""",
-        _is_literal,
-        any_case=True,
-    ),
-    KeyFormat(
-        "password",
-        tuple(FOREIGN.split("|")),
-        rf"""(?i)(?:{FOREIGN})(?:[ \t"'`*:=]|は|是|为|為|{_WIDE}|lautet|ist|es|est)+([!-&(-_a-~]{{4,}})""",
-        lambda value: _is_literal(value) and _has_digit(value),
-        any_case=True,
-    ),
-    KeyFormat(
-        "pin",
-        ("pin",),
-        r"""(?i)(?:\A|[^A-Za-z0-9])pin(?:[ _-]?(?:code|number))?["'`]?\s{0,4}(?:[:=]|\bis\b)\s{0,4}["'`]?"""
-        r"""([0-9]{4,8})\b""",
-        any_case=True,
-    ),
-    KeyFormat(
-        "seed-phrase",
-        ("seed", "recovery", "backup", "mnemonic"),
-        r"""(?i)\b(?:(?:seed|recovery|backup)[ _-]?(?:phrase|words?)|mnemonic)["'`]?\s{0,4}(?:[:=]|\bis\b)"""
-        r"""\s{0,4}["'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b""",
-        any_case=True,
-    ),
-    _key(
-        "password-hash",
-        ("$1$", "$2", "$5$", "$6$", "$y$", "$argon2"),
-        r"\$(?:1|2[abxy]?|5|6|y|argon2(?:i|d|id))\$[A-Za-z0-9./$=,+-]{20,}",
-    ),
-    _key(
-        "wallet-key", ("5", "K", "L"), r"(?:5[1-9A-HJ-NP-Za-km-z]{50}|[KL][1-9A-HJ-NP-Za-km-z]{51})\b", _is_random_key
-    ),
-    KeyFormat(
-        "registry-login", ("auth",), r"""\\{0,3}"auth\\{0,3}"\s*:\s*\\{0,3}"([A-Za-z0-9+/]{8,}={0,2})""", _is_login
-    ),
-    # In groups of four a number with the right check digit is a card's; without them only where the text says so.
-    _key(
-        "card-number",
-        tuple("3456"),
-        r"(?:[3-6][0-9]{3}(?:[ -][0-9]{4}){3}|3[47][0-9]{2}[ -][0-9]{6}[ -][0-9]{5})\b",
-        _is_card,
-    ),
-    KeyFormat(
-        "card-number",
-        ("card", "visa", "amex"),
-        r"(?i)(?:card|visa|amex)[^\n0-9]{0,40}([3-6][0-9]{12,18})\b",
-        _is_card,
-        any_case=True,
-    ),
-    KeyFormat(
-        "netrc-password",
-        ("login",),
-        r"(?i)\blogin\s+[\w.@+-]+(?:\s|\\[nrt]|\n[+-])+password\s+([^\s\"'\\]+)",
-        any_case=True,
-    ),
-    KeyFormat(
-        "login-password",
-        (" / ",),
-        r"(?i)\b(?:log[ -]?in|sign[ -]?in|credentials?|creds|accounts?|user(?:name)?|admin)\b[^\n/:=]{0,32}"
-        r"(?:[:=]|\b(?:is|are|as|with|use))[ \t]*[`'\"]?[\w.@+-]{1,64}[`'\"]? / [`'\"]?"
-        r"([^\s\"'`\\,;()<>/]{3,63}[^\s\"'`\\.,;()<>/])",
-        _is_mixed,
-    ),
-    KeyFormat(
-        "cookie",
-        ("set-cookie",),
-        r"""(?i)set-cookie\\?["']?\s*[:=,]\s*\\?["']?[^=;\s"'\\]+=([^;\s"'\\]{8,})""",
-        any_case=True,
-    ),
-    KeyFormat(
-        "cookie",
-        ("cookie:",),
-        r"""(?i)(?:\A|[^-\w])cookie:\s*([\w.$-]+=[^;\s"'\\]+(?:;[ \t]*[\w.$-]+=[^;\s"'\\]+)*)""",
-        any_case=True,
-    ),
-)
 
 # Private keys over several lines.
 

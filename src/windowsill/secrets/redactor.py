@@ -14,17 +14,13 @@ from windowsill.errors import InputError, SettingError
 from windowsill.regex import Pattern, PatternError, WordSet, compile_text
 from windowsill.secrets import detectors
 from windowsill.secrets.columns import find_in_columns
-from windowsill.secrets.detectors import FORMATS, PRIVATE_KEY, PRIVATE_KEY_HINTS, Range, Secret, find_private_keys
+from windowsill.secrets.detectors import PRIVATE_KEY, PRIVATE_KEY_HINTS, Range, Secret, find_private_keys, formats
 
 SWITCH = "WINDOWSILL_ENTROPY"
 """The variable that switches the detection by entropy off, for a whole process."""
 
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
-
-KINDS = frozenset(
-    {format.kind for format in FORMATS} | {PRIVATE_KEY, detectors.HIGH_ENTROPY, EXTRA} | set(detectors.ASSIGNMENT_KINDS)
-)
 
 _INVISIBLE = re.compile(rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
 """Soft hyphens, spaces and joiners without a width, and byte order marks, in UTF-8."""
@@ -40,9 +36,16 @@ _NAMES, _BLOCKS = -1, -2
 
 
 @cache
+def kinds() -> frozenset[str]:
+    """Return the kinds of secrets that are known."""
+    others = {PRIVATE_KEY, detectors.HIGH_ENTROPY, EXTRA, *detectors.ASSIGNMENT_KINDS}
+    return frozenset(others.union(format.kind for format in formats()))
+
+
+@cache
 def _hints() -> tuple[WordSet, list[int]]:
     """Return the words without which a detector finds nothing, and the detector of each."""
-    words = [(hint, place, format.any_case) for place, format in enumerate(FORMATS) for hint in format.hints]
+    words = [(hint, place, format.any_case) for place, format in enumerate(formats()) for hint in format.hints]
     words += [(hint, _NAMES, True) for hint in detectors.ASSIGNMENT_HINTS]
     words += [(hint, _BLOCKS, False) for hint in PRIVATE_KEY_HINTS]
     return WordSet([(hint, any_case) for hint, _, any_case in words]), [owner for _, owner, _ in words]
@@ -120,8 +123,8 @@ class Redactor:
             keys, quiet = find_private_keys(data)
             ranked += ((_PRIVATE_KEYS, each) for each in keys)
         ranked += ((_EXTRA, each) for each in self._extra(data))
-        formats = [FORMATS[place] for place in sorted(hinted - {_NAMES, _BLOCKS})]
-        ranked += ((_FORMATS, each) for format in formats for each in format.find(data))
+        hinted_formats = [formats()[place] for place in sorted(hinted - {_NAMES, _BLOCKS})]
+        ranked += ((_FORMATS, each) for format in hinted_formats for each in format.find(data))
         taken = find_signs(data)
         if self.names and _NAMES in hinted:
             # A sign reads like an assignment itself.
@@ -156,7 +159,7 @@ def sign(kind: str) -> str:
 
 def find_signs(data: bytes) -> list[Range]:
     """Return the places of signs. Only those of known kinds count: no word may hide behind brackets."""
-    return [match.span() for match in SIGN.finditer(data) if match[1].decode() in KINDS]
+    return [match.span() for match in SIGN.finditer(data) if match[1].decode() in kinds()]
 
 
 def merge(found: Iterable[tuple[int, Secret]]) -> list[Secret]:
