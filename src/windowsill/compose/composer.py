@@ -244,10 +244,8 @@ class Composer:
     def _last_unseen(self) -> int:
         """Return what only the provider saw of the last request before this session was opened."""
         last = self.journal.version
-        recent = self.journal.store.read(
-            self.journal.session, max(1, last - RECENT_ENTRIES), last, kinds=("call",), bodies=False
-        )
-        call = call_meta(recent[-1].meta) if recent else None
+        entry = self.journal.last([(max(1, last - RECENT_ENTRIES), last)], "call")
+        call = call_meta(entry.meta) if entry is not None else None
         return call.unseen if call is not None and call.model == self.settings.model else 0
 
     @property

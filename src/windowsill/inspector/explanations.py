@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -23,8 +24,6 @@ MOST_FOLDS = 50
 MOST_SPANS = 200
 MOST_HIDDEN = 200
 MOST_FOUND = 20
-STEP = 5_000
-"""Entries looked through at a time, from the end, for folds."""
 
 SAFE = "!'()*-._~"
 """The characters that a browser leaves as they are in a parameter of an address."""
@@ -40,12 +39,8 @@ def folds(opened: OpenSession, before: int | None = None) -> dict[str, Any]:
     journal = opened.session.journal
     path = journal.path(journal.version)
     gone = removed_spans(journal, path)
-    found: list[Entry] = []
-    stop = journal.version if before is None else before - 1
-    while stop >= 1 and len(found) <= MOST_FOLDS:
-        start = max(1, stop - STEP + 1)
-        found += list(journal.walk(within(path, start, stop), kinds=("fold",)))[::-1]
-        stop = start - 1
+    wanted = within(path, 1, journal.version if before is None else before - 1)
+    found = list(islice(journal.walk_back(wanted, "fold"), MOST_FOLDS + 1))
     listed = found[:MOST_FOLDS]
     older = len(found) > MOST_FOLDS
     return {

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from windowsill.config import apply_profile, read_settings
 from windowsill.errors import InputError, WindowsillError
 from windowsill.evaluation import Evaluation, winner
 from windowsill.evaluation.record import find_regressions
-from windowsill.history.entries import Entry
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.inspector.history import parent_of
@@ -38,7 +38,6 @@ READ_SECONDS = 0.25
 """Seconds in which one list reads on in the calls of its sessions; the page asks again for the rest."""
 
 MOST_CHANGES = 100
-STEP = 500
 MOST_ENGINES = 8
 MOST_FILES = 20
 LARGEST_FILE = 20_000_000
@@ -160,26 +159,10 @@ def _tools(opened: OpenSession) -> dict[str, Any]:
 
 def _changes(opened: OpenSession) -> Iterator[dict[str, Any]]:
     """Yield the last changes of the state, the newest first."""
-    left = MOST_CHANGES
-    for entry in _backwards(opened):
-        event = event_of(entry)
-        if event is not None:
-            yield {"id": event.id, "at": event.at, "text": str(event)}
-            left -= 1
-        if left == 0:
-            return
-
-
-def _backwards(opened: OpenSession) -> Iterator[Entry]:
     journal = opened.session.journal
-    step = STEP
-    for first, last in reversed(journal.path(journal.version)):
-        stop = last
-        while stop >= first:
-            start = max(first, stop - step + 1)
-            found = journal.store.read(journal.session, start, stop, kinds=("state",))
-            yield from reversed(found)
-            stop, step = start - 1, step if found else 4 * step
+    entries = journal.walk_back(journal.path(journal.version), "state", bodies=True)
+    for event in islice(filter(None, map(event_of, entries)), MOST_CHANGES):
+        yield {"id": event.id, "at": event.at, "text": str(event)}
 
 
 def engines(opened: OpenSessions) -> list[dict[str, Any]]:

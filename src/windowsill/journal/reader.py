@@ -154,8 +154,8 @@ VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
 
 FIRST_STEP, WIDER, LARGEST_STEP = 50, 4, 50_000
-"""Entries looked through at first, from the end, for the last of a kind; by how much wider each further step is, and
-the widest: what is found may be all of them."""
+"""Entries looked through at first, from the end; by how much wider each further step is, so that few reach the start,
+and the widest: what is found may be all of them."""
 
 CHUNK = 2_000
 """Entries read at a time where a whole history is walked, so that memory stays small."""
@@ -225,17 +225,19 @@ class JournalReader:
             for start in range(first, last + 1, step):
                 yield from self.store.read(self.session, start, min(last, start + step - 1), kinds=kinds, bodies=bodies)
 
-    def last(self, path: Sequence[Range], *kinds: Kind) -> Entry | None:
-        """Return the last entry of these kinds on a path, looked for from its end; `None` when it has none."""
+    def walk_back(self, path: Sequence[Range], *kinds: Kind, bodies: bool = False) -> Iterator[Entry]:
+        """Return the entries of these kinds on a path from its end on, read as they are asked for."""
         step = FIRST_STEP
         for first, stop in reversed(path):
             end = stop
             while end >= first:
                 start = max(first, end - step + 1)
-                if found := self.store.read(self.session, start, end, kinds=kinds, bodies=False):
-                    return found[-1]
+                yield from reversed(self.store.read(self.session, start, end, kinds=kinds, bodies=bodies))
                 end, step = start - 1, min(LARGEST_STEP, step * WIDER)
-        return None
+
+    def last(self, path: Sequence[Range], *kinds: Kind) -> Entry | None:
+        """Return the last entry of these kinds on a path; `None` when it has none."""
+        return next(self.walk_back(path, *kinds), None)
 
     def entry(self, seq: int, *, body: bool = False) -> Entry:
         """Return an entry by its number."""

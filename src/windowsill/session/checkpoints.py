@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -20,7 +20,7 @@ from windowsill.errors import InputError, NotFoundError, SettingError, StoreErro
 from windowsill.files import FileDiff, Record, Shadow
 from windowsill.files.restore import restore_files
 from windowsill.files.shadow import LeftOut
-from windowsill.history.entries import Entry, Range, on_path, reader, within
+from windowsill.history.entries import Entry, on_path, reader, within
 from windowsill.history.head import Draft
 from windowsill.history.view import fold_meta
 from windowsill.session.branches import move
@@ -43,11 +43,6 @@ LISTED = 10
 
 KEPT = 5
 """Checkpoints, and snapshot files, that stay when the older ones are cleaned up."""
-
-FIRST_STEP = 1_000
-"""Entries looked through at first, from the end; each further step is larger, so that few steps reach the start."""
-
-WIDER = 4
 
 _LIKE_AN_ID = re.compile(r"l\d+")
 
@@ -309,7 +304,7 @@ class Checkpoints:
             later = within(path, seq + 1, journal.version)
             following = next(iter(journal.walk(later, kinds=("message",))), None)
             last = following.seq - 1 if following is not None else journal.version
-        labels = (label_meta(entry.meta) for entry in self._labels(within(path, 1, last)))
+        labels = (label_meta(entry.meta) for entry in journal.walk_back(within(path, 1, last), "label"))
         return next((label.files for label in labels if label.files), "")
 
     def file_changes(self, since: str, until: str | None = None) -> FileDiff:
@@ -409,21 +404,10 @@ class Checkpoints:
         assert made is not None
         return made
 
-    def _labels(self, ranges: Sequence[Range]) -> Iterator[Entry]:
-        """Return the labels within ranges of entry numbers, the last one first, read as they are asked for."""
-        store, session = self._journal.store, self._journal.session
-        step = FIRST_STEP
-        for first, last in reversed(ranges):
-            stop = last
-            while stop >= first:
-                start = max(first, stop - step + 1)
-                yield from reversed(store.read(session, start, stop, kinds=("label",), bodies=False))
-                stop, step = start - 1, step * WIDER
-
     def _known(self) -> Iterator[tuple[int, Checkpoint]]:
         """Return the checkpoints of every branch that are not forgotten, with their numbers, the newest first."""
         floor, taken = 0, set[str]()
-        for entry in self._labels([(1, self._journal.version)]):
+        for entry in self._journal.walk_back([(1, self._journal.version)], "label"):
             if entry.seq < floor:
                 return
             label = label_meta(entry.meta)
@@ -487,7 +471,7 @@ class Checkpoints:
         path = journal.path(journal.version)
         info = journal.store.info(journal.session)
         seen, start = Seen(at=info.created if info is not None else 0.0), 0
-        for entry in self._labels(path):
+        for entry in journal.walk_back(path, "label"):
             if checkpoint_of(entry) is not None:
                 seen, start = _after(seen, entry), entry.seq
                 break

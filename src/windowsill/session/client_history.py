@@ -47,9 +47,6 @@ SCHEMAS = ("response_format", "text", "output_format", "output_config", "generat
 NEARBY = 16
 """Entries before one in which a recorded answer is looked for."""
 
-STEP = 64
-"""Entries of a path that are read at a time."""
-
 BY_CLIENT = "the client put a summary of its own in the place of its messages"
 
 COMPACTION = "compaction"
@@ -95,8 +92,9 @@ class ConversationIndex:
         """
         fingerprints = [of_message(found) for found in self._pieces_of(messages)]
         spoken = [index for index, each in enumerate(fingerprints) if each]
-        tail = list(itertools.islice(self._path(version, backwards=True), len(spoken)))
-        start = next(self._path(version), (ROOT, b""))[1]
+        path = self._journal.path(version)
+        tail = list(itertools.islice(_fingerprints(self._journal.walk_back(path, "message")), len(spoken)))
+        start = next(_fingerprints(self._journal.walk(path, kinds=("message",))), (ROOT, b""))[1]
         for count in range(len(spoken), FEWEST_SHARED - 1, -1):
             shared = 0
             for index, (_, other) in zip(reversed(spoken[:count]), tail, strict=False):
@@ -138,17 +136,13 @@ class ConversationIndex:
         self._raws = [message.raw for message in messages]
         return self._pieces
 
-    def _path(self, version: int, *, backwards: bool = False) -> Iterator[tuple[int, bytes]]:
-        """Return the entry and fingerprint of each message on the path to an entry."""
-        ranges = self._journal.path(version)
-        for first, last in reversed(ranges) if backwards else ranges:
-            starts = range(first, last + 1, STEP)
-            for start in reversed(starts) if backwards else starts:
-                found = list(self._journal.walk([(start, min(last, start + STEP - 1))], kinds=("message",)))
-                for entry in reversed(found) if backwards else found:
-                    meta = message_meta(entry.meta)
-                    if meta.places and meta.fingerprint:
-                        yield entry.seq, meta.fingerprint
+
+def _fingerprints(entries: Iterable[Entry]) -> Iterator[tuple[int, bytes]]:
+    """Return the number and the fingerprint of each message that a client may send again."""
+    for entry in entries:
+        meta = message_meta(entry.meta)
+        if meta.places and meta.fingerprint:
+            yield entry.seq, meta.fingerprint
 
 
 def list_keys(request: Request) -> Iterator[bytes]:
@@ -250,8 +244,8 @@ class ClientHistory:
 
     def _call_before(self, end: int) -> Call | None:
         """Return the last request that was recorded shortly before an entry."""
-        calls = list(self._journal.walk([(max(1, end - FARTHEST_CALL), end)], kinds=("call",)))
-        return call_meta(calls[-1].meta) if calls else None
+        call = self._journal.last([(max(1, end - FARTHEST_CALL), end)], "call")
+        return call_meta(call.meta) if call is not None else None
 
     def continued_by(self, request: Request) -> bool:
         """Tell whether a client's whole list goes on with this session, or is a conversation of its own.

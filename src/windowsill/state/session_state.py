@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from windowsill.errors import InputError, NotFoundError
-from windowsill.history.entries import Entry, Range, reader, within
+from windowsill.history.entries import Entry, reader, within
 from windowsill.history.head import Draft
 from windowsill.journal.writer import JournalWriter
 from windowsill.state.changes import PHASE, Change, Drop, Put, Set, StateDocument, places, with_ids
@@ -41,12 +41,6 @@ from windowsill.state.layers import (
 from windowsill.summaries.digest import DIGEST
 
 T = TypeVar("T")
-
-CHUNK = 2_000
-"""Entries that are looked through at a time, from the end, for the last whole state."""
-
-FEW = 50
-"""Entries that are read at a time, from the end, for what is usually among the last."""
 
 WHOLE_AFTER = 200
 """Changes after which the state is written down whole, so that a session opens without going through its past. A large
@@ -157,18 +151,16 @@ class SessionState:
 
     def changed_since_phase(self) -> frozenset[str]:
         """Return the paths that were changed on this branch since a phase was last entered."""
-        store, session, found = self._journal.store, self._journal.session, set[str]()
-        with self._journal.lock:
-            for first, last in reversed(self._journal.path(self._journal.version)):
-                for stop in range(last, first - 1, -FEW):
-                    entries = store.read(session, max(first, stop - FEW + 1), stop, kinds=("state",), bodies=True)
-                    for event in filter(None, map(event_of, reversed(entries))):
-                        if not event.changes:  # a whole state was loaded
-                            return frozenset(places())
-                        changed = {change.path for change in event.changes}
-                        if PHASE in changed:
-                            return frozenset(found)
-                        found |= changed
+        journal, found = self._journal, set[str]()
+        with journal.lock:
+            entries = journal.walk_back(journal.path(journal.version), "state", bodies=True)
+            for event in filter(None, map(event_of, entries)):
+                if not event.changes:  # a whole state was loaded
+                    return frozenset(places())
+                changed = {change.path for change in event.changes}
+                if PHASE in changed:
+                    break
+                found |= changed
         return frozenset(found)
 
     @property
@@ -409,20 +401,12 @@ class SessionState:
         """Read the state at any entry, from the last whole one before it."""
         reading = StateAt()
         reading.at = seq
-        path = self._journal.path(seq) if seq else []
-        for entry in self._journal.walk(within(path, self._last_whole(path), seq), kinds=("state",), bodies=True):
+        journal, path = self._journal, self._journal.path(seq) if seq else []
+        back = journal.walk_back(path, "state")
+        whole = next((entry.seq for entry in back if _state_meta(entry.meta).form != "changes"), 1)
+        for entry in journal.walk(within(path, whole, seq), kinds=("state",), bodies=True):
             reading.take(entry)
         return reading
-
-    def _last_whole(self, path: Sequence[Range]) -> int:
-        store, session = self._journal.store, self._journal.session
-        for first, last in reversed(path):
-            for stop in range(last, first - 1, -CHUNK):
-                found = store.read(session, max(first, stop - CHUNK + 1), stop, kinds=("state",), bodies=False)
-                for entry in reversed(found):
-                    if _state_meta(entry.meta).form != "changes":
-                        return entry.seq
-        return 1
 
 
 def event_of(entry: Entry) -> StateEvent | None:
