@@ -73,7 +73,7 @@ def test_an_engine_that_runs_keeps_others_out():
 
     assert over(intrude, session=session).run_sync("Go.").ok
     assert results(session)[0][1] == "kept out"
-    assert session.journal.held is None
+    assert session.journal.store.locked(session.id) is None
     assert other.run_sync("Mine!").text == "no"
 
 
@@ -153,7 +153,7 @@ def test_a_cancellation_from_outside_is_passed_on_and_loses_nothing():
 
     running = anyio.run(go)
     assert results(running.session) == [("work", CANCELLED, True)]
-    assert running.session.journal.held is None
+    assert running.session.journal.store.locked(running.session.id) is None
     assert running.run_sync("Go.").text == "done"
 
 

@@ -77,7 +77,7 @@ def test_an_interrupt_in_the_main_thread_ends_the_run_and_leaves_no_call_open():
     with pytest.raises((KeyboardInterrupt, BaseExceptionGroup)):
         anyio.run(running.run, "Go.")
     assert results(running.session) == [("work", CANCELLED, True)]
-    assert running.session.journal.held is None
+    assert running.session.journal.store.locked(running.session.id) is None
 
 
 def test_words_of_a_tool_error_are_told_as_they_are():

@@ -43,7 +43,7 @@ for number in itertools.count():
         text = f"{{word}} {{name}}-{{real()}}-{{number}}" if word == "in" else text.replace("in ", "out ", 1)
         session.add(text)
         os.write(1, f"{{text}}\\n".encode())
-    session.journal.release(holder_name())
+    session.journal.store.unlock(session.id, holder_name())
 """
 
 

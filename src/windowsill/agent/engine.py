@@ -276,7 +276,7 @@ async def hold_session(session: Session, loop: Loop, wait: float = 0.0) -> Async
             tasks.cancel_scope.cancel()
     finally:
         try:
-            session.journal.release(holder)
+            session.journal.store.unlock(session.id, holder)
         except StoreError as error:
             # It ends by itself; the result of the run is worth more.
             log.warning("the lock of session %s was not given back: %s", session.id, error)

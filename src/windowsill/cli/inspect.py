@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import webbrowser
 from functools import partial
 from pathlib import Path
@@ -12,16 +11,22 @@ from pathlib import Path
 import click
 
 from windowsill.cli.output import on_terminal, print_line
-from windowsill.cli.proxy import TOKEN
-from windowsill.cli.session_ids import complete_sessions, find_session, open_store_at, store_option
+from windowsill.cli.session_ids import (
+    complete_sessions,
+    find_session,
+    host_option,
+    open_store_at,
+    store_option,
+    token_option,
+)
 from windowsill.errors import InputError
 
 
 @click.command()
 @click.argument("id", required=False, metavar="[SESSION]", shell_complete=complete_sessions)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
+@host_option
 @click.option("--port", default=0, show_default="a free one", type=click.IntRange(0, 65535), help="The port.")
-@click.option("--token", envvar=TOKEN, help=f"What the page must bring; it is part of the printed address ({TOKEN}).")
+@token_option("What the page must bring; it is part of the printed address")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option(
     "--html",
@@ -65,8 +70,6 @@ def inspect(
 
         from windowsill.inspector import serve
 
-        # An empty variable is none for click, and whoever set it wanted a token.
-        token = os.environ.get(TOKEN) if token is None else token
         run = partial(
             serve,
             store,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -11,21 +10,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowsill.cli.session_ids import complete_sessions, open_session, open_store_at, store_option
+from windowsill.cli.session_ids import (
+    complete_sessions,
+    host_option,
+    open_session,
+    open_store_at,
+    store_option,
+    token_option,
+)
 
 if TYPE_CHECKING:
     from windowsill.mcp.store_tools import StoreToolbox
     from windowsill.session.toolbox import Toolbox
 
-TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
-
 
 @click.command()
 @click.argument("session", required=False, shell_complete=complete_sessions)
 @click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
+@host_option
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
-@click.option("--token", envvar=TOKEN, help=f"The secret that clients must send as a bearer token ({TOKEN}).")
+@token_option("The secret that clients must send as a bearer token")
 @click.option("--proxy", "address", metavar="URL", help="The proxy whose conversation is meant where none is named.")
 @click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @store_option
@@ -50,8 +54,6 @@ def mcp(
 
     from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
-    # An empty variable is none for click, and whoever set it wanted a token.
-    token = os.environ.get(TOKEN) if token is None else token
     with _toolbox(place, session, address) as found, _metrics(metrics):
         if http:
             ready = partial(click.echo, err=True)

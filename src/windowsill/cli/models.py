@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windowsill.cli.main import LazyCommand, LazyGroup
-from windowsill.cli.output import print_json, print_line, print_rows
+from windowsill.cli.output import print_line, print_list
 from windowsill.cli.session_ids import json_option, open_store_at, store_option
 from windowsill.errors import NotFoundError, UnknownModelError
 
@@ -47,11 +47,9 @@ def list_models(place: str | None = None, *, learned: bool = False, as_json: boo
     with open_store_at(place) as store:
         known = _learned(store)
     found = [_listed(name, known.get(name)) for name in (known if learned else dict.fromkeys([*names(), *known]))]
-    if as_json:
-        print_json(found)
-        return
     columns = ("window", "max_input", "max_output", "learned")
-    print_rows(
+    print_list(
+        found,
         [
             {
                 "model": each["model"],
@@ -61,6 +59,7 @@ def list_models(place: str | None = None, *, learned: bool = False, as_json: boo
             for each in found
         ],
         empty="no window was learned",
+        as_json=as_json,
     )
 
 

@@ -112,6 +112,14 @@ def moment(at: float) -> str:
         return str(at)
 
 
+def print_list(found: object, rows: Sequence[Mapping[str, object]], *, empty: str, as_json: bool) -> None:
+    """Print what was found as JSON, or as a table of these rows."""
+    if as_json:
+        print_json(found)
+    else:
+        print_rows(rows, empty=empty)
+
+
 def print_rows(rows: Sequence[Mapping[str, object]], *, empty: str = "", apart: bool = False) -> None:
     """Print a table, if it has rows, else say on standard error that it is empty; `apart` puts a line before it."""
     if rows:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from functools import partial
 from typing import Any
@@ -14,10 +13,9 @@ import click
 
 from windowsill.cli.options import parse_size
 from windowsill.cli.output import print_line
-from windowsill.cli.session_ids import store_option
+from windowsill.cli.session_ids import host_option, store_option, token_option
 
 PORT = 8787
-TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
 
 
 def _options(window: str | None, strategy: str | None, project: str | None) -> dict[str, Any]:
@@ -32,9 +30,9 @@ def _print_address(address: str) -> None:
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
+@host_option
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--token", envvar=TOKEN, help=f"What clients must send in x-windowsill-token ({TOKEN}).")
+@token_option("What clients must send in x-windowsill-token")
 @click.option("--upstream", multiple=True, metavar="NAME=URL", help="Where anthropic, openai or gemini is.")
 @click.option("--window", metavar="N", help="Fill at most N tokens of a model's window.")
 @click.option("--strategy", metavar="S", help="How to reduce; see `windowsill strategies`.")
@@ -73,8 +71,6 @@ def proxy(
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     if not verbose:
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-    # An empty variable is none for click, and whoever set it wanted a token.
-    token = os.environ.get(TOKEN) if token is None else token
     anyio.run(
         partial(
             serve,

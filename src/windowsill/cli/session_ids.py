@@ -150,7 +150,21 @@ session_argument = click.argument("id", shell_complete=complete_sessions)
 store_option = click.option(
     "--store", "place", metavar="PLACE", help="The folder, database file or postgresql:// address of the sessions."
 )
+TOKEN = "WINDOWSILL_TOKEN"  # noqa: S105 - the name of the variable, not a secret
+host_option = click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def token_option(what: str) -> Callable[[F], F]:
+    """Return the option of the secret that whoever asks must bring."""
+
+    def read(_ctx: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+        # An empty variable is none for click, and whoever set it wanted a token.
+        return os.environ.get(TOKEN) if given is None else given
+
+    return click.option("--token", callback=read, help=f"{what} ({TOKEN}).")
 
 
 def entry_argument(name: str, *kinds: Kind, **options: Any) -> Callable[[F], F]:

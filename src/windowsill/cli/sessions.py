@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windowsill.cli.main import FAILED, LazyCommand, LazyGroup
-from windowsill.cli.output import moment, on_terminal, print_bar, print_json, print_line, print_rows
+from windowsill.cli.output import moment, on_terminal, print_bar, print_json, print_line, print_list, print_rows
 from windowsill.cli.session_ids import (
     complete_sessions,
     find_session,
@@ -77,10 +77,8 @@ def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
     """List the sessions, the last used first."""
     with open_store_at(place) as store:
         found = [_listed(info) for info in store.sessions()]
-    if as_json:
-        print_json(found)
-        return
-    print_rows(
+    print_list(
+        found,
         [
             {
                 "session": each["id"],
@@ -91,6 +89,7 @@ def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
             for each in found
         ],
         empty=f"no sessions yet in {_folder(place)}",
+        as_json=as_json,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windowsill.cli.output import moment, print_bytes, print_json, print_line, print_result, print_rows
+from windowsill.cli.output import moment, print_bytes, print_json, print_line, print_list, print_result, print_rows
 from windowsill.cli.session_ids import (
     complete_sessions,
     entry_argument,
@@ -140,13 +140,9 @@ def _id_of(session: Session, typed: str) -> str:
 
 
 def _view_at(session: Session, typed: str) -> tuple[str, View]:
-    """Return the id of a moment and what the model saw then; a call saw what was there before it."""
-    from windowsill.history.head import call_meta
-
+    """Return the id of a moment and what the model saw then."""
     id = _id_of(session, typed)
-    journal = session.journal
-    entry = journal.entry(journal.seq_of(id))
-    return id, journal.at(call_meta(entry.meta).at if entry.kind == "call" else entry.seq).view
+    return id, session.journal.seen_at(id)
 
 
 def _lines(view: View) -> list[str]:
@@ -165,10 +161,7 @@ def branches(id: str, place: str | None, *, as_json: bool) -> None:
     """List the branches of session ID: the current one, and those that were left by a rewind."""
     with open_session(place, id) as session:
         found = session.branches
-    if as_json:
-        print_json(found)
-        return
-    print_rows(branch_rows(found), empty="no branch yet: the session is empty")
+    print_list(found, branch_rows(found), empty="no branch yet: the session is empty", as_json=as_json)
 
 
 def branch_rows(found: Sequence[Any]) -> list[dict[str, object]]:
@@ -230,15 +223,14 @@ def search(query: str, id: str | None, most: int, place: str | None, *, as_json:
         within = None if id is None else [find_session(store, id).id]
         archive = Archive(store, within[0] if within else "", scope="session" if within else "all")
         found = archive.retrieve(query, most)
-    if as_json:
-        print_json(found)
-        return
-    print_rows(
+    print_list(
+        found,
         [
             {"session": each.session, "message": each.message_id, "role": each.role, "text": shorten(each.text, 80)}
             for each in found
         ],
         empty="nothing found",
+        as_json=as_json,
     )
 
 

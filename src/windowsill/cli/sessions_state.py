@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowsill.cli.output import moment, print_json, print_line, print_result, print_rows
+from windowsill.cli.output import moment, print_json, print_line, print_list, print_result
 from windowsill.cli.session_ids import (
     entry_argument,
     find_entry,
@@ -57,10 +57,8 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
     """List the checkpoints of session ID on all branches, the newest first."""
     with open_session(place, id) as session:
         found = session.checkpoints(limit)
-    if as_json:
-        print_json(found)
-        return
-    print_rows(
+    print_list(
+        found,
         [
             {
                 "checkpoint": each.id,
@@ -75,6 +73,7 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
             for each in found
         ],
         empty="no checkpoints yet",
+        as_json=as_json,
     )
 
 

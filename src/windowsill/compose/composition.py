@@ -12,24 +12,6 @@ from windowsill.history.view import Item, View, sum_weights
 from windowsill.messages import Origin
 from windowsill.tokens import Weight
 
-PARTS = (
-    "system",
-    "tools",
-    "task",
-    "pinned",
-    "user",
-    "assistant",
-    "outputs",
-    "recalled",
-    "folded",
-    "unseen",
-    "free",
-    "reserve",
-)
-"""The parts of a window in the order of the bar: what is sent, what is free, what is kept for the answer."""
-
-MESSAGE_PARTS = PARTS[2:9]
-
 BROUGHT = frozenset({Origin.RECALLED, Origin.DYNAMIC, Origin.STATE})
 """Messages that stand there for the step at hand, not because somebody said them."""
 
@@ -48,6 +30,11 @@ COLOURS = {
     "reserve": "#c9ced6",
 }
 """The colours of the bar where no style sheet gives others; each part is named beside it too."""
+
+PARTS = tuple(COLOURS)
+"""The parts of a window in the order of the bar: what is sent, what is free, what is kept for the answer."""
+
+MESSAGE_PARTS = PARTS[2:9]
 
 
 def part_of(item: Item, task: int | None) -> str:

@@ -8,8 +8,9 @@ and how much of a request equals the one before, is found here too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import pairwise
+from operator import is_
 
 import msgspec
 
@@ -223,8 +224,13 @@ class Renderer:
 
 def without_images(message: Message) -> Message:
     """Put words in the place of pictures, for a model that takes none."""
-    blocks = tuple(_without_images(block) for block in message.blocks)
-    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+    return _changed(message, _without_images)
+
+
+def _changed(message: Message, change: Callable[[Block], Block]) -> Message:
+    """Return a message with each block changed; the same object where nothing is."""
+    blocks = tuple(map(change, message.blocks))
+    same = all(map(is_, blocks, message.blocks))
     return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
 
 
@@ -243,21 +249,18 @@ def own_tools(tools: Sequence[Tool]) -> frozenset[str]:
 
 def without_hint(message: Message) -> Message:
     """Take out of a stand-in that what it stands for can be found."""
-    blocks = tuple(
-        Text(text=block.text.replace(WITHIN_REACH, "", 1))
-        if isinstance(block, Text) and WITHIN_REACH in block.text
-        else block
-        for block in message.blocks
-    )
-    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
-    return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
+    return _changed(message, _without_hint)
+
+
+def _without_hint(block: Block) -> Block:
+    if not isinstance(block, Text) or WITHIN_REACH not in block.text:
+        return block
+    return Text(text=block.text.replace(WITHIN_REACH, "", 1))
 
 
 def without_refs(message: Message) -> Message:
     """Take out of trimmed outputs how to read them on."""
-    blocks = tuple(_without_ref(block) for block in message.blocks)
-    same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
-    return message if same else msgspec.structs.replace(message, blocks=blocks, edited=True)
+    return _changed(message, _without_ref)
 
 
 def _without_ref(block: Block) -> Block:

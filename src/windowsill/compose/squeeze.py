@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from windowsill.budget import Budget
-from windowsill.history.folds import FoldKind, MessageSpan, Proposal, Span, StandIn
-from windowsill.history.proposals import gather, replace_block
+from windowsill.history.folds import FoldKind, Proposal, Span, StandIn
+from windowsill.history.proposals import gather, hide, replace_block
 from windowsill.history.view import Item, View, sum_weights, units
 from windowsill.messages import (
     ORIGIN,
@@ -421,18 +421,7 @@ def tell_in_words(view: View, budget: Budget) -> Proposal | None:
 
 def _hidden(view: View, items: Sequence[Item], stand_in: Message | None) -> _Cut:
     """Hide neighbours behind a message, or behind nothing."""
-    weight = view.weigh(stand_in) if stand_in is not None else Weight()
-    facts = gather(view, items)
-    span = MessageSpan(
-        first=items[0].first,
-        last=items[-1].last,
-        hides=sum(item.hides or 1 for item in items),
-        saves=sum_weights(item.weight for item in items) - weight,
-        weight=weight,
-        role=stand_in.role if stand_in is not None else "user",
-        facts=msgspec.to_builtins(facts),
-    )
-    return _Cut(span, stand_in)
+    return _Cut(hide(view, items, gather(view, items), stand_in), stand_in)
 
 
 def cut_bytes(view: View, budget: Budget) -> Proposal | None:

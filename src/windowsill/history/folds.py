@@ -122,7 +122,6 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_stand_ins = reader(tuple[Message | None, ...])
 
 
 def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
@@ -135,9 +134,8 @@ def pack_stand_ins(stand_ins: tuple[StandIn, ...]) -> bytes:
     )
 
 
-def unpack_stand_ins(body: bytes) -> tuple[Message | None, ...]:
-    """Decode the stand-ins of all spans. That of a `BlockSpan` is a message with one block."""
-    return _stand_ins(body)
+unpack_stand_ins = reader(tuple[Message | None, ...])
+"""Decode the stand-ins of all spans. That of a `BlockSpan` is a message with one block."""
 
 
 class PastEdit(msgspec.Struct, frozen=True, array_like=True):

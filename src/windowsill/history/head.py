@@ -14,7 +14,7 @@ from windowsill.history import entries
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
 from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
 from windowsill.history.proposals import own_words
-from windowsill.history.view import Item, Marking, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
+from windowsill.history.view import Item, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
 from windowsill.messages import NEUTRAL, ORIGIN, Message, Reasoning
 from windowsill.models import Demands
 from windowsill.tokens import Scale, Weight
@@ -261,10 +261,6 @@ class Draft:
         """Record that spans of a fold were shown again."""
         return self._seal("unfold", _pack(Unfold(fold, fold_id, tuple(spans), reason)))
 
-    def mark(self, marking: Marking) -> Entry:
-        """Record that a message got or lost marks."""
-        return self._seal("mark", _pack(marking))
-
     def call(self, call: Call) -> Entry:
         """Record a composed request. The next message of this draft comes after it was sent."""
         self._sent = True
@@ -272,7 +268,7 @@ class Draft:
         return self._seal("call", _pack(call))
 
     def record(self, kind: Kind, value: Any, body: bytes = b"") -> Entry:
-        """Record something that changes no view."""
+        """Record something that hides and shows no message."""
         return self._seal(kind, _pack(value), body)
 
     def rewind(self, to: int, to_hash: bytes, left: int, reason: str = "") -> Entry:

@@ -131,11 +131,17 @@ def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message | No
     return MessageSpan(
         first=items[0].first,
         last=items[-1].last,
-        hides=facts.messages,
+        hides=_count(items),
         saves=sum_weights(item.weight for item in items) - weight,
         weight=weight,
+        role=stand_in.role if stand_in is not None else "user",
         facts=msgspec.to_builtins(facts),
     )
+
+
+def _count(items: Sequence[Item]) -> int:
+    """Count the messages of items, those inside folds included."""
+    return sum(item.hides if item.fold else 1 for item in items)
 
 
 def replace_block(view: View, item: Item, number: int, shown: Block, shorter: Block) -> BlockSpan:
@@ -230,7 +236,7 @@ def _run(view: View, run: MessageSpan, stand_in: StandIn) -> MessageSpan:
     weight = view.weigh(stand_in) if stand_in is not None else Weight()
     return msgspec.structs.replace(
         run,
-        hides=sum(item.hides if item.fold else 1 for item in items),
+        hides=_count(items),
         saves=sum_weights(item.weight for item in items) - weight,
         weight=weight,
         role=stand_in.role if stand_in is not None else "user",
@@ -252,14 +258,15 @@ def _part(view: View, part: BlockSpan, stand_in: StandIn) -> BlockSpan:
     if stand_in is None or isinstance(stand_in, Message) or not isinstance(stand_in, get_args(Block)):
         raise FoldError("what stands in for a block is not a block", remedy="give a Text, a ToolResult or the like")
     shown = blocks[part.block]
-    if _pair(shown) != _pair(stand_in):
+    if pair_of(shown) != pair_of(stand_in):
         raise FoldError(
             "a fold may not break a call from its result", remedy="replace it by one of the same kind and id"
         )
     return replace_block(view, item, part.block, shown, stand_in)
 
 
-def _pair(block: Block) -> tuple[str, str]:
+def pair_of(block: Block) -> tuple[str, str]:
+    """Return what binds a block to another message: the id of a call, or of the call that a result answers."""
     if isinstance(block, ToolUse):
         return "call", block.id
     return ("result", block.tool_use_id) if isinstance(block, ToolResult) else ("", "")

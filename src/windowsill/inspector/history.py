@@ -9,11 +9,11 @@ import msgspec
 
 from windowsill.compose.composition import part_of
 from windowsill.history.entries import ROOT, Entry, Range, on_path
-from windowsill.history.head import call_meta
 from windowsill.history.view import Item, View, fold_meta
 from windowsill.inspector.opened import OpenSession, model_of
-from windowsill.inspector.window import branch_heads, preview
+from windowsill.inspector.window import preview
 from windowsill.journal.writer import JournalWriter
+from windowsill.session.branches import branch_heads
 from windowsill.store import SessionInfo
 
 NOW = "now"
@@ -194,8 +194,7 @@ def _view_at(opened: OpenSession, id: str) -> View:
     named = next((each for each in opened.session.checkpoints(None) if id in (each.id, each.name)), None)
     if named is not None:
         return journal.at(named.entry).view
-    entry = journal.entry(journal.seq_of(id))
-    return journal.at(call_meta(entry.meta).at if entry.kind == "call" else entry.seq).view
+    return journal.seen_at(id)
 
 
 def _reason(view: View, item: Item) -> str:

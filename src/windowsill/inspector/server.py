@@ -135,7 +135,7 @@ class Inspector:
         self._health = health
         self._closing = closing
         self._sessions = OpenSessions(store)
-        self._poll = SERVER_POLL_SECONDS if store.about().kind == "postgres" else POLL_SECONDS
+        self._poll = SERVER_POLL_SECONDS if store.about().kind == "postgresql" else POLL_SECONDS
 
     def starlette(self) -> Starlette:
         """Return the routes as an application."""

@@ -11,13 +11,11 @@ import msgspec
 
 from windowsill.compose.composition import part_of
 from windowsill.errors import InputError, NotFoundError
-from windowsill.history.entries import ROOT, Entry, on_path
+from windowsill.history.entries import Entry, on_path
 from windowsill.history.folds import Fold, Span
-from windowsill.history.head import rewind_meta
 from windowsill.history.view import Item, fold_meta, message_meta
 from windowsill.inspector.ledger import CLIENT, prices_of
 from windowsill.inspector.opened import OpenSession
-from windowsill.journal.writer import JournalWriter
 from windowsill.messages import (
     Block,
     Document,
@@ -29,6 +27,7 @@ from windowsill.messages import (
     ToolUse,
     text_of,
 )
+from windowsill.session.branches import branch_heads
 from windowsill.session.edits import BY_HAND, PROVIDER
 from windowsill.text import one_line
 from windowsill.tokens import Weight
@@ -106,16 +105,6 @@ def _largest_outputs(opened: OpenSession) -> list[dict[str, Any]]:
     sizes = {name: opened.session.view.tokens_of(weight) for name, weight in sums.outputs.items()}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:MOST_TOOLS]
     return [{"tool": name, "tokens": sizes[name], "results": sums.results[name]} for name in largest]
-
-
-def branch_heads(journal: JournalWriter) -> dict[int, str]:
-    """Return the ends of all branches, the current one first, each with the reason why it was left."""
-    heads = {journal.version: ""} if journal.version else {}
-    for entry in journal.walk([(1, journal.version)], kinds=("rewind",)):
-        moved = rewind_meta(entry.meta)
-        if moved.left != ROOT:
-            heads.setdefault(moved.left, moved.reason)
-    return heads
 
 
 # The price of unfolding

@@ -14,7 +14,7 @@ from windowsill import providers, telemetry
 from windowsill.errors import ConflictError, InputError, LockedError, StoreError, log
 from windowsill.history.entries import ROOT, Entry, Kind
 from windowsill.history.folds import Proposal, count_touched
-from windowsill.history.head import Call, Draft, Head
+from windowsill.history.head import Call, Draft, Head, call_meta
 from windowsill.history.view import Item, View
 from windowsill.journal.reader import JournalReader
 from windowsill.messages import Message, Usage
@@ -78,6 +78,11 @@ class JournalWriter(JournalReader):
         """Return the head as it was at any entry."""
         return self.head_at(seq, self.scale)
 
+    def seen_at(self, id: str) -> View:
+        """Return what the model saw at any entry; a call saw what was there before it."""
+        entry = self.entry(self.seq_of(id))
+        return self.at(call_meta(entry.meta).at if entry.kind == "call" else entry.seq).view
+
     def refresh(self) -> None:
         """Take in what others have written since."""
         with self.lock:
@@ -108,15 +113,6 @@ class JournalWriter(JournalReader):
                 if left <= 0:
                     raise
             time.sleep(min(left, random.uniform(0.5, 1) * POLL))  # noqa: S311 - nothing secret
-
-    def release(self, holder: str | None = None) -> bool:
-        """Give the lock back; without a holder, release it by force. False when there was nothing to release."""
-        return self.store.unlock(self.session, holder)
-
-    @property
-    def held(self) -> Lock | None:
-        """The holder of this session and its time; `None` when nobody holds it."""
-        return self.store.locked(self.session)
 
     def queue_call(self, call: Call, blobs: dict[str, bytes]) -> None:
         """Record a composed request with what is appended next: no turn waits for a commit of its own."""

@@ -18,10 +18,10 @@ from windowsill.errors import BudgetError, DamagedError, WindowsillError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, on_path, reader, within
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
 from windowsill.history.head import call_meta, rewind_meta
-from windowsill.history.proposals import Facts
+from windowsill.history.proposals import Facts, pair_of
 from windowsill.history.view import View, fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.reader import JournalReader
-from windowsill.messages import Block, Message, ToolResult, ToolUse, Usage
+from windowsill.messages import Message, Usage
 from windowsill.session import Session
 from windowsill.session.audit import read_part, tool_decisions
 from windowsill.session.checkpoints import label_meta
@@ -250,15 +250,4 @@ def _check_block(view: View, span: BlockSpan, stand_in: Message | None) -> None:
     if stand_in is None:
         return
     (new,) = stand_in.blocks
-    _ensure(_pair_of(new) == _pair_of(block), "it puts another call or result in its place")
-
-
-def _pair_of(block: Block) -> tuple[str, str] | None:
-    """Return what binds a block to another message: the id of a call, or of the call that a result answers."""
-    match block:
-        case ToolUse():
-            return "call", block.id
-        case ToolResult():
-            return "result", block.tool_use_id
-        case _:
-            return None
+    _ensure(pair_of(new) == pair_of(block), "it puts another call or result in its place")

@@ -32,15 +32,22 @@ class Branch(msgspec.Struct, frozen=True):
 
 def branches(journal: JournalWriter) -> list[Branch]:
     """List every end of the history, the current one first."""
-    rewinds = journal.walk([(1, journal.version)], kinds=("rewind",))
-    heads = [journal.version, *(rewind_meta(entry.meta).left for entry in rewinds)]
     found = []
-    for head in dict.fromkeys(heads):
-        if head != ROOT:
-            entry = journal.entry(head)
-            count = sum(1 for _ in journal.walk(journal.path(head), kinds=("message",)))
-            found.append(Branch(id=entry.id, at=entry.at, messages=count, current=head == journal.version))
+    for head in branch_heads(journal):
+        entry = journal.entry(head)
+        count = sum(1 for _ in journal.walk(journal.path(head), kinds=("message",)))
+        found.append(Branch(id=entry.id, at=entry.at, messages=count, current=head == journal.version))
     return found
+
+
+def branch_heads(journal: JournalWriter) -> dict[int, str]:
+    """Return the ends of all branches, the current one first, each with the reason why it was left."""
+    heads = {journal.version: ""}
+    for entry in journal.walk([(1, journal.version)], kinds=("rewind",)):
+        moved = rewind_meta(entry.meta)
+        heads.setdefault(moved.left, moved.reason)
+    heads.pop(ROOT, None)
+    return heads
 
 
 def removed_spans(journal: JournalWriter, path: Sequence[Range]) -> dict[int, set[int]]:

@@ -502,7 +502,7 @@ class Session:
                 raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
         with self._current() as journal:
             marking = Marking(journal.find(message_id, "message").seq, message_id, tuple(add), tuple(remove))
-            journal.append(lambda draft: draft.mark(marking))
+            journal.append(lambda draft: draft.record("mark", marking))
 
     def rewind(
         self,
