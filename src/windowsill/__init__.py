@@ -127,7 +127,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

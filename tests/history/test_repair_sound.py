@@ -17,7 +17,8 @@ from support.conversations import (
     use,
 )
 from windowsill import providers
-from windowsill.history.repair import ids_if_sound, mend
+from windowsill.history.mender import mend
+from windowsill.history.repair import ids_if_sound
 
 pytestmark = pytest.mark.unit
 
