@@ -3,6 +3,7 @@
 import pytest
 
 from support.sessions import opened, talk
+from windowsill.compose.by_hand import reduce
 from windowsill.compose.summaries import SummaryQueue
 from windowsill.messages import Request, text_message
 from windowsill.session.client_history import client_history
@@ -70,9 +71,9 @@ def test_a_session_can_be_reduced_to_less_than_its_marks():
     """To a share of what a request may have, or as far as possible; what goes can be brought back."""
     session = opened(budget=10_000)
     talk(session, 60)
-    assert session.composer.reduce().pruned is False
+    assert reduce(session.composer).pruned is False
     before = session.view.tokens()
-    done = session.composer.reduce(to=0.3)
+    done = reduce(session.composer, to=0.3)
     assert done.pruned
     assert session.view.tokens() <= 3_000 < before < 8_000
     for fold in reversed(session.folds):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from support.conversations import spoken
-from windowsill.history.proposals import is_own, own_words
+from windowsill.history.entries import is_own, own_words
 from windowsill.messages import Image, Message, Text, ToolResult, text_message
 
 pytestmark = pytest.mark.unit

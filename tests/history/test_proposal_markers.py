@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.sessions import plain_view
-from windowsill.history.proposals import Facts, gather, is_own, marker, own_words
+from windowsill.history.entries import is_own, own_words
+from windowsill.history.proposals import Facts, gather, marker
 from windowsill.history.view import Item
 from windowsill.messages import Message, Text, ToolResult, text_message
 from windowsill.tokens import Weight

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from windowsill.history.proposals import is_own
+from windowsill.history.entries import is_own
 from windowsill.summaries.frame import TAG, Framed, frame, unframe
 
 pytestmark = pytest.mark.unit

@@ -192,7 +192,7 @@ class Engine:
             events = EventLog(self._listen)
             loop = self._loop = Loop(self.session, self._settings, events)
             span = telemetry.span(names.INVOKE_AGENT, operation=names.INVOKE_AGENT, session=self.session.id)
-            state_shown = self.session.composer.show_state(self._layers, apart=("system",), settings=self._look)
+            state_shown = self.session.composer.step.show_state(self._layers, apart=("system",), settings=self._look)
             async with hold_session(self.session, loop, wait), self.model.opened():
                 with span, state_shown, self.session.composer.keep_latest(KEEP):
                     result = await loop.run(task, (criteria,) if isinstance(criteria, str) else tuple(criteria), id)

@@ -543,7 +543,7 @@ class Loop:
     def _system_prompt(self, state: State) -> str:
         """Return the caller's prompt with role and policies of the state: the same text while these stay the same."""
         if self._system_text[0] != state.system:
-            self._system_text = (state.system, self._session.composer.state_messages.system_text(state))
+            self._system_text = (state.system, self._session.composer.step.state_messages.system_text(state))
         system, text = self._settings.system, self._system_text[1]
         return f"{system}\n\n{text}" if system and text else system or text
 

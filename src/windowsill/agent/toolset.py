@@ -130,11 +130,11 @@ class Toolset:
         self._by_name = {each.name: each for each in (*always, *given)}
         # Neither the budget nor urgency concerns what the engine cannot do without.
         self._always = Projection(
-            [each.offer for each in always], count=session.composer.count, budget=None, urgent=len(always) or 1
+            [each.offer for each in always], count=session.composer.step.count, budget=None, urgent=len(always) or 1
         )
         self._given = Projection(
             [each.offer for each in given],
-            count=session.composer.count,
+            count=session.composer.step.count,
             phases=categories,
             budget=budget,
             urgent=urgent,

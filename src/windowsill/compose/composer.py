@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from windowsill import providers, strategies, telemetry
-from windowsill.budget import Budget, Size, budget_for, tokens_of
-from windowsill.compose.managed import ManagerCalls, history_of, read_composed
+from windowsill.budget import Budget, budget_for
+from windowsill.compose.managed import ManagerCalls, fit_managed, history_of
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import (
+    MOST_CHANGES,
     FitResult,
     FoldMade,
     Payload,
+    RequestBefore,
     RequestParts,
     RequestSpec,
     Statistics,
-    first_difference,
     parts_key,
     read_parts,
 )
-from windowsill.compose.reduce import follow, reductions
-from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools, same_blocks, same_start
-from windowsill.compose.squeeze import hide_passing, over_limits
+from windowsill.compose.reduce import fixed_too_large, reductions, repairs_too_large
+from windowsill.compose.render import Breakpoints, Renderer, own_tools
+from windowsill.compose.squeeze import over_limits
+from windowsill.compose.step_context import StepContext
 from windowsill.compose.summaries import Source, SummaryQueue
 from windowsill.config import Settings, apply_profile, states_high
 from windowsill.config.settings import has_profile, with_tables
-from windowsill.errors import BudgetError, FoldError, InputError, StoreError, UnknownModelError, WindowsillError, log
+from windowsill.errors import BudgetError, FoldError, InputError, UnknownModelError, log
 from windowsill.history.folds import Proposal, count_touched
 from windowsill.history.head import MANAGED, Call, call_meta
 from windowsill.history.proposals import check_fold
-from windowsill.history.view import Item, View, fold_meta
+from windowsill.history.view import View, fold_meta
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import READ_TOOL, Message, Usage, text_message
+from windowsill.messages import READ_TOOL, Message, Usage
 from windowsill.models import record_usage
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
 from windowsill.strategies.manager import Managed
@@ -47,16 +47,6 @@ from windowsill.strategies.registry import guarded
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.telemetry import names
 from windowsill.tokens import Weight
-
-if TYPE_CHECKING:
-    from windowsill.compose.recall import Recall
-    from windowsill.compose.state_messages import StateMessages
-    from windowsill.search import Archive, Embedder
-    from windowsill.state.prompt import StateSettings
-    from windowsill.state.session_state import SessionState
-
-
-# ruff: noqa: PLC0415 - the state and the archive are loaded by the sessions that use them
 
 MOST_ATTEMPTS = 3
 """Repairs may add a few tokens to a view that just fits; then it is reduced again with that much less room."""
@@ -67,9 +57,6 @@ FORMAT_SAMPLE = 20
 MOST_RECENT = 32
 """Requests that may wait for their answers at the same time, each to be compared with its own."""
 
-COMPACTED = 0.25
-"""The share of the messages that compacting by hand leaves of one long turn."""
-
 OUTPUTS = "outputs"
 """The strategy that limits what is shown of tool outputs, in every session."""
 
@@ -78,9 +65,6 @@ MOST_UNSEEN = 0.9
 
 RECENT_ENTRIES = 100
 """Entries before the end of a session among which its last request is looked for when it is opened."""
-
-MOST_CHANGES = 3
-"""Requests in a row that begin anew before it is told: a new phase or another tool is no mistake."""
 
 ENVELOPE = 1_024
 """Bytes of a body around its messages: model, parameters, breakpoints, brackets."""
@@ -133,25 +117,19 @@ class Composer:
         self._renderers: dict[tuple[str, frozenset[str], bool], Renderer] = {}
         self._parts: RequestParts | None = None
         self._fixed = Weight()
-        self._before: tuple[Rendered, RequestParts] | None = None
-        self._changed = 0
-        """Requests in a row whose start was another one than before."""
-        self._total = 0
+        self._before = RequestBefore()
         self._runs = 0
         self._warned = False
         self._nothing_to_do: object = None
-        self._passing: tuple[int, int, list[Item]] = (-1, 0, [])
         self._strategy_line = ""
-        self._state_size: Size | None = None
-        self._state_apart: frozenset[str] = frozenset()
         self._recent: dict[str, SentRequest] = {}
         self._format: tuple[object, str] | None = None
-        # An unknown format or strategy, or a wrong setting of the state, is refused now, not at the first request.
+        # An unknown format or strategy is refused now, not at the first request.
         if settings.format is not None:
             providers.get(settings.format)
         _ = self.strategy
         if settings.state:
-            _ = self._state_settings
+            _ = self.step
 
     def _writer(self, given: Source | None) -> Source:
         return self.settings.writer if given is None or isinstance(given, str) else given
@@ -189,52 +167,9 @@ class Composer:
         return providers.for_model(model)
 
     @cached_property
-    def state(self) -> SessionState:
-        """The layered state of the session."""
-        from windowsill.state.session_state import SessionState
-
-        return SessionState(self.journal)
-
-    @cached_property
-    def state_messages(self) -> StateMessages:
-        """Shows the model the layered state."""
-        from windowsill.compose.state_messages import StateMessages
-
-        return StateMessages(
-            self.journal, self.state, self.count, settings=self._state_settings, embedder=self._embedder
-        )
-
-    @cached_property
-    def archive(self) -> Archive:
-        """Search over everything ever said in the session, and in those its `scope` includes."""
-        from windowsill.search import Archive
-
-        settings = self._user_settings
-        store, session = self.journal.store, self.journal.session
-        return Archive(store, session, scope=settings.scope, embedder=self._embedder, count=self.count)
-
-    @cached_property
-    def _embedder(self) -> Embedder | None:
-        from windowsill.search import WordLlama
-
-        return WordLlama() if self._user_settings.embedder else None
-
-    @cached_property
-    def _state_settings(self) -> StateSettings:
-        from windowsill.state.prompt import read_state_settings
-
-        return read_state_settings(self._user_settings.state)
-
-    @cached_property
-    def _recall(self) -> Recall:
-        from windowsill.compose.recall import Recall
-
-        return Recall(self.archive)
-
-    def count(self, text: str) -> int:
-        """Count the tokens of a text, as a message of its own."""
-        scale = self.journal.scale
-        return scale.tokens(scale.weigh(text_message("user", text)))
+    def step(self) -> StepContext:
+        """Adds what the step at hand needs besides the conversation."""
+        return StepContext(self.journal, self._user_settings)
 
     @property
     def fixed_tokens(self) -> int:
@@ -274,23 +209,6 @@ class Composer:
         finally:
             self._strategy_line = ""
 
-    @contextmanager
-    def show_state(
-        self, size: Size, *, apart: Iterable[str] = (), settings: StateSettings | None = None
-    ) -> Iterator[None]:
-        """Let requests show the layered state within `size`, unless the settings or the strategy say how much.
-
-        `apart` are layers that the caller puts into the system prompt; `settings` say how it is shown.
-        """
-        before = (self._state_size, self._state_apart, self.state_messages)
-        self._state_size, self._state_apart = size, frozenset(apart)
-        if settings is not None:
-            self.state_messages = before[-1].shown_with(settings)
-        try:
-            yield
-        finally:
-            self._state_size, self._state_apart, self.state_messages = before
-
     def use_model(self, model: str | None) -> None:
         """Compose for another model from now on; an unknown one is counted like the configured model."""
         if model is None or model == self.settings.model:
@@ -307,7 +225,8 @@ class Composer:
         self.journal.weigh_with(context.scale)
         # What was rendered and weighed for the model before says nothing about this one.
         self._renderers.clear()
-        self._parts = self._before = self.last = None
+        self._parts = self.last = None
+        self._before = RequestBefore()
 
     def _context_for(self, model: str) -> ModelContext:
         try:
@@ -358,8 +277,8 @@ class Composer:
             # What somebody had shown again stays until the window is too small for it.
             found = msgspec.structs.replace(found, high=found.limit)
         if self.strategy.layers(found):
-            phase = self.state.value.runtime.phase
-            shares = self.state_messages.settings.shares.allocate(found.limit, phase=phase, size=found.size)
+            phase = self.step.state.value.runtime.phase
+            shares = self.step.state_messages.settings.shares.allocate(found.limit, phase=phase, size=found.size)
             found = msgspec.structs.replace(found, phase=phase, layers=shares.layers)
         return found
 
@@ -380,15 +299,15 @@ class Composer:
             if len(view.items) == (view.leading() if rules.system_apart and not rules.system_inside else 0):
                 raise InputError("there is nothing to send yet", remedy="add a message from the user first")
             fit = self.fit if stateless else self._fit_with_context
-            spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
-            managed = None if stateless or self._manager is None else self._fit_managed(spec, self._manager)
+            spec = self.spec(parts, format, max_output, model_name, stateless=stateless)
+            managed = None if stateless or self._manager is None else fit_managed(self, spec, self._manager)
             try:
                 result, apart = managed or (fit(spec), None)
             except BudgetError:
                 if self.context.ceiling is None:
                     raise
                 self.context.ceiling = None
-                spec = self._spec(parts, format, max_output, model_name, stateless=stateless)
+                spec = self.spec(parts, format, max_output, model_name, stateless=stateless)
                 result, apart = fit(spec), None
             payload = self._payload(spec, result, apart)
             if span.live:
@@ -403,61 +322,10 @@ class Composer:
                 )
             return payload
 
-    def reduce(
-        self, *, format: str | None = None, system: Any = None, tools: Sequence[Any] = (), to: Size | None = None
-    ) -> Statistics:
-        """Reduce now what is too large for a request with these parts; return what that did.
-
-        With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible.
-        """
-        with self.journal.lock:
-            self.journal.refresh()
-            spec = self._spec_by_hand(format, system, tools)
-            if to is not None:
-                goal = tokens_of(to, spec.budget.limit, "to")
-                spec = msgspec.structs.replace(spec, goal=goal, budget=_lowered(spec.budget, goal))
-            return self.fit(spec).statistics
-
-    def compact(
-        self, wish: str = "", *, format: str | None = None, system: Any = None, tools: Sequence[Any] = ()
-    ) -> Statistics:
-        """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
-
-        `wish` is a directive for whoever writes it. A strategy `compact` is followed with its settings.
-        """
-        from windowsill.strategies.compact import Compact
-
-        with self.journal.lock:
-            self.journal.refresh()
-            view, result = self.journal.view, FitResult(folds=[], notes=[])
-            before = (len(view.items), view.tokens())
-            stages = (self.strategy, *getattr(self.strategy, "stages", ()))
-            strategy = next((each for each in stages if isinstance(each, Compact)), Compact())
-            spec = msgspec.structs.replace(self._spec_by_hand(format, system, tools), strategy=strategy)
-            # Of a single long turn, the oldest steps go too.
-            budget = _lowered(spec.budget, spec.budget.fixed + int(view.tokens() * COMPACTED))
-            self.journal.load(view)
-            plan = strategy.with_wish(wish).compact(view, budget)
-            for proposal in follow(plan, view, budget, spec, self.summaries, result):
-                result.folds.append(self._fold(proposal))
-            self._runs += bool(result.folds)
-            # They are in the report of the next request.
-            self.summaries.notes += result.notes
-            return self._statistics(result, before, emergency=False)
-
-    def _spec_by_hand(self, format: str | None, system: Any, tools: Sequence[Any]) -> RequestSpec:
-        """Return a request that is to be reduced because a caller says so: then every strategy acts, and waits."""
-        from windowsill.strategies.compact import Compact
-
-        format = format or self.format
-        spec = self._spec(self.parts(system, tools, {}, format), format)
-        strategy = spec.strategy
-        if isinstance(strategy, Compact):
-            strategy = msgspec.structs.replace(strategy, auto=True)
-        return msgspec.structs.replace(spec, now=True, strategy=strategy)
-
-    def _statistics(self, result: FitResult, before: tuple[int, int], *, emergency: bool) -> Statistics:
+    def finish(self, result: FitResult, before: tuple[int, int], *, emergency: bool) -> Statistics:
+        """Count a reduction; `before` are the items and tokens of the view before it."""
         view = self.journal.view
+        self._runs += bool(result.folds)
         return Statistics(
             pruned=bool(result.folds),
             messages_before=before[0],
@@ -488,7 +356,7 @@ class Composer:
 
     def prepare(self, parts: RequestParts, format: str) -> None:
         """Have summaries that will soon be needed written in the background."""
-        self._prepare(self._spec(parts, format))
+        self._prepare(self.spec(parts, format))
 
     def drop_reasoning(self) -> None:
         """Leave out the reasoning of everything said so far: the provider refused a signature in it.
@@ -505,7 +373,7 @@ class Composer:
         """Return the last request that ended with this message, if it was not long ago."""
         return self._recent.get(message_id)
 
-    def _spec(
+    def spec(
         self,
         parts: RequestParts,
         format: str,
@@ -514,6 +382,7 @@ class Composer:
         *,
         stateless: bool = False,
     ) -> RequestSpec:
+        """Return a request with these parts, and its budget."""
         weight = self._fixed = self._fixed_weight(parts)
         if self.context.ceiling is not None and self.fixed_tokens >= self.context.ceiling:
             self.context.ceiling = None
@@ -527,7 +396,7 @@ class Composer:
             budget, fixed_bytes=weight.bytes + ENVELOPE, refs=READ_TOOL in own_tools(parts.tools)
         )
         if budget.fixed >= budget.limit:
-            raise self._nothing_left(parts, budget)
+            raise fixed_too_large(parts, budget, self.context.scale, self.settings.overhead)
         idle = self.strategy.delegates and self._provider_fields(format) is None
         return RequestSpec(
             parts=parts,
@@ -543,26 +412,6 @@ class Composer:
     def _fixed_weight(self, parts: RequestParts) -> Weight:
         return parts.system_weight + parts.tools_weight + parts.schema_weight + self.context.scale.frame
 
-    def _nothing_left(self, parts: RequestParts, budget: Budget) -> BudgetError:
-        scale = self.context.scale
-        sizes = {
-            "system prompt": scale.tokens(parts.system_weight),
-            "tool definitions": scale.tokens(parts.tools_weight),
-        }
-        if parts.schema_weight.bytes:
-            sizes["schema of the answer"] = scale.tokens(parts.schema_weight)
-        if self.settings.overhead:
-            sizes["stated overhead"] = self.settings.overhead
-        return BudgetError(
-            "what is never cut does not fit: "
-            + ", ".join(f"{name} {size:,} tokens" for name, size in sizes.items())
-            + f", and a request may have {budget.limit:,}",
-            wanted=budget.fixed,
-            available=budget.limit,
-            parts=sizes,
-            remedy="raise the budget or the window, or shorten them",
-        )
-
     # Context
 
     def _fit_with_context(self, spec: RequestSpec) -> FitResult:
@@ -571,61 +420,19 @@ class Composer:
         Where the folds hid the state, it is shown again, and the request fitted again. What stands last
         always stays, so a second time is enough.
         """
-        room = self._state_tokens(spec)
-        ended = self._hide_passing()
-        notes = [*self._show_state(room), *self.journal.retry(lambda: self._add_recalled(spec))]
+        step, model, ended = self.step, self.context.model, list[FoldMade]()
+        room = step.state_tokens(self.settings, spec.strategy, spec.budget)
+        step.hide_passing(lambda proposal: ended.append(self.fold(proposal)))
+        notes = [*step.add_state(model, room), *step.add_recalled(self.settings.recall, spec.budget)]
         result = self.fit(spec)
-        if again := self._show_state(room):
+        if again := step.add_state(model, room):
             notes += again
-            result = _together(result, self.fit(spec))
-        if ended is not None:
-            result.folds.insert(0, ended)
-            notes.append(f"context of an earlier step left: {ended.before - ended.after:,} tokens")
+            result = result.joined(self.fit(spec))
+        for fold in ended:
+            result.folds.insert(0, fold)
+            notes.append(f"context of an earlier step left: {fold.before - fold.after:,} tokens")
         result.notes.extend(notes)
         return result
-
-    def _hide_passing(self) -> FoldMade | None:
-        """Hide dynamic context whose turn is over: the user has spoken since, or another context was given."""
-        view = self.journal.view
-        edits, start, current = self._passing
-        if edits != view.edits:
-            start, current = 0, []
-        over: list[Item] = []
-        for item in view.items[start:]:
-            if item.own or item.passing:
-                over += current
-                current = [item] if item.passing else []
-        proposal = hide_passing(view, over) if over else None
-        made = self._fold(proposal) if proposal is not None else None
-        self._passing = (view.edits, len(view.items), current)
-        return made
-
-    def _state_tokens(self, spec: RequestSpec) -> int:
-        """Return the tokens in which the layered state may be shown; 0 when it is not."""
-        wanted = spec.strategy.layers(spec.budget)
-        size = self.settings.layers if self.settings.layers is not None else None if wanted else self._state_size
-        return wanted if size is None else tokens_of(size, spec.budget.limit, "layers")
-
-    def _show_state(self, room: int) -> list[str]:
-        if not room:
-            return []
-        return self.journal.retry(lambda: self.state_messages.show(self.context.model, room, self._state_apart))
-
-    def _add_recalled(self, spec: RequestSpec) -> list[str]:
-        """Bring back what the step at hand needs of what is hidden; return notes about it."""
-        size, view = self.settings.recall, self.journal.view
-        if size is None:
-            return []
-        try:
-            found = self._recall.recall(view, tokens_of(size, spec.budget.limit, "recall"))
-        except WindowsillError as error:
-            # The archive can be made again; a turn that fails cannot be had back.
-            return [f"recall failed: {error}"]
-        if found is None:
-            return []
-        message, lines = found
-        self.journal.add([message], conversation=view.conversation_hash)
-        return [f"recall: {lines} hidden lines brought back"]
 
     # A context manager in the place of a strategy
 
@@ -642,7 +449,7 @@ class Composer:
     def complete_turn(self) -> None:
         """Tell the context manager, if there is one, that the model has answered."""
         if self._manager is not None:
-            self._manager.complete(history_of(self._messages(), providers.get(self.format))[0])
+            self._manager.complete(history_of(self.messages(), providers.get(self.format))[0])
 
     def close(self) -> None:
         """Stop what runs in the background."""
@@ -650,49 +457,12 @@ class Composer:
         if self._manager is not None:
             self._manager.close()
 
-    def _messages(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         """Return every message of the branch, as it came."""
         view = self.journal.view
         if not any(item.fold for item in view.items):
             return [view.whole(item) for item in view.items]
         return [self.journal.decode(entry) for entry in self.journal.branch("message", bodies=True)]
-
-    def _fit_managed(self, spec: RequestSpec, calls: ManagerCalls) -> tuple[FitResult, View] | None:
-        """Let the context manager compose, and make that valid and fit; `None`, and a note, when it fails.
-
-        It is fitted apart from the session, whose view stays whole: what a manager leaves out is no fold.
-        """
-        native = providers.get(spec.format, spec.demands)
-        history, rag_context = history_of(self._messages(), native)
-        tools = [msgspec.json.decode(native.render_tool(tool)) for tool in spec.parts.tools]
-        system = spec.parts.system.text if spec.parts.system is not None else None
-        try:
-            messages = read_composed(calls.compose(system, history, tools, rag_context), native, spec.parts)
-            inner = self._apart(messages)
-            result = inner.fit(inner._spec(spec.parts, spec.format, spec.max_output, stateless=True))  # noqa: SLF001 - a twin
-        except StoreError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a program's own manager may raise anything, and must not cost the turn
-            self.summaries.notes.append(f"{calls.fault(error)}; {SlidingWindow.name} takes over")
-            return None
-        result.note(*calls.take_notes())
-        if result.folds:
-            result.note(f"what context manager {calls.name!r} composed did not fit, and was reduced")
-            result.folds = []
-        return result, inner.journal.view
-
-    def _apart(self, messages: Sequence[Message]) -> Composer:
-        """Make a composer of a list that is not the session's history."""
-        from windowsill.store.memory import MemoryStore
-
-        store, context = MemoryStore(), copy(self.context)
-        context.settings = msgspec.structs.replace(
-            self.settings, strategy=SlidingWindow.name, writer="offline", high=1.0, low=0.75, outputs=False
-        )
-        store.create(self.journal.session, at=0.0, settings=b"{}")
-        journal = JournalWriter(store, self.journal.session, context.scale, self.journal.clock)
-        journal.add([msgspec.structs.replace(message, id="") for message in messages])
-        return Composer(journal, context, context.settings)
 
     # Fitting
 
@@ -728,11 +498,10 @@ class Composer:
             self.journal.load(view)
             result.rendered = self._renderer(spec).render(view, spec.prompt_hash)
             if budget.fixed + result.rendered.extra + view.tokens() <= budget.limit:
-                self._runs += bool(result.folds)
-                result.statistics = self._statistics(result, before, emergency=emergency)
+                result.statistics = self.finish(result, before, emergency=emergency)
                 return result
             extra = max(extra, result.rendered.extra) + 1
-        raise overtaken if overtaken is not None else self._repairs_too_large(budget, result)
+        raise overtaken if overtaken is not None else repairs_too_large(view, budget, result)
 
     def _renderer(self, spec: RequestSpec) -> Renderer:
         key = (spec.format, spec.own_tools, spec.continued)
@@ -756,7 +525,7 @@ class Composer:
         tighter = self._raise_marks(spec, budget.fixed + extra)
         self.journal.load(view)
         for proposal in reductions(view, tighter, spec, self.summaries, result):
-            result.folds.append(self._fold(proposal))
+            result.folds.append(self.fold(proposal))
         self._nothing_to_do = known if len(result.folds) == folds else None
 
     def _limit_outputs(self, spec: RequestSpec, result: FitResult) -> bool:
@@ -769,7 +538,7 @@ class Composer:
             # What is too large alone comes first, then what all together are.
             while len(result.folds) < folds + 2 and limiter.due(view, spec.budget):
                 proposals = limiter.plan(view, spec.budget).proposals
-                result.folds += [self._fold(check_fold(view, proposal)) for proposal in proposals]
+                result.folds += [self.fold(check_fold(view, proposal)) for proposal in proposals]
                 if not proposals:
                     break
         except FoldError as error:
@@ -793,7 +562,7 @@ class Composer:
             if reason:
                 # It was planned before there was a need: its own reason names the mark of then.
                 proposal = msgspec.structs.replace(proposal, reason=f"{reason}; its text was written before")
-            result.folds.append(self._fold(check_fold(self.journal.view, proposal)))
+            result.folds.append(self.fold(check_fold(self.journal.view, proposal)))
         except FoldError as error:
             result.note(f"a summary that was prepared no longer fits: {error}")
         result.note(*drafted.notes)
@@ -824,10 +593,11 @@ class Composer:
         floor = min(fixed + (view.tokens(*held) if held else 0), budget.limit)
         marks = self.budget(floor, max_output=spec.max_output, stateless=spec.stateless)
         if spec.goal:
-            marks = _lowered(marks, spec.goal)
+            marks = lowered(marks, spec.goal)
         return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes, refs=budget.refs)
 
-    def _fold(self, proposal: Proposal) -> FoldMade:
+    def fold(self, proposal: Proposal) -> FoldMade:
+        """Write a fold that was checked, and return what it did."""
         entry = self.journal.fold(proposal)
         fold = fold_meta(entry.meta)
         return FoldMade(
@@ -838,17 +608,6 @@ class Composer:
             messages=count_touched(fold.spans),
             before=fold.before,
             after=fold.after,
-        )
-
-    def _repairs_too_large(self, budget: Budget, result: FitResult) -> BudgetError:
-        messages, repairs = self.journal.view.tokens(), result.rendered.extra
-        sizes = {"system, tools and framing": budget.fixed, "messages": messages, "repairs": repairs}
-        return BudgetError(
-            f"repairs need {repairs:,} tokens more than the {budget.limit:,} there are",
-            wanted=sum(sizes.values()),
-            available=budget.limit,
-            parts=sizes,
-            remedy="raise the budget",
         )
 
     # The payload
@@ -866,11 +625,13 @@ class Composer:
             blobs[ids[MANAGED]] = data
         rendered = result.rendered
         total = spec.budget.fixed + rendered.extra + view.tokens()
-        common, stable = self._same_as_before(spec, rendered)
-        self._note_change(parts, result)
+        common, stable = self._before.common_start(spec, rendered)
+        if note := self._before.follow(rendered, parts, total):
+            result.note(note)
+            if self._before.changed == MOST_CHANGES:
+                log.warning("session %s: %s", self.journal.session, note)
         if spec.demands.refused:
             result.note("the provider refused reasoning: none that was written before is sent")
-        self._before, self._total = (rendered, parts), total
         self._remember(SentRequest(self.context, self._fixed_weight(parts) + view.weight, parts.rest, total))
         bound = spec.demands.bound_reasoning
         given = providers.get(spec.format).fit_fields(dict(parts.rest), rendered.chunks, bound_reasoning=bound)
@@ -884,7 +645,7 @@ class Composer:
             head=max(0, task + 1 - len(rendered.systems)) if task is not None else 0,
             head_blocks=len(view.read(view.items[task]).blocks) if task is not None else 0,
             previous=common,
-            passing=self._passing_blocks(view),
+            passing=0 if spec.stateless else self.step.passing_blocks(view),
         )
         call = Call(
             at=self.journal.version,
@@ -914,14 +675,6 @@ class Composer:
             headers=fields.headers if fields is not None else {},
         )
 
-    def _passing_blocks(self, view: View) -> int:
-        """Count the blocks at the end of the request that the next turn does not have."""
-        if not self._passing[2]:
-            return 0
-        tail = list(itertools.takewhile(lambda item: not item.own and item.role == "user", reversed(view.items)))
-        place = next((place for place, item in enumerate(tail) if item.passing), -1)
-        return sum(len(view.read(item).blocks) for item in tail[: place + 1])
-
     def _remember(self, sent: SentRequest) -> None:
         self.last = sent
         end = self.journal.view.items[-1].id
@@ -930,51 +683,7 @@ class Composer:
         if len(self._recent) > MOST_RECENT:
             del self._recent[next(iter(self._recent))]
 
-    def _note_change(self, parts: RequestParts, result: FitResult) -> None:
-        """Tell that no request begins as the one before, so that no prompt cache can serve it; log it once."""
-        place = first_difference(self._before[1], parts) if self._before is not None else ""
-        self._changed = self._changed + 1 if place else 0
-        if self._changed < MOST_CHANGES:
-            return
-        note = f"no prompt cache can serve these requests: {place}, each time"
-        result.note(note)
-        if self._changed == MOST_CHANGES:
-            log.warning("session %s: %s", self.journal.session, note)
 
-    def _same_as_before(self, spec: RequestSpec, rendered: Rendered) -> tuple[int, int]:
-        """Count the messages, and the tokens, at the start that equal the request before."""
-        if self._before is None or self._before[1].ids != spec.parts.ids:
-            # The system prompt and the tools stand at the start: after other ones nothing is the same.
-            return 0, 0
-        before = self._before[0]
-        known = before.settled if before.edits == rendered.edits else 0
-        common = same_start(before.chunks, rendered.chunks, known)
-        stable = spec.budget.fixed + sum(rendered.tokens[:common])
-        if common < min(len(before.chunks), len(rendered.chunks)):
-            # Of the first message that differs, the same blocks.
-            stable += int(rendered.tokens[common] * same_blocks(before.chunks[common], rendered.chunks[common]))
-        return common, min(stable, self._total)
-
-
-def _lowered(budget: Budget, goal: int) -> Budget:
+def lowered(budget: Budget, goal: int) -> Budget:
+    """Return a budget with marks of at most `goal` tokens."""
     return msgspec.structs.replace(budget, high=min(budget.high, goal), low=min(budget.low, goal))
-
-
-def _together(first: FitResult, second: FitResult) -> FitResult:
-    """Join the results of fitting a request twice."""
-    before, after = first.statistics, second.statistics
-    statistics = msgspec.structs.replace(
-        after,
-        pruned=before.pruned or after.pruned,
-        messages_before=before.messages_before,
-        tokens_before=before.tokens_before,
-        emergency=before.emergency or after.emergency,
-    )
-    return msgspec.structs.replace(
-        second,
-        folds=[*first.folds, *second.folds],
-        notes=[*first.notes, *second.notes],
-        middle=second.middle or first.middle,
-        decision=second.decision or first.decision,
-        statistics=statistics,
-    )

@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from copy import copy
 from inspect import isawaitable
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from windowsill import providers
-from windowsill.compose.payload import Payload, RequestParts
-from windowsill.errors import InputError, log
+from windowsill.compose.payload import FitResult, Payload, RequestParts, RequestSpec
+from windowsill.errors import InputError, StoreError, log
+from windowsill.history.view import View
+from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Origin
+from windowsill.store.memory import MemoryStore
 from windowsill.strategies.manager import Managed
+from windowsill.strategies.sliding_window import SlidingWindow
+
+if TYPE_CHECKING:
+    from windowsill.compose.composer import Composer
 
 
 class ManagerCalls:
@@ -88,6 +96,43 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(asyncio.sleep(0))
     finally:
         loop.close()
+
+
+def fit_managed(composer: Composer, spec: RequestSpec, calls: ManagerCalls) -> tuple[FitResult, View] | None:
+    """Let the context manager compose, and make that valid and fit; `None`, and a note, when it fails.
+
+    It is fitted apart from the session, whose view stays whole: what a manager leaves out is no fold.
+    """
+    native = providers.get(spec.format, spec.demands)
+    history, rag_context = history_of(composer.messages(), native)
+    tools = [msgspec.json.decode(native.render_tool(tool)) for tool in spec.parts.tools]
+    system = spec.parts.system.text if spec.parts.system is not None else None
+    try:
+        messages = read_composed(calls.compose(system, history, tools, rag_context), native, spec.parts)
+        inner = _apart(composer, messages)
+        result = inner.fit(inner.spec(spec.parts, spec.format, spec.max_output, stateless=True))
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a program's own manager may raise anything, and must not cost the turn
+        composer.summaries.notes.append(f"{calls.fault(error)}; {SlidingWindow.name} takes over")
+        return None
+    result.note(*calls.take_notes())
+    if result.folds:
+        result.note(f"what context manager {calls.name!r} composed did not fit, and was reduced")
+        result.folds = []
+    return result, inner.journal.view
+
+
+def _apart(composer: Composer, messages: Sequence[Message]) -> Composer:
+    """Make a composer of a list that is not the session's history."""
+    store, context, journal = MemoryStore(), copy(composer.context), composer.journal
+    context.settings = msgspec.structs.replace(
+        composer.settings, strategy=SlidingWindow.name, writer="offline", high=1.0, low=0.75, outputs=False
+    )
+    store.create(journal.session, at=0.0, settings=b"{}")
+    inner = JournalWriter(store, journal.session, context.scale, journal.clock)
+    inner.add([msgspec.structs.replace(message, id="") for message in messages])
+    return type(composer)(inner, context, context.settings)
 
 
 def history_of(messages: Sequence[Message], native: providers.Format) -> tuple[list[Any], str | None]:

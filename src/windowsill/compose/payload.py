@@ -13,7 +13,7 @@ import msgspec
 from windowsill import providers
 from windowsill.budget import Budget
 from windowsill.compose.composition import Composition, composition_of, weigh_parts
-from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
+from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools, same_blocks, same_start
 from windowsill.history.head import prompt_hash
 from windowsill.history.repair import drop_open_calls, is_blank
 from windowsill.history.repair_rules import OPENING, Repair
@@ -104,6 +104,42 @@ def first_difference(before: RequestParts, after: RequestParts) -> str:
     tools = zip_longest(before.tools, after.tools)
     changed = next((now or then for then, now in tools if then != now), None)
     return f"the definition of tool {changed.name!r} changes" if changed is not None else "the system prompt changes"
+
+
+MOST_CHANGES = 3
+"""Requests in a row that begin anew before it is told: a new phase or another tool is no mistake."""
+
+
+class RequestBefore:
+    """The request before, with which the next one is compared: a prompt cache serves what both begin with."""
+
+    def __init__(self) -> None:
+        self.changed = 0
+        """Requests in a row whose start was another one than before."""
+        self._before: tuple[Rendered, RequestParts] | None = None
+        self._tokens = 0
+
+    def follow(self, rendered: Rendered, parts: RequestParts, tokens: int) -> str:
+        """Take the next request in its place; say so where no request begins as the one before, time after time."""
+        place = first_difference(self._before[1], parts) if self._before is not None else ""
+        self.changed = self.changed + 1 if place else 0
+        self._before, self._tokens = (rendered, parts), tokens
+        told = self.changed >= MOST_CHANGES
+        return f"no prompt cache can serve these requests: {place}, each time" if told else ""
+
+    def common_start(self, spec: RequestSpec, rendered: Rendered) -> tuple[int, int]:
+        """Count the messages, and the tokens, at the start that equal the request before."""
+        if self._before is None or self._before[1].ids != spec.parts.ids:
+            # The system prompt and the tools stand at the start: after other ones nothing is the same.
+            return 0, 0
+        before = self._before[0]
+        known = before.settled if before.edits == rendered.edits else 0
+        common = same_start(before.chunks, rendered.chunks, known)
+        stable = spec.budget.fixed + sum(rendered.tokens[:common])
+        if common < min(len(before.chunks), len(rendered.chunks)):
+            # Of the first message that differs, the same blocks.
+            stable += int(rendered.tokens[common] * same_blocks(before.chunks[common], rendered.chunks[common]))
+        return common, min(stable, self._tokens)
 
 
 def _shows_schema(name: str, value: msgspec.Raw) -> bool:
@@ -316,6 +352,25 @@ class FitResult(msgspec.Struct):
     def note(self, *notes: str) -> None:
         """Take notes for the report, each once."""
         self.notes.extend(note for note in dict.fromkeys(notes) if note not in self.notes)
+
+    def joined(self, second: FitResult) -> FitResult:
+        """Join the results of fitting a request twice."""
+        before, after = self.statistics, second.statistics
+        statistics = msgspec.structs.replace(
+            after,
+            pruned=before.pruned or after.pruned,
+            messages_before=before.messages_before,
+            tokens_before=before.tokens_before,
+            emergency=before.emergency or after.emergency,
+        )
+        return msgspec.structs.replace(
+            second,
+            folds=[*self.folds, *second.folds],
+            notes=[*self.notes, *second.notes],
+            middle=second.middle or self.middle,
+            decision=second.decision or self.decision,
+            statistics=statistics,
+        )
 
 
 class Payload:

@@ -14,7 +14,7 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.budget import Budget
-from windowsill.compose.payload import FitResult, RequestSpec
+from windowsill.compose.payload import FitResult, RequestParts, RequestSpec
 from windowsill.compose.squeeze import (
     collapse,
     cut_bytes,
@@ -32,6 +32,7 @@ from windowsill.history.view import View
 from windowsill.strategies import Plan, Strategy, fold_units, foldable_units
 from windowsill.strategies.base import held_places
 from windowsill.strategies.sliding_window import SlidingWindow
+from windowsill.tokens import Scale
 
 MOST_ROUNDS = 8
 """Times that a strategy may plan for one request: each round must make progress, so this is only a backstop."""
@@ -49,9 +50,7 @@ def reductions(
     What is worth telling goes into `result`. `BudgetError` when what cannot be reduced is larger than the budget.
     """
     if over_limits(view, budget):
-        yield from _fall_back(
-            (drop_media, _hide_bytes, cut_bytes, collapse, cut_bytes), over_limits, view, budget, result
-        )
+        yield from _fall_back(BYTE_CUTS, over_limits, view, budget, result)
         if over_limits(view, budget):
             raise _too_large(view, budget)
     if _is_due(view, budget, spec.strategy):
@@ -255,4 +254,38 @@ def _too_large(view: View, budget: Budget) -> BudgetError:
         available=budget.limit,
         parts=parts,
         remedy=remedy,
+    )
+
+
+def fixed_too_large(parts: RequestParts, budget: Budget, scale: Scale, overhead: int) -> BudgetError:
+    """Make the error for a request whose parts besides its messages leave no room for any."""
+    sizes = {
+        "system prompt": scale.tokens(parts.system_weight),
+        "tool definitions": scale.tokens(parts.tools_weight),
+    }
+    if parts.schema_weight.bytes:
+        sizes["schema of the answer"] = scale.tokens(parts.schema_weight)
+    if overhead:
+        sizes["stated overhead"] = overhead
+    return BudgetError(
+        "what is never cut does not fit: "
+        + ", ".join(f"{name} {size:,} tokens" for name, size in sizes.items())
+        + f", and a request may have {budget.limit:,}",
+        wanted=budget.fixed,
+        available=budget.limit,
+        parts=sizes,
+        remedy="raise the budget or the window, or shorten them",
+    )
+
+
+def repairs_too_large(view: View, budget: Budget, result: FitResult) -> BudgetError:
+    """Make the error for a request that fits, but not with what a provider wants mended in it."""
+    repairs = result.rendered.extra
+    sizes = {"system, tools and framing": budget.fixed, "messages": view.tokens(), "repairs": repairs}
+    return BudgetError(
+        f"repairs need {repairs:,} tokens more than the {budget.limit:,} there are",
+        wanted=sum(sizes.values()),
+        available=budget.limit,
+        parts=sizes,
+        remedy="raise the budget",
     )

@@ -7,6 +7,7 @@ rewound. The head is always the last entry, so there is no pointer that could be
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -235,3 +236,30 @@ def _ordered(value: Any) -> Any:
     if isinstance(value, list):
         return [_ordered(item) for item in value]
     return value
+
+
+_INJECTED = re.compile(
+    r"""\s*(?:
+        <(?:system-reminder|command-name|command-message|command-args|local-command-\w+|environment_context
+           |user-prompt-submit-hook|bash-\w+|task-notification|context|file|ide_\w+|tool_\w+|function_results)\b
+        | \[Request\ interrupted\ by\ user
+        | \[(?:Memory|Context)\ Summary\]
+        | Caveat:\ The\ messages\ below
+        | This\ session\ is\ being\ continued\ from\ a\ previous\ conversation
+        | Your\ tool\ call\ was\ malformed
+        | \[SYSTEM
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def own_words(message: Message) -> str:
+    """Return what the user typed in this message; empty when a program wrote all of it."""
+    if message.role != "user" or any(True for _ in message.results):
+        return ""
+    return "\n".join(block.text.strip() for block in message.blocks if isinstance(block, Text) and is_own(block.text))
+
+
+def is_own(text: str) -> bool:
+    """Tell whether a text under the user role reads like the user's own."""
+    return bool(text.strip()) and _INJECTED.match(text) is None

@@ -11,9 +11,8 @@ import msgspec
 
 from windowsill.errors import InputError
 from windowsill.history import entries
-from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, reader, seal
+from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, own_words, reader, seal
 from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
-from windowsill.history.proposals import own_words
 from windowsill.history.view import Item, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
 from windowsill.messages import NEUTRAL, ORIGIN, Message, Reasoning
 from windowsill.models import Demands

@@ -11,7 +11,6 @@ it weighs and saves is counted here, not believed.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from typing import get_args
 
@@ -29,37 +28,10 @@ from windowsill.history.folds import (
     unpack_stand_ins,
 )
 from windowsill.history.view import Item, View, sum_weights, units
-from windowsill.messages import ORIGIN, WITHIN_REACH, Block, Message, Origin, Text, ToolResult, ToolUse, text_message
+from windowsill.messages import ORIGIN, WITHIN_REACH, Block, Message, Origin, ToolResult, ToolUse, text_message
 from windowsill.secrets.documents import redact_for_reading, redact_value
 from windowsill.text import count_of, shorten, type_name
 from windowsill.tokens import Weight
-
-_INJECTED = re.compile(
-    r"""\s*(?:
-        <(?:system-reminder|command-name|command-message|command-args|local-command-\w+|environment_context
-           |user-prompt-submit-hook|bash-\w+|task-notification|context|file|ide_\w+|tool_\w+|function_results)\b
-        | \[Request\ interrupted\ by\ user
-        | \[(?:Memory|Context)\ Summary\]
-        | Caveat:\ The\ messages\ below
-        | This\ session\ is\ being\ continued\ from\ a\ previous\ conversation
-        | Your\ tool\ call\ was\ malformed
-        | \[SYSTEM
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
-
-
-def own_words(message: Message) -> str:
-    """Return what the user typed in this message; empty when a program wrote all of it."""
-    if message.role != "user" or any(True for _ in message.results):
-        return ""
-    return "\n".join(block.text.strip() for block in message.blocks if isinstance(block, Text) and is_own(block.text))
-
-
-def is_own(text: str) -> bool:
-    """Tell whether a text under the user role reads like the user's own."""
-    return bool(text.strip()) and _INJECTED.match(text) is None
-
 
 MOST_TOOLS = 12
 """Tool names that a marker lists: a session has few tools, and a list without end would grow with it."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from windowsill.history.proposals import own_words
+from windowsill.history.entries import own_words
 from windowsill.messages import Message
 from windowsill.providers.convert import message_text
 from windowsill.secrets.documents import redact_text

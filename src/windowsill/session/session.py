@@ -368,7 +368,9 @@ class Session:
         `wish` is for whoever writes it: `await session.compact("focus on the tests")`. A session with the strategy
         `compact` compacts with its settings. `system` and `tools` are those of the next request, if it has any.
         """
-        return self.composer.compact(wish, format=format, system=system, tools=tools)
+        from windowsill.compose.by_hand import compact
+
+        return compact(self.composer, wish, format=format, system=system, tools=tools)
 
     compact = in_thread(_compact)
 
@@ -380,7 +382,9 @@ class Session:
         With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible. It waits for a
         model that writes.
         """
-        return self.composer.reduce(format=format, system=system, tools=tools, to=to)
+        from windowsill.compose.by_hand import reduce
+
+        return reduce(self.composer, format=format, system=system, tools=tools, to=to)
 
     reduce = in_thread(_reduce)
 
@@ -633,7 +637,7 @@ class Session:
     @property
     def state(self) -> SessionState:
         """The layered state of this session: goal, phase, memory, evidence, work. Changes are entries."""
-        return self.composer.state
+        return self.composer.step.state
 
     @cached_property
     def tools(self) -> Toolbox:
@@ -652,7 +656,7 @@ class Session:
     @property
     def archive(self) -> Archive:
         """Search over everything ever said in this session, and in those its `scope` includes."""
-        return self.composer.archive
+        return self.composer.step.archive
 
 
 def _stated(

@@ -19,8 +19,8 @@ import msgspec
 
 from windowsill import providers, schemas
 from windowsill.errors import FormatError
+from windowsill.history.entries import own_words
 from windowsill.history.folds import Brief
-from windowsill.history.proposals import own_words
 from windowsill.messages import Reply, Unknown, Usage
 from windowsill.summaries import Material
 from windowsill.summaries.requests import FaultKind, UnusableError, note

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from windowsill import shell
-from windowsill.history.proposals import own_words
+from windowsill.history.entries import own_words
 from windowsill.history.view import Item, View
 from windowsill.messages import Message, Origin, Text, ToolResult, ToolUse, text_of
 from windowsill.secrets.documents import redact_for_reading

@@ -12,7 +12,7 @@ from typing import Any
 
 from windowsill import schemas
 from windowsill.dates import last_date
-from windowsill.history.proposals import own_words
+from windowsill.history.entries import own_words
 from windowsill.messages import Message
 
 NEAR = 60
