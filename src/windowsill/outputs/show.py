@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from windowsill.errors import InputError, SettingError
-from windowsill.messages import READ_TOOL, Block, Document, Image, Text, ToolResult
-from windowsill.outputs.parts import Output, lines
+from windowsill.journal.reader import with_refs
+from windowsill.messages import READ_TOOL, Block, Document, Image, Message, OutputRef, Text, ToolResult
+from windowsill.outputs.parts import Output, lines, ref_at
 
 TRIMMED = "[tool output trimmed"
 """The beginning of a line in the place of an output."""
@@ -256,3 +257,36 @@ def _within(rows: Iterable[Row], room: int) -> Iterator[Row]:
         room -= byte_size(row.text) + 1
         if room < 0:
             return
+
+
+def refer_to_outputs(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
+    """Make results refer to these kept outputs, by call id; `InputError` when a call has no result here."""
+    answered = {result.tool_use_id for message in messages for result in message.results}
+    for call in outputs.keys() - answered:
+        raise InputError(
+            f"there is no result of call {call!r} in this message", remedy="give outputs by the ids of its results"
+        )
+    return [
+        msgspec.structs.replace(
+            message,
+            blocks=with_refs(message.blocks, [outputs.get(result.tool_use_id) for result in message.results]),
+        )
+        for message in messages
+    ]
+
+
+def place_outputs(message: Message, seq: int) -> Message:
+    """Make the results of a message say where they are read: the ref, the bytes and the lines of each output."""
+    results = message.results
+    if not results:
+        return message
+    refs = []
+    for number, result in enumerate(results, 1):
+        text = result_text(result)
+        here = OutputRef(
+            id=ref_at(seq, number, of=len(results)),
+            bytes=len(text.encode(errors="replace")),
+            lines=count_lines(text),
+        )
+        refs.append(result.ref or here)
+    return msgspec.structs.replace(message, blocks=with_refs(message.blocks, refs))

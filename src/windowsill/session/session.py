@@ -26,12 +26,10 @@ from windowsill.errors import InputError, NotFoundError, log
 from windowsill.history.folds import FoldKind
 from windowsill.history.head import call_meta
 from windowsill.history.view import Marking, View
-from windowsill.journal.reader import with_refs
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import KEEP, ORIGIN, Mark, Message, Origin, OutputRef, Unknown
 from windowsill.models import Model, record_usage
-from windowsill.outputs.parts import ref_at
-from windowsill.outputs.show import count_lines, result_text
+from windowsill.outputs.show import place_outputs, refer_to_outputs
 from windowsill.session import audit, branches, edits
 from windowsill.session.audit import CallRecord, Event, Explanation, FoldRecord
 from windowsill.session.branches import Branch
@@ -103,25 +101,6 @@ class Session:
     def __init__(self, *_given: object, **_settings: object) -> None:
         raise InputError("a session is not made by its class", remedy="open it: Session.open(id, model=...)")
 
-    def _hold(
-        self,
-        id: str,
-        *,
-        store: Store,
-        settings: Settings,
-        clock: Callable[[], float],
-        owned: bool,
-        strategy: Strategy | None = None,
-        writer: Source | None = None,
-    ) -> None:
-        """Hold what `open` found; with `owned` the store is closed with the session."""
-        self.id = id
-        self.settings = settings
-        self._owned = owned
-        context = ModelContext(apply_profile(settings), store)
-        self.journal = JournalWriter(store, id, context.scale, clock)
-        self.composer = Composer(self.journal, context, settings, strategy=strategy, writer=writer)
-
     @classmethod
     def open(
         cls,
@@ -150,17 +129,18 @@ class Session:
         place = store if isinstance(store, Store) else open_store(store)
         try:
             config = place.info(id) is None if config is None else config
-            return cls._open(
+            session = cls.__new__(cls)
+            session._open(  # noqa: SLF001 - the class makes its own session
                 id, place, clock, _stated(config, settings, strategy, writer), strategy, writer, owned=owned
             )
         except BaseException:
             if owned:
                 place.close()
             raise
+        return session
 
-    @classmethod
     def _open(
-        cls,
+        self,
         id: str,
         store: Store,
         clock: Callable[[], float],
@@ -169,21 +149,21 @@ class Session:
         writer: Source | None = None,
         *,
         owned: bool,
-    ) -> Session:
+    ) -> None:
+        """Hold a session of a store, which is made if it is not there; an `owned` store is closed with it."""
         known = store.info(id)
         before = read_settings(known.settings, id) if known else Settings()
         after = with_changes(before, stated)
         own = None if strategy is None or isinstance(strategy, str | list | tuple) else strategies.get(strategy)
         # An unknown model, strategy or format is refused here, before anything is written.
-        session = cls.__new__(cls)
-        session._hold(  # noqa: SLF001 - the class makes its own session
-            id, store=store, settings=after, clock=clock, owned=owned, strategy=own, writer=writer
-        )
+        context = ModelContext(apply_profile(after), store)
+        self.id, self.settings, self._owned = id, after, owned
+        self.journal = JournalWriter(store, id, context.scale, clock)
+        self.composer = Composer(self.journal, context, after, strategy=own, writer=writer)
         if known is None:
             store.create(id, at=clock(), settings=msgspec.json.encode(after))
         elif after != before:
             store.set_settings(id, msgspec.json.encode(after))
-        return session
 
     def __repr__(self) -> str:
         view, model = self.journal.view, self.composer.context.model
@@ -275,7 +255,7 @@ class Session:
                 marks=message.marks | frozenset(marks),
                 metadata={**message.metadata, **(metadata or {})},
             )
-            for message in (_refer_to_outputs(added.messages, outputs) if outputs else added.messages)
+            for message in (refer_to_outputs(added.messages, outputs) if outputs else added.messages)
         ]
         added = msgspec.structs.replace(added, messages=messages)
         with self.journal.lock:
@@ -417,12 +397,12 @@ class Session:
     def messages(self) -> Iterator[Message]:
         """Return every message of the current branch exactly as it was added, hidden or not, oldest first."""
         for entry in self.journal.branch("message", bodies=True):
-            yield _place_outputs(self.journal.decode(entry), entry.seq)
+            yield place_outputs(self.journal.decode(entry), entry.seq)
 
     def message(self, id: str) -> Message:
         """Return one message as it was added, on whatever branch it is."""
         seq = self.journal.find(id, "message").seq
-        return _place_outputs(self.journal.message(seq), seq)
+        return place_outputs(self.journal.message(seq), seq)
 
     @property
     def folds(self) -> list[FoldRecord]:
@@ -611,24 +591,15 @@ class Session:
         the settings of the snapshot, of which writer, user, project, scope and strategies by path are taken only where
         it is `trusted`: the file may come from somebody else.
         """
-        from windowsill.session.export import limit_trust
-        from windowsill.session.snapshots import begin_session, fill, load_snapshot
+        from windowsill.session.snapshots import begin_session, choose_snapshot, fill
 
-        loaded = load_snapshot(place)
-        for each in loaded.damaged:
-            log.warning("snapshot %s is damaged: %s", each.path, each.why)
-        snapshot = loaded.snapshot
-        owned = not isinstance(store, Store)
+        snapshot = choose_snapshot(place, trusted=trusted)
+        name, owned = id or snapshot.session, not isinstance(store, Store)
         kept = store if isinstance(store, Store) else open_store(store)
-        name = id or snapshot.session
-        known, dropped = (snapshot.settings, ()) if trusted else limit_trust(snapshot.settings, name)
-        if dropped:
-            log.warning(
-                "session %s: not taken from the snapshot: %s; state them, or trust it", name, ", ".join(dropped)
-            )
-        with begin_session(kept, name, clock(), bytes(known), owned=owned):
+        with begin_session(kept, name, clock(), bytes(snapshot.settings), owned=owned):
             stated = _stated(False, settings, strategy, writer)  # noqa: FBT003 - it says that no file is read
-            session = cls._open(name, kept, clock, stated, strategy, writer, owned=owned)
+            session = cls.__new__(cls)
+            session._open(name, kept, clock, stated, strategy, writer, owned=owned)  # noqa: SLF001 - as in `open`
             fill(session.journal, snapshot)
         return session
 
@@ -679,41 +650,7 @@ def _stated(
     return {**loaded.opening(), **{name: value for name, value in stated.items() if value is not None}}
 
 
-def _refer_to_outputs(messages: Sequence[Message], outputs: Mapping[str, OutputRef]) -> list[Message]:
-    """Make results refer to these kept outputs, by call id; `InputError` when a call has no result here."""
-    answered = {result.tool_use_id for message in messages for result in message.results}
-    for call in outputs.keys() - answered:
-        raise InputError(
-            f"there is no result of call {call!r} in this message", remedy="give outputs by the ids of its results"
-        )
-    return [
-        msgspec.structs.replace(
-            message,
-            blocks=with_refs(message.blocks, [outputs.get(result.tool_use_id) for result in message.results]),
-        )
-        for message in messages
-    ]
-
-
-def _place_outputs(message: Message, seq: int) -> Message:
-    """Make the results of a message say where they are read: the ref, the bytes and the lines of each output."""
-    results = message.results
-    if not results:
-        return message
-    refs = []
-    for number, result in enumerate(results, 1):
-        text = result_text(result)
-        here = OutputRef(
-            id=ref_at(seq, number, of=len(results)),
-            bytes=len(text.encode(errors="replace")),
-            lines=count_lines(text),
-        )
-        refs.append(result.ref or here)
-    return msgspec.structs.replace(message, blocks=with_refs(message.blocks, refs))
-
-
-FULL: Size = 1.0
-STEP: Size = 0.75
+FULL, STEP = 1.0, 0.75
 """A caller without a session sends the whole list each time. What is hidden grows in steps of a quarter of the budget,
 counted from the start, so that the same cut, and with it the cached prefix, holds for many turns."""
 

@@ -17,14 +17,14 @@ import msgspec
 from windowsill import providers
 from windowsill.compose.render import without_hint, without_refs
 from windowsill.config import Settings, read_settings
-from windowsill.errors import DamagedError, InputError, NotFoundError, SettingError, StoreError
+from windowsill.errors import DamagedError, InputError, NotFoundError, SettingError, StoreError, log
 from windowsill.files import Folder, Shadow
 from windowsill.history.entries import Entry
 from windowsill.history.head import Draft
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Mark, Message, Origin, ToolResult
 from windowsill.providers import Format
-from windowsill.session.export import already_there
+from windowsill.session.export import already_there, limit_trust
 from windowsill.state.layers import State
 from windowsill.state.session_state import StateMeta
 from windowsill.store import Store, default_place
@@ -297,6 +297,19 @@ def load_snapshot(place: Path | str) -> Loaded:
         raise NotFoundError(f"there is no snapshot in {place}", remedy="`session.write_snapshot()` writes one")
     listed = "; ".join(f"{each.path.name}: {each.why}" for each in damaged)
     raise DamagedError(f"no snapshot in {place} is whole ({listed})", remedy="restore a backup", damaged=damaged)
+
+
+def choose_snapshot(place: Path | str, *, trusted: bool) -> Snapshot:
+    """Load a snapshot to begin a session from; unless it is `trusted`, without settings that only a user may decide."""
+    loaded = load_snapshot(place)
+    for each in loaded.damaged:
+        log.warning("snapshot %s is damaged: %s", each.path, each.why)
+    if trusted:
+        return loaded.snapshot
+    settings, dropped = limit_trust(loaded.snapshot.settings, loaded.snapshot.session)
+    if dropped:
+        log.warning("%s: not taken from the snapshot: %s; state them, or trust it", loaded.path, ", ".join(dropped))
+    return msgspec.structs.replace(loaded.snapshot, settings=settings)
 
 
 def _named(path: Path) -> Snapshot:
