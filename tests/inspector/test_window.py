@@ -67,7 +67,7 @@ def test_sums_that_grow_equal_sums_made_anew(steps):
                 if step == "user":
                     session.add(f"Message {number}.")
                 elif step in ("pin", "unpin"):
-                    getattr(session, step)(first)
+                    session.pin(first, off=step == "unpin")
                 each.session.journal.refresh()
                 grown = window.window(each)["parts"]
         with opened(store) as anew:
