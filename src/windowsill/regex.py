@@ -71,10 +71,10 @@ def compile_text(source: str) -> Pattern:
 
 
 class WordSet:
-    """Tells in one pass which of many short words a text holds."""
+    """Tells in one pass which of many short words and patterns a text holds."""
 
-    def __init__(self, words: Sequence[tuple[str, bool]]) -> None:
-        """Take the words, and for each whether it counts in whatever case."""
+    def __init__(self, words: Sequence[tuple[str, bool]], patterns: Sequence[str] = ()) -> None:
+        """Take the words, and for each whether it counts in whatever case; then the patterns."""
         import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loads a library, on use
 
         options = _options(ascii_only=True)
@@ -82,10 +82,12 @@ class WordSet:
         self._set = re2.Set.SearchSet(options)
         for word, any_case in words:
             self._set.Add((b"(?i)" if any_case else b"") + re2.escape(word.encode()))
+        for pattern in patterns:
+            self._set.Add(pattern.encode())
         self._set.Compile()
 
     def find(self, data: bytes) -> list[int]:
-        """Return the places of the found words in the list."""
+        """Return the places of the found words in the list; those of patterns follow."""
         found: list[int] | None = self._set.Match(data)
         return found or []
 

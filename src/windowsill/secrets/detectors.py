@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from math import log2
 from typing import TypeAlias
@@ -60,7 +60,8 @@ class KeyFormat(msgspec.Struct, frozen=True):
     """The spelling of one kind of secret, a row of `formats.toml`."""
 
     kind: str
-    hints: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+    part: str = ""
     key: str = ""
     pattern: str = ""
     checks: tuple[str, ...] = ()
@@ -77,12 +78,13 @@ class KeyFormat(msgspec.Struct, frozen=True):
         """Return the format with its whole pattern."""
         pattern = f"{_LEFT}({self.key})" if self.key else self.pattern
         hints = "|".join(self.hints).replace(".", "[.]")
-        pattern = pattern.replace("<word>", "[A-Za-z0-9_-]").replace("<hints>", f"(?:{hints})")
-        return msgspec.structs.replace(self, pattern=pattern)
+        pattern = pattern.replace("<word>", _WORD).replace("<hints>", f"(?:{hints})")
+        return msgspec.structs.replace(self, pattern=pattern, part=self.part.replace("<word>", _WORD))
 
 
 _LEFT = r"(?:\A|[^A-Za-z0-9_+-]|(?m:^)[+-]|\\[nrtbf][+-]?|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
 """The characters before a key: none that could belong to it, the sign of a line in a patch, or an escape."""
+_WORD = "[A-Za-z0-9_-]"
 GITHUB_LENGTH = 40
 _WIDE = "\N{FULLWIDTH COLON}|\N{FULLWIDTH EQUALS SIGN}"
 
@@ -485,9 +487,18 @@ def _ends_line(data: bytes, end: int) -> bool:
 
 def kind_under(name: str, value: str) -> str:
     """Return the kind of secret that a value is because of its name in a document; empty when it is none."""
+    if not _may_name(name):
+        return ""
     spelled = f'"{name}": "'.encode("utf-8", "surrogatepass")
     plain = value.translate(_SPELLED).encode("utf-8", "surrogatepass")
     return next((each.kind for each in find_assignments(spelled + plain + b'"') if each.start == len(spelled)), "")
+
+
+@lru_cache(maxsize=4_096)
+def _may_name(name: str) -> bool:
+    """Tell whether a name has a word without which it names no secret: a document repeats the same few names."""
+    lowered = name.lower()
+    return any(hint in lowered for hint in ASSIGNMENT_HINTS)
 
 
 def plain_kind_under(name: str, value: str) -> str:

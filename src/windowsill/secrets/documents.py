@@ -106,7 +106,8 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
 
 def _label(value: dict[Any, Any]) -> str:
     """Return the name that an object states for what it has as `value`."""
-    if not any(isinstance(key, str) and key.lower() == _VALUE for key in value):
+    keys = {key.lower() for key in value if isinstance(key, str)}
+    if _VALUE not in keys:
         return ""
     named = {key.lower(): inner for key, inner in value.items() if isinstance(key, str) and isinstance(inner, str)}
     return next((named[name] for name in _NAMING if name in named), "")

@@ -48,7 +48,9 @@ def _hints() -> tuple[WordSet, list[int]]:
     words = [(hint, place, format.any_case) for place, format in enumerate(formats()) for hint in format.hints]
     words += [(hint, _NAMES, True) for hint in detectors.ASSIGNMENT_HINTS]
     words += [(hint, _BLOCKS, False) for hint in PRIVATE_KEY_HINTS]
-    return WordSet([(hint, any_case) for hint, _, any_case in words]), [owner for _, owner, _ in words]
+    parts = [(format.part, place) for place, format in enumerate(formats()) if format.part]
+    found = WordSet([(hint, any_case) for hint, _, any_case in words], [part for part, _ in parts])
+    return found, [owner for _, owner, _ in words] + [owner for _, owner in parts]
 
 
 class Redactor:
@@ -94,7 +96,7 @@ class Redactor:
         return Redactor(self.extra, self.allow, entropy=False, names=self.names)
 
     def _find(self, data: bytes) -> list[Secret]:
-        if _INVISIBLE.search(data) is None:
+        if data.isascii() or _INVISIBLE.search(data) is None:
             return self._find_visible(data)
         # What nobody sees inside a key does not hide it.
         gaps, bare = [(0, 0)], 0
@@ -119,6 +121,8 @@ class Redactor:
         quiet: list[Range] = []
         words, owners = _hints()
         hinted = {owners[place] for place in words.find(data)}
+        if not hinted and not self._patterns and len(data) < detectors.SHORTEST_TOKEN:
+            return []
         if _BLOCKS in hinted:
             keys, quiet = find_private_keys(data)
             ranked += ((_PRIVATE_KEYS, each) for each in keys)
@@ -131,7 +135,7 @@ class Redactor:
             named = chain(detectors.find_assignments(data), find_in_columns(data))
             ranked += ((_ASSIGNED, each) for each in named if not starts_in(each, taken))
         found = merge(ranked)
-        if self.entropy:
+        if self.entropy and len(data) >= detectors.SHORTEST_TOKEN:
             quiet = sorted([*quiet, *((each.start, each.end) for each in found)])
             found = merge((0, each) for each in (*found, *detectors.find_by_entropy(data, quiet)))
         left = subtract(found, taken)

@@ -121,7 +121,11 @@ def held_places(view: View) -> frozenset[int]:
     given in the middle (system and developer messages), and pins. They stay where they are, word for word.
     """
     first = view.leading()
-    found = {place for place, item in enumerate(view.items[first:], first) if item.role == "system" or item.pinned}
+    found = {
+        place
+        for place, item in enumerate(view.items[first:], first)
+        if item.role == "system" or (item.marks and item.pinned)
+    }
     return frozenset(found | {place for place in (view.task(), latest_words(view)) if place is not None})
 
 

@@ -32,7 +32,7 @@ from windowsill.summaries.digest import (
     combine_files,
     join,
     load,
-    merge_stored,
+    merge_all,
     only_record,
     task_key,
     without_told,
@@ -171,7 +171,7 @@ def collect_hidden(view: View, items: Sequence[Item]) -> Digest:
 
     `offline.lay_out` writes it: with `details=0` the record alone, in as many tokens as it is given.
     """
-    return collect([readable(view, item) for item in items], load(merge_stored(stored_digests(items))))
+    return collect([readable(view, item) for item in items], merge_all(map(load, stored_digests(items))))
 
 
 def collect_untold(view: View, items: Sequence[Item]) -> Digest:
@@ -180,7 +180,7 @@ def collect_untold(view: View, items: Sequence[Item]) -> Digest:
     if not folds:
         return Digest()
     shown = "\n".join(view.read(item).text for item in folds)
-    return without_told(only_record(load(merge_stored(stored_digests(folds)))), shown)
+    return without_told(merge_all(only_record(load(one)) for one in stored_digests(folds)), shown)
 
 
 def collect(messages: Sequence[Message], before: Digest) -> Digest:

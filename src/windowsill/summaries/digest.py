@@ -186,12 +186,17 @@ def merge(older: Digest, newer: Digest) -> Digest:
     return cap(Digest(messages=messages, state={**older.state, **newer.state}, **lists))
 
 
+def merge_all(digests: Iterable[Digest]) -> Digest:
+    """Merge digests, oldest first."""
+    whole = Digest()
+    for one in digests:
+        whole = merge(whole, one)
+    return whole
+
+
 def merge_stored(stored: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Merge digests as folds keep them, oldest first, into one of the same form."""
-    whole = Digest()
-    for one in stored:
-        whole = merge(whole, load(one))
-    return dump(whole)
+    return dump(merge_all(map(load, stored)))
 
 
 def only_record(digest: Digest) -> Digest:
@@ -223,7 +228,7 @@ def dump(digest: Digest) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(digest)
     for file in built.get("files", ()):
         if "read" in file:
-            file["read"] = _as_json(file["read"])
+            file["read"] = [list(lines) for lines in file["read"]]
     if "state" in built:
         built["state"] = _as_json(built["state"])
     return built
@@ -250,8 +255,9 @@ def join(
     """Keep each key once, at its newest place; of two entries the newer stays, unless `combine` makes one of them."""
     found: dict[Hashable, Entry] = {}
     for item in items:
-        before = found.pop(key(item), None)
-        found[key(item)] = item if before is None or combine is None else combine(before, item)
+        name = key(item)
+        before = found.pop(name, None)
+        found[name] = item if before is None or combine is None else combine(before, item)
     return list(found.values())
 
 
