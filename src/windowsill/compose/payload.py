@@ -477,7 +477,7 @@ class Payload:
 
     @cached_property
     def decision(self) -> dict[str, float | str]:
-        """What a strategy that decides by figures did for this request, waiting included, and from which figures."""
+        """The act of a strategy that decides by figures, waiting included, and those figures."""
         return self._result.decision or self._spec.strategy.explain(self._view, self._spec.budget)
 
     def body(self, format: str | None = None, *, cache: bool = True) -> bytes:

@@ -1,4 +1,4 @@
-"""What the step at hand needs besides the conversation: the layered state, recalled text, context that passes.
+"""Add what the step at hand needs besides the conversation: the layered state, recalled text, context that passes.
 
 Each is recorded like a message at the end of the history, where it leaves the cached prefix whole.
 """

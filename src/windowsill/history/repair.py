@@ -29,7 +29,7 @@ def is_media(block: Block) -> bool:
 
 
 Words: TypeAlias = tuple[bool, tuple[Block, ...]]
-"""What a result says, whatever bytes it came as."""
+"""The content of a result, whatever bytes it came as."""
 
 Outcome: TypeAlias = Literal["paired", "again", "late", "orphan"]
 

@@ -41,7 +41,7 @@ SINCE_ENCRYPTED = (
     "the store was encrypted after this process had opened it, and takes nothing readable",
     f"set {VARIABLE} to its key and open it again; nothing was written",
 )
-"""What a refusal of the database means, and the remedy."""
+"""The meaning of a refusal by the database, and the remedy."""
 
 _VERSION = b"1"
 """Before the mark: keys are used in one way so far."""
