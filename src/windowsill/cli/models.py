@@ -11,7 +11,7 @@ import click
 from windowsill.cli.main import LazyCommand, LazyGroup
 from windowsill.cli.output import print_line, print_list
 from windowsill.cli.session_ids import json_option, open_store_at, store_option
-from windowsill.errors import NotFoundError, UnknownModelError
+from windowsill.errors import NotFoundError
 
 if TYPE_CHECKING:
     from windowsill.store import Store
@@ -87,15 +87,12 @@ def _learned(store: Store) -> dict[str, int]:
 
 
 def _listed(name: str, learned: int | None) -> dict[str, Any]:
-    from windowsill.models import find
+    from windowsill.models import find_known
 
     fields = ("window", "max_input", "max_output", "provider")
-    try:
-        model = find(name)
-    except UnknownModelError:
-        # One that the table does not know: its window was stated somewhere.
-        return {"model": name, **dict.fromkeys(fields), "learned": learned}
-    return {"model": name, **{field: getattr(model, field) for field in fields}, "learned": learned}
+    # One that the table does not know has a window that was stated somewhere.
+    model = find_known(name)
+    return {"model": name, **{field: getattr(model, field, None) for field in fields}, "learned": learned}
 
 
 def _tokens(value: int | None) -> str:

@@ -68,14 +68,9 @@ class ModelContext:
         """Tokens of the largest request that the provider has answered, by its own count."""
         self._seen: tuple[Weight, int] | None = None
         self._unsaved = 0
-        self._largest = max(self.model.window, self._table_window())
+        listed = models.find_known(settings.model)
+        self._largest = max(self.model.window, listed.window if listed is not None else 0)
         """The most tokens a request can have had, whatever window is stated."""
-
-    def _table_window(self) -> int:
-        try:
-            return models.find(self.settings.model or "").window
-        except UnknownModelError:
-            return 0
 
     @cached_property
     def cache_prices(self) -> CachePrices:

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from windowsill import models, providers
+from windowsill import providers
 from windowsill.budget import HIGH, WARN, Size, tokens_of
-from windowsill.errors import DamagedError, SettingError, UnknownModelError, log
+from windowsill.errors import DamagedError, SettingError, log
 from windowsill.files.folder import Folder
-from windowsill.models import Model, find
+from windowsill.models import Model, find_known
 from windowsill.models.catalog import key, spellings
 
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 5, 100
@@ -98,7 +98,7 @@ def profile_for(
     back to; `facts` are those of the model where the table does not have them.
     """
     own = {each: _read(each, fields) for each, fields in (overrides or {}).items()}
-    known = facts or _known(model)
+    known = facts or find_known(model)
     first = name or _of_model(model, own) or shipped_for(known)
     chain = _chain(first, own, shipped_for(known))
     merged: dict[str, Any] = {}
@@ -165,13 +165,6 @@ def _of_model(model: str, own: Mapping[str, Any]) -> str | None:
     return next((by_key[spelling] for spelling in spellings(model) if spelling in by_key), None)
 
 
-def _known(model: str) -> Model | None:
-    try:
-        return models.find(model)
-    except UnknownModelError:
-        return None
-
-
 def _chain(first: str, own: Mapping[str, ProfileFields], last: str) -> list[ProfileFields]:
     """Return a profile and those it inherits from, itself first, a shipped one last."""
     chain: list[ProfileFields] = []
@@ -216,10 +209,8 @@ def writer_of(model: str) -> str | None:
     """
     if model == OFFLINE or model.partition(":")[0] in ENDPOINTS.values():
         return model
-    try:
-        endpoint = ENDPOINTS.get(models.find(model).provider)
-    except UnknownModelError:
-        return None
+    known = find_known(model)
+    endpoint = ENDPOINTS.get(known.provider) if known is not None else None
     return f"{endpoint}:{model}" if endpoint is not None else None
 
 
@@ -362,10 +353,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     @property
     def is_model_known(self) -> bool:
         """True when the window of the model is in the table, or in `models`."""
-        try:
-            return self.model is not None and bool(find(self.model, overrides=self.models))
-        except UnknownModelError:
-            return False
+        return find_known(self.model, overrides=self.models) is not None
 
 
 class StatedSettings(TypedDict, total=False):
@@ -513,11 +501,9 @@ def _is_above(low: Size | None, high: Size) -> bool:
 
 def _profile(settings: Settings, model: str) -> Profile:
     named = settings.profile
-    try:
-        # A smaller window that is stated for a model of the table makes no small model of it.
-        facts = find(model, window=None if settings.is_model_known else settings.window, overrides=settings.models)
-    except UnknownModelError:
-        facts = None
+    # A smaller window that is stated for a model of the table makes no small model of it.
+    window = None if settings.is_model_known else settings.window
+    facts = find_known(model, window=window, overrides=settings.models)
     name = "" if named is None or named in (AUTO, OFF) else named
     return profile_for(
         model, settings.profiles, name=name, high=HIGH if settings.high is None else settings.high, facts=facts

@@ -9,17 +9,15 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from windowsill.errors import UnknownModelError
 from windowsill.history.entries import Entry, Kind, reader
 from windowsill.history.head import Call, call_meta
 from windowsill.history.view import fold_meta
 from windowsill.messages import Usage
-from windowsill.models import Prices, find, prices
+from windowsill.models import known_prices
 from windowsill.session.audit import describe_entry
 from windowsill.session.checkpoints import label_meta
 from windowsill.store import Store
@@ -33,18 +31,6 @@ CLIENT = "client"
 """The name of who decides a fold with which an agent compacts its own list."""
 
 _usage = reader(Usage)
-
-
-@lru_cache(64)
-def prices_of(model: str | None) -> Prices | None:
-    """Return the prices of a model; `None` when they are not known."""
-    if model is None:
-        return None
-    try:
-        found = prices(find(model))
-    except UnknownModelError:
-        return None
-    return found if found.known else None
 
 
 class CallFigures(msgspec.Struct, kw_only=True):
@@ -213,7 +199,7 @@ class Ledger:
         return calls, events
 
     def _from_call(self, entry: Entry, call: Call) -> CallFigures:
-        price = prices_of(call.model or self._model)
+        price = known_prices(call.model or self._model)
         fresh = call.tokens - call.cached
         return CallFigures(
             id=entry.id,
@@ -230,7 +216,7 @@ class Ledger:
 
     def _report(self, call: CallFigures, used: Usage) -> None:
         """Put the figures of the provider in the place of ours."""
-        price = prices_of(call.model or self._model)
+        price = known_prices(call.model or self._model)
         call.tokens, call.output, call.reported = used.prompt, used.output, True
         call.cached, call.written, call.new = used.cache_read, used.cache_write, used.input
         call.cost = None if price is None else price.cost(used)

@@ -30,9 +30,9 @@ from windowsill.errors import (
 from windowsill.extras import extra
 from windowsill.inspector import calls, explanations, history, overview, window
 from windowsill.inspector.access import COOKIE, LOOPBACK, Guard, cookie_value, error_body, is_same
-from windowsill.inspector.ledger import prices_of
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
+from windowsill.models import known_prices
 from windowsill.store import SessionInfo, Store
 
 if TYPE_CHECKING:
@@ -477,7 +477,7 @@ async def serve(
         import uvicorn
 
     # The list of prices takes a moment to load: not while somebody waits for the first page.
-    threading.Thread(target=prices_of, args=("claude-sonnet-5",), daemon=True).start()
+    threading.Thread(target=known_prices, args=("claude-sonnet-5",), daemon=True).start()
     ends: list[uvicorn.Server] = []
     page = app(
         store,

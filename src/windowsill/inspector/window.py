@@ -14,7 +14,7 @@ from windowsill.errors import InputError, NotFoundError
 from windowsill.history.entries import Entry, on_path
 from windowsill.history.folds import Fold, Span
 from windowsill.history.view import Item, fold_meta, message_meta
-from windowsill.inspector.ledger import CLIENT, prices_of
+from windowsill.inspector.ledger import CLIENT
 from windowsill.inspector.opened import OpenSession
 from windowsill.messages import (
     Block,
@@ -27,6 +27,7 @@ from windowsill.messages import (
     ToolUse,
     text_of,
 )
+from windowsill.models import known_prices
 from windowsill.session.branches import branch_heads
 from windowsill.session.edits import BY_HAND, PROVIDER
 from windowsill.text import one_line
@@ -90,7 +91,7 @@ def _next_request(opened: OpenSession, tokens: int) -> dict[str, Any]:
     """Say what the next request would cost, where a cache still has what the last one sent."""
     last = opened.ledger.calls[-1] if opened.ledger.calls else None
     cached = min(tokens, last.tokens) if last is not None and opened.session.model.cache != "none" else 0
-    price = prices_of(opened.session.settings.model)
+    price = known_prices(opened.session.settings.model)
     return {
         "tokens": tokens,
         "cached": cached,
@@ -118,7 +119,7 @@ def price(opened: OpenSession, back: Weight, index: int) -> dict[str, Any]:
     tokens = scale.tokens(back)
     cached = session.model.cache != "none"
     rewritten = opened.behind(index) if cached else 0
-    known = prices_of(session.settings.model)
+    known = known_prices(session.settings.model)
     once = each = None
     if known is not None and cached:
         once = (tokens + rewritten) * known.cache_write - rewritten * known.cache_read

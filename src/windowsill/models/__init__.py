@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from windowsill.models.catalog import Demands, Model, PriceList, Ratios, find, names, signs_calls, wants_reasoning
+from windowsill.models.catalog import (
+    Demands,
+    Model,
+    PriceList,
+    Ratios,
+    find,
+    find_known,
+    names,
+    signs_calls,
+    wants_reasoning,
+)
 from windowsill.models.overflow import is_overflow, learn_window
-from windowsill.models.prices import Prices, prices, record_usage
+from windowsill.models.prices import Prices, known_prices, prices, record_usage
 
 __all__ = [
     "Demands",
@@ -13,7 +23,9 @@ __all__ = [
     "Prices",
     "Ratios",
     "find",
+    "find_known",
     "is_overflow",
+    "known_prices",
     "learn_window",
     "names",
     "prices",

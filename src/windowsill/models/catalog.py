@@ -232,6 +232,14 @@ def _facts(name: str) -> dict[str, Any] | None:
     return {**families()[fields["family"]], **fields}
 
 
+def find_known(name: str | None, **stated: Any) -> Model | None:
+    """Find the model of this name as `find` does; `None` for one that nobody knows."""
+    try:
+        return None if name is None else find(name, **stated)
+    except UnknownModelError:
+        return None
+
+
 def names() -> tuple[str, ...]:
     """Return the names of all models in the table."""
     return tuple(models())

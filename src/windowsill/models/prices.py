@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from windowsill import telemetry
-from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
-from windowsill.models.catalog import Model, find
+from windowsill.models.catalog import Model, find_known
 from windowsill.telemetry.spans import harmless
 
 if TYPE_CHECKING:
@@ -126,13 +125,13 @@ def record_usage(usage: Usage | None, model: Model | str, provider: str = "") ->
 
 
 def _cost(usage: Usage, model: Model | str) -> float | None:
-    try:
-        price = _known_prices(model)
-    except UnknownModelError:
-        return None
-    return price.cost(usage) if price.known else None
+    price = known_prices(model)
+    return price.cost(usage) if price is not None else None
 
 
 @lru_cache(MOST_MODELS)
-def _known_prices(model: Model | str) -> Prices:
-    return prices(model if isinstance(model, Model) else find(model))
+def known_prices(model: Model | str | None) -> Prices | None:
+    """Return the prices of a model; `None` where they, or the model, are not known."""
+    known = model if isinstance(model, Model) else find_known(model)
+    found = prices(known) if known is not None else None
+    return found if found is not None and found.known else None

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 import msgspec
 
-from windowsill import models
-from windowsill.errors import UnknownModelError
 from windowsill.messages import Usage
-from windowsill.models import Model, Prices, prices
+from windowsill.models import Model, Prices, known_prices, prices
 from windowsill.replay.walk import ModelCall
 from windowsill.transcripts import Charge
 
@@ -204,19 +201,10 @@ class SessionCosts:
 
 def dollars(charge: Charge) -> float | None:
     """Price a call at the list prices of its model; `None` if they are not known."""
-    price = _prices(charge.model)
+    price = known_prices(charge.model)
     if price is None:
         return None
     return price.cost(charge.usage) + charge.long_cache_write * (LONG_WRITE * price.input - price.cache_write)
-
-
-@cache
-def _prices(model: str | None) -> Prices | None:
-    try:
-        found = None if model is None else prices(models.find(model))
-    except UnknownModelError:
-        return None
-    return found if found is not None and found.known else None
 
 
 def _rounded_sum(amounts: Iterable[float | None]) -> float | None:

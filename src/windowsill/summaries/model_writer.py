@@ -19,11 +19,11 @@ import anyio
 import msgspec
 
 from windowsill import providers, telemetry
-from windowsill.errors import InputError, UnknownModelError
+from windowsill.errors import InputError
 from windowsill.extras import require
 from windowsill.history.folds import Brief, Style
 from windowsill.messages import Message, Usage, text_message
-from windowsill.models import find, record_usage
+from windowsill.models import find_known, record_usage
 from windowsill.providers.base import THOUGHTS
 from windowsill.providers.endpoints import PROVIDERS, Endpoint, endpoint
 from windowsill.providers.faults import ModelError
@@ -335,10 +335,8 @@ class EndpointWriter(_Asker):
 
 
 def _window(model: str) -> int:
-    try:
-        return find(model).max_input
-    except UnknownModelError:
-        return UNKNOWN_WINDOW
+    known = find_known(model)
+    return UNKNOWN_WINDOW if known is None else known.max_input
 
 
 class Chain:
