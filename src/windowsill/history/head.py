@@ -14,7 +14,7 @@ from windowsill.history import entries
 from windowsill.history.entries import ROOT_HASH, Entry, Kind, Same, own_words, reader, seal
 from windowsill.history.folds import Fold, PastEdit, Proposal, Unfold, pack_stand_ins
 from windowsill.history.view import Item, MessageMeta, View, fold_meta, item_of, marking_meta, message_meta
-from windowsill.messages import NEUTRAL, ORIGIN, Message, Reasoning
+from windowsill.messages import NEUTRAL, ORIGIN, Message, Reasoning, Usage
 from windowsill.models import Demands
 from windowsill.tokens import Scale, Weight
 
@@ -106,6 +106,7 @@ def is_whole_snapshot(stored: bytes, entry: Entry) -> bool:
 
 _snapshot = reader(Snapshot)
 call_meta = reader(Call)
+usage_meta = reader(Usage)
 rewind_meta = reader(Rewind)
 
 

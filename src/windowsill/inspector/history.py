@@ -10,9 +10,10 @@ import msgspec
 from windowsill.compose.composition import part_of
 from windowsill.history.entries import ROOT, Entry, Range, on_path
 from windowsill.history.view import Item, View, fold_meta
-from windowsill.inspector.opened import OpenSession, model_of
+from windowsill.inspector.opened import OpenSession
 from windowsill.inspector.window import preview
 from windowsill.journal.writer import JournalWriter
+from windowsill.search.archive import setting_of
 from windowsill.session.branches import branch_heads
 from windowsill.store import SessionInfo
 
@@ -150,7 +151,7 @@ def _thread(info: SessionInfo, own: str) -> dict[str, Any]:
     return {
         "id": info.id,
         "relation": relation,
-        "model": model_of(info),
+        "model": setting_of(info, "model"),
         "updated": info.updated,
         "entries": info.version,
     }

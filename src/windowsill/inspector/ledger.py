@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from windowsill.history.entries import Entry, Kind, reader
-from windowsill.history.head import Call, call_meta
+from windowsill.history.entries import Entry, Kind
+from windowsill.history.head import Call, call_meta, usage_meta
 from windowsill.history.view import fold_meta
 from windowsill.messages import Usage
 from windowsill.models import known_prices
@@ -29,8 +29,6 @@ KINDS: tuple[Kind, ...] = ("call", "usage", "fold", "unfold", "rewind", "label")
 
 CLIENT = "client"
 """The name of who decides a fold with which an agent compacts its own list."""
-
-_usage = reader(Usage)
 
 
 class CallFigures(msgspec.Struct, kw_only=True):
@@ -181,7 +179,7 @@ class Ledger:
                 calls.append(open_call)
                 self._sum(open_call, 1)
             elif entry.kind == "usage":
-                used = _usage(entry.meta)
+                used = usage_meta(entry.meta)
                 if open_call is None:
                     open_call = CallFigures(
                         id=None, seq=entry.seq, at=entry.at, model=None, tokens=0, cached=0, written=0, new=0

@@ -11,13 +11,12 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
-import msgspec
-
 from windowsill.compose.composition import Composition, weigh_parts
 from windowsill.errors import DamagedError, NotFoundError
 from windowsill.history.entries import Entry, within
 from windowsill.history.view import Item, sum_weights
 from windowsill.inspector.ledger import Ledger
+from windowsill.search.archive import setting_of
 from windowsill.session import Session
 from windowsill.session.audit import FixedParts, composition, fixed_parts
 from windowsill.store import SessionInfo, Store
@@ -34,16 +33,6 @@ MOST_KNOWN = 10_000
 
 MOST_BODIES = 4
 """Rebuilt requests that are kept at hand for one session: a call, the one before, and their pages."""
-
-
-def model_of(info: SessionInfo | None) -> str | None:
-    """Return the model that a session is for, as its settings say."""
-    try:
-        settings = msgspec.json.decode(info.settings) if info is not None else None
-    except msgspec.DecodeError:
-        settings = None  # A damaged session is still listed: opening it says what is wrong.
-    model = settings.get("model") if isinstance(settings, dict) else None
-    return model if isinstance(model, str) else None
 
 
 T = TypeVar("T")
@@ -207,7 +196,7 @@ class OpenSessions:
     def ledger(self, info: SessionInfo) -> Ledger:
         """Return the calls of a session, as far as they are known."""
         with self._lock:
-            make = partial(Ledger, self.store, info.id, model_of(info))
+            make = partial(Ledger, self.store, info.id, setting_of(info, "model"))
             return _keep(self._ledgers, (info.id, info.created), make, MOST_LEDGERS)
 
     def remember(self, key: object, make: Callable[[], T]) -> T:

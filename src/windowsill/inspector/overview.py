@@ -22,11 +22,12 @@ from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.inspector.history import parent_of
 from windowsill.inspector.ledger import figures
-from windowsill.inspector.opened import OpenSession, OpenSessions, model_of
+from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.inspector.window import preview
 from windowsill.journal.reader import message_of
 from windowsill.replay.report import ReplayReport
 from windowsill.replay.summary import cells, compare_headlines, headline
+from windowsill.search.archive import setting_of
 from windowsill.session.audit import prompt_of, tool_decisions
 from windowsill.state.layers import State
 from windowsill.state.session_state import event_of
@@ -59,7 +60,6 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
     until = time.monotonic() + READ_SECONDS
     found = []
     for info in every[offset : offset + PAGE]:
-        model = model_of(info)
         ledger = opened.ledger(info)
         failed = None
         try:
@@ -75,7 +75,7 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
             {
                 "id": info.id,
                 "title": title,
-                "model": model,
+                "model": setting_of(info, "model"),
                 "created": info.created,
                 "updated": info.updated,
                 "entries": info.version,

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from windowsill.history.entries import reader
-from windowsill.history.head import call_meta
-from windowsill.messages import ORIGIN, Message, Origin, Request, Usage
+from windowsill.history.head import call_meta, usage_meta
+from windowsill.messages import ORIGIN, Message, Origin, Request
 from windowsill.replay.recordings import Recording
 from windowsill.session import Session
 from windowsill.session.audit import prompt_of
@@ -19,8 +18,6 @@ from windowsill.transcripts import Charge
 
 _MADE_HERE = frozenset({Origin.RECALLED, Origin.STATE})
 """Messages that a replay adds by itself where its options ask for them."""
-
-_usage = reader(Usage)
 
 
 def read_export(lines: Iterable[bytes]) -> Recording:
@@ -42,7 +39,7 @@ def stored_recording(store: Store, id: str) -> Recording:
         for entry in journal.branch("message", "usage", bodies=True):
             if entry.kind == "usage":
                 answer = len(messages) - 1 if messages else None
-                charges.append(Charge(usage=_usage(entry.meta), model=session.settings.model, message=answer))
+                charges.append(Charge(usage=usage_meta(entry.meta), model=session.settings.model, message=answer))
                 continue
             message = journal.decode(entry)
             if message.origin not in _MADE_HERE:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from windowsill.history.entries import Entry, reader
-from windowsill.history.folds import Fold, MessageSpan, unpack_stand_ins
+from windowsill.history.entries import Entry
+from windowsill.history.folds import MessageSpan, unpack_stand_ins
+from windowsill.history.view import fold_meta
 from windowsill.messages import (
     ECHOES,
     OWN_TOOLS,
@@ -51,8 +52,6 @@ STATE_STRATEGY = "extract"
 Section: TypeAlias = tuple[str, str, str | None]
 """A part of a message that is searched by itself: its text, who said it, and the tool it belongs to."""
 
-_fold = reader(Fold)
-
 
 class Piece(NamedTuple):
     """A part of a text, with its first and last line counted from 1."""
@@ -91,7 +90,7 @@ def message_passages(
 
 def fold_passages(entry: Entry, *, redacted: bool = False) -> Iterator[Passage]:
     """Yield the passages of the summaries in a fold; a marker that only says what was cut has none."""
-    fold = _fold(entry.meta)
+    fold = fold_meta(entry.meta)
     source: Source = "fact" if fold.strategy == STATE_STRATEGY else "summary"
     for span, stand_in in zip(fold.spans, unpack_stand_ins(entry.body or b""), strict=True):
         if isinstance(span, MessageSpan) and stand_in is not None and stand_in.origin == Origin.SUMMARY:

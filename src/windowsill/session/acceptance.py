@@ -15,13 +15,13 @@ from windowsill.compose.model_context import ModelContext
 from windowsill.compose.render import Breakpoints
 from windowsill.config import apply_profile, read_settings
 from windowsill.errors import BudgetError, DamagedError, WindowsillError
-from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, on_path, reader, within
+from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, on_path, within
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
-from windowsill.history.head import call_meta, rewind_meta
+from windowsill.history.head import call_meta, rewind_meta, usage_meta
 from windowsill.history.proposals import Facts, pair_of
 from windowsill.history.view import View, fold_meta, marking_meta, message_meta, unfold_meta
 from windowsill.journal.reader import JournalReader
-from windowsill.messages import Message, Usage
+from windowsill.messages import Message
 from windowsill.session import Session
 from windowsill.session.audit import read_part, tool_decisions
 from windowsill.session.checkpoints import label_meta
@@ -40,8 +40,6 @@ HEAVIEST = 2**40
 
 SOME_WINDOW = 200_000
 """Assumed to open a session whose model is not known here."""
-
-_usage = reader(Usage)
 
 
 class Acceptance:
@@ -135,7 +133,7 @@ class Acceptance:
             case "call":
                 self._check_call(entry)
             case "usage":
-                _ensure(min(msgspec.structs.astuple(_usage(entry.meta))) >= 0, "it used fewer than no tokens")
+                _ensure(min(msgspec.structs.astuple(usage_meta(entry.meta))) >= 0, "it used fewer than no tokens")
             case "rewind":
                 rewind = rewind_meta(entry.meta)
                 _ensure(rewind.to == entry.parent and 0 <= rewind.left < entry.seq, "it leads to another entry")

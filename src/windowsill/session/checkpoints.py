@@ -98,18 +98,8 @@ def checkpoint_of(entry: Entry, *, name: str | None = None) -> Checkpoint | None
     label = label_meta(entry.meta)
     if label.reason is None:
         return None
-    return Checkpoint(
-        id=entry.id,
-        name=label.name if name is None else name,
-        at=entry.at,
-        entry=label.entry,
-        messages=label.messages,
-        tokens=label.tokens,
-        phase=label.phase,
-        reason=label.reason,
-        files=label.files,
-        notes=label.notes,
-    )
+    fields = {each: getattr(label, each) for each in Label.__struct_fields__ if each != "forgets"}
+    return Checkpoint(**{**fields, "id": entry.id, "at": entry.at, "name": label.name if name is None else name})
 
 
 def describe_label(entry: Entry) -> str:
