@@ -273,10 +273,7 @@ class Loop:
         state = self._session.state.value
         if self._system is None or state.system == self._system:
             return state
-        if (note := "the first layer was changed during the run: that holds from the next run on") not in (
-            self._events.notes
-        ):
-            self._events.note(note)
+        self._events.note("the first layer was changed during the run: that holds from the next run on", once=True)
         return msgspec.structs.replace(state, system=self._system)
 
     async def _step(self) -> Ending | None:
@@ -601,8 +598,7 @@ class Loop:
             made = self._session.checkpoints.make_if_due(rule, snapshots=self._settings.snapshots)
         except (WindowsillError, OSError) as error:
             # What was done is in the journal; a run must not end for want of a name for it.
-            if (note := f"no checkpoint was made: {error}") not in self._events.notes:
-                self._events.note(note)
+            self._events.note(f"no checkpoint was made: {error}", once=True)
             return
         if made is not None:
             self._emit("checkpoint", made.id, reason=made.reason)

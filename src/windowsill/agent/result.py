@@ -50,9 +50,10 @@ class EventLog:
         self._listen = listen
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
-        """Keep a note for the result."""
-        self.notes.append(text)
+    def note(self, text: str, *, once: bool = False) -> None:
+        """Keep a note for the result; with `once`, unless it was noted before."""
+        if not (once and text in self.notes):
+            self.notes.append(text)
 
     def emit(self, event: Event) -> None:
         """Pass an event on to the listener; keep a note of one that was not planned."""

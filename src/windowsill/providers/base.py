@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,8 @@ from windowsill.providers.wire import (
 if TYPE_CHECKING:
     from windowsill.providers.streams import Stream
 
+
+RawFields: TypeAlias = dict[str, bytes | msgspec.Raw]
 
 LIMIT = "max_tokens"
 """The common name of the limit of an answer."""
@@ -399,17 +401,20 @@ class Format:
 
         The fields that a prompt cache looks at first stand first.
         """
-        spec = self.spec
-        fields: dict[str, bytes | msgspec.Raw] = {} if model is None else {"model": encode(model)}
-        for key, value in rest.items():
-            fields[spec.limit_field() if key == LIMIT and LIMIT not in spec.limit_fields else key] = value
-        if tools:
-            fields["tools"] = b"[" + b",".join(tools) + b"]"
-        if system is not None and spec.system_field:
-            fields[spec.system_field] = system
+        fields = self.body_fields(tools, model, rest)
+        if system is not None and self.spec.system_field:
+            fields[self.spec.system_field] = system
         elif system is not None:
             messages = [system, *messages]
-        return join_body(fields, messages, spec.messages_field.encode())
+        return join_body(fields, messages, self.spec.messages_field.encode())
+
+    def body_fields(self, tools: Sequence[bytes], model: str | None, rest: Mapping[str, msgspec.Raw]) -> RawFields:
+        """Return the fields of a body beside its messages and its system prompt."""
+        fields: RawFields = {} if model is None else {"model": encode(model)}
+        known = self.spec.limit_fields
+        for key, value in rest.items():
+            fields[self.spec.limit_field() if key == LIMIT and LIMIT not in known else key] = value
+        return {**fields, "tools": b"[" + b",".join(tools) + b"]"} if tools else fields
 
     def fit_fields(
         self, fields: dict[str, msgspec.Raw], messages: Sequence[bytes], *, bound_reasoning: bool = False

@@ -27,7 +27,7 @@ from windowsill.messages import (
     Usage,
 )
 from windowsill.models import Demands
-from windowsill.providers.base import Format, Problem, ToolChoice, at_most
+from windowsill.providers.base import Format, Problem, RawFields, ToolChoice, at_most
 from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web
 from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, spelling, tool_definitions
 from windowsill.providers.gemini.stream import GeminiStream
@@ -39,7 +39,6 @@ from windowsill.providers.wire import (
     encode,
     fields_decoder,
     items_decoder,
-    join_body,
     text_decoder,
 )
 
@@ -249,30 +248,18 @@ class Gemini(Format):
         }
         return encode({**fields, SPEC.tool_schema_field: schema})
 
-    def render_body(
-        self,
-        *,
-        messages: Sequence[bytes],
-        system: bytes | None,
-        tools: Sequence[bytes],
-        model: str | None,
-        rest: Mapping[str, Raw],
-    ) -> bytes:
-        """Render a request body. It does not name the model, which stands in the address."""
+    def body_fields(self, tools: Sequence[bytes], model: str | None, rest: Mapping[str, Raw]) -> RawFields:
+        """Return the fields of a body. It does not name the model, which stands in the address."""
         names = {"max_tokens": SPEC.limit_field(), "temperature": "temperature", "top_p": SPEC.sampling_field("top_p")}
-        fields: dict[str, bytes | Raw] = {key: value for key, value in rest.items() if key not in {*names, "stream"}}
+        fields: RawFields = {key: value for key, value in rest.items() if key not in {*names, "stream"}}
         if settings := {name: rest[key] for key, name in names.items() if key in rest}:
             spelled = spelling(rest, SPEC.config_field)
             config = decode(fields_decoder, rest.get(spelled, Raw(b"{}")), spelled)
             fields[spelled] = encode({**settings, **config})
         declared = join_tools(tools, rest.get("tools"))
-        if declared is not None:
-            fields["tools"] = declared
-        else:
+        if declared is None:
             fields.pop("tools", None)
-        if system is not None:
-            fields[SPEC.system_field] = system
-        return join_body(fields, messages, SPEC.messages_field.encode())
+        return fields if declared is None else {**fields, "tools": declared}
 
     def validate(self, body: Any) -> list[Problem]:
         """Return what Gemini would refuse; field names count under either spelling."""

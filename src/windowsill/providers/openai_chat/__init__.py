@@ -18,6 +18,15 @@ ID_PATTERN = r"[\s\S]{1,64}"
 
 NAME_PATTERN = r"[a-zA-Z0-9_-]{1,64}"
 
+API = Api(
+    url="https://api.openai.com/v1",
+    path="/chat/completions",
+    key_variables=("OPENAI_API_KEY",),
+    url_variable="OPENAI_BASE_URL",
+    key_header="authorization",
+    key_prefix="Bearer ",
+)
+
 SPEC = ProviderSpec(
     name=NAME,
     aliases=("openai-chat", "chat"),
@@ -41,14 +50,7 @@ SPEC = ProviderSpec(
     stream_usage_option=True,
     counts_thoughts=True,
     plain_reasoning=True,
-    api=Api(
-        url="https://api.openai.com/v1",
-        path="/chat/completions",
-        key_variables=("OPENAI_API_KEY",),
-        url_variable="OPENAI_BASE_URL",
-        key_header="authorization",
-        key_prefix="Bearer ",
-    ),
+    api=API,
     routes=(r"/chat/completions$",),
     sdk_modules=("openai",),
     sdk_error="OpenAIError",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from windowsill.history.repair_rules import Rules
 from windowsill.messages import Role
-from windowsill.providers.base import Api, ProviderSpec, StopReasons
-
-ID_PATTERN = r"[\s\S]{1,64}"
-"""Any text, but no longer than this."""
+from windowsill.providers.base import ProviderSpec, StopReasons
+from windowsill.providers.openai_chat import API, ID_PATTERN
 
 NAME_PATTERN = r"[a-zA-Z0-9_-]{1,128}"
 
@@ -39,14 +39,7 @@ SPEC = ProviderSpec(
     counts_thoughts=True,
     context_management="compaction",
     no_store={"store": False},
-    api=Api(
-        url="https://api.openai.com/v1",
-        path="/responses",
-        key_variables=("OPENAI_API_KEY",),
-        url_variable="OPENAI_BASE_URL",
-        key_header="authorization",
-        key_prefix="Bearer ",
-    ),
+    api=msgspec.structs.replace(API, path="/responses"),
     routes=(r"/responses$",),
     sdk_modules=("openai.types.responses",),
     sdk_error="OpenAIError",
