@@ -154,8 +154,8 @@ VIEW_KINDS: tuple[Kind, ...] = ("message", "fold", "unfold", "mark")
 """The entries that decide what is visible."""
 
 FIRST_STEP, WIDER, LARGEST_STEP = 50, 4, 50_000
-"""Entries looked through at first, from the end; by how much wider each further step is, so that few reach the start,
-and the widest: what is found may be all of them."""
+"""Entries looked through at first, from the end; by how much wider each further step is, and the widest while there is
+nothing of what is looked for."""
 
 CHUNK = 2_000
 """Entries read at a time where a whole history is walked, so that memory stays small."""
@@ -226,14 +226,15 @@ class JournalReader:
                 yield from self.store.read(self.session, start, min(last, start + step - 1), kinds=kinds, bodies=bodies)
 
     def walk_back(self, path: Sequence[Range], *kinds: Kind, bodies: bool = False) -> Iterator[Entry]:
-        """Return the entries of these kinds on a path from its end on, read as they are asked for."""
+        """Return the entries of a path from its end, read as they are asked for."""
         step = FIRST_STEP
-        for first, stop in reversed(path):
-            end = stop
-            while end >= first:
-                start = max(first, end - step + 1)
-                yield from reversed(self.store.read(self.session, start, end, kinds=kinds, bodies=bodies))
-                end, step = start - 1, min(LARGEST_STEP, step * WIDER)
+        for first, last in reversed(path):
+            stop = last
+            while stop >= first:
+                start = max(first, stop - step + 1)
+                found = self.store.read(self.session, start, stop, kinds=kinds, bodies=bodies)
+                yield from reversed(found)
+                stop, step = start - 1, min(step * WIDER, CHUNK if found else LARGEST_STEP)
 
     def last(self, path: Sequence[Range], *kinds: Kind) -> Entry | None:
         """Return the last entry of these kinds on a path; `None` when it has none."""
