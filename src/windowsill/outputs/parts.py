@@ -195,6 +195,7 @@ class Line(msgspec.Struct, frozen=True):
     """The character its text begins at, from 1."""
     length: int
     """The characters of the whole line."""
+    end: str = "\n"
 
     @property
     def left(self) -> int:

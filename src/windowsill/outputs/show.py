@@ -14,7 +14,7 @@ import msgspec
 from windowsill.errors import InputError, SettingError
 from windowsill.journal.reader import with_refs
 from windowsill.messages import READ_TOOL, Block, Document, Image, Message, OutputRef, Text, ToolResult
-from windowsill.outputs.parts import Output, lines, ref_at
+from windowsill.outputs.parts import Line, Output, lines, ref_at
 
 TRIMMED = "[tool output trimmed"
 """The beginning of a line in the place of an output."""
@@ -130,14 +130,6 @@ class Preview(msgspec.Struct, frozen=True):
     cut: int = 0
 
 
-class Row(msgspec.Struct, frozen=True):
-    """A line on its way into a view: as much of it as may be shown, its whole length, and how it ends."""
-
-    text: str
-    length: int
-    end: str = "\n"
-
-
 def preview(text: str, limits: Limits, *, ref: str | None = None) -> Preview | None:
     """Return the beginning of an output, long lines cut, or `None` when it can be shown as it is."""
     size = byte_size(text)
@@ -166,7 +158,7 @@ def head_and_tail(text: str, head: int = 50, tail: int = 50, *, ref: str | None 
     return Preview(reduced, head + tail) if byte_size(reduced) < byte_size(text) else None
 
 
-def preview_rows(rows: Iterable[Row], total: int, limits: Limits, *, ref: str | None, notes: bool = True) -> Preview:
+def preview_rows(rows: Iterable[Line], total: int, limits: Limits, *, ref: str | None, notes: bool = True) -> Preview:
     """Return as many lines as the limits allow, each cut to its length, and a last line that says how to read on."""
     # The longest note there could be: the view has to fit whichever it ends with.
     room = limits.bytes - max(len(rest_note(ref, total, total + 1)), len(cut_note(ref, total, total, limits.line))) - 2
@@ -192,14 +184,15 @@ def preview_rows(rows: Iterable[Row], total: int, limits: Limits, *, ref: str | 
     return Preview("".join((*pieces, joint, note)), len(pieces), len(cuts))
 
 
-def rows_of(text: str) -> Iterator[Row]:
+def rows_of(text: str) -> Iterator[Line]:
     """Yield the lines of a text; only a line feed, with or without a carriage return before it, ends one."""
-    start = 0
+    start = number = 0
     while start < len(text):
         stop = text.find("\n", start)
         stop, after = (len(text), len(text)) if stop < 0 else (stop, stop + 1)
         inner = stop - 1 if after > stop > start and text[stop - 1] == "\r" else stop
-        yield Row(text[start:inner], inner - start, text[inner:after])
+        number += 1
+        yield Line(number, text[start:inner], 1, inner - start, text[inner:after])
         start = after
 
 
@@ -218,7 +211,7 @@ def characters_within(text: str, room: int) -> int:
     return len(text.encode(errors="surrogatepass")[: max(0, room)].decode(errors="ignore"))
 
 
-def _keep(row: Row, width: int) -> int:
+def _keep(row: Line, width: int) -> int:
     """Return the characters of a line that fit a width with the note of the cut; a composed character stays whole."""
     if row.length <= width:
         return row.length
@@ -231,26 +224,25 @@ def _keep(row: Row, width: int) -> int:
     return keep
 
 
-def cut_row(row: Row, width: int) -> str:
+def cut_row(row: Line, width: int) -> str:
     """Return a line cut to a width, without its end."""
     return _cut(row, _keep(row, width))
 
 
-def _cut(row: Row, keep: int) -> str:
+def _cut(row: Line, keep: int) -> str:
     return row.text if keep == row.length else row.text[:keep] + cut_line(row.length - keep)
 
 
 def preview_output(output: Output, limits: Limits, ref: str | None) -> str:
     """Return the beginning of an output within the limits, of which only that is read; all of it when it fits."""
-    found = (Row(line.text, line.length) for line in lines(output, 1, output.lines, width=limits.line))
-    rows = list(_within(found, limits.bytes))
+    rows = list(_within(lines(output, 1, output.lines, width=limits.line), limits.bytes))
     whole = len(rows) == output.lines and all(row.length <= limits.line for row in rows)
     if whole and sum(byte_size(row.text) + 1 for row in rows) <= limits.bytes:
         return "\n".join(row.text for row in rows)
     return preview_rows(rows, output.lines, limits, ref=ref).text
 
 
-def _within(rows: Iterable[Row], room: int) -> Iterator[Row]:
+def _within(rows: Iterable[Line], room: int) -> Iterator[Line]:
     """Yield rows until they fill the room; one more, so that a reader sees there is more."""
     for row in rows:
         yield row

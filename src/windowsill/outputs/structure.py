@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from windowsill.outputs.parts import Line
 from windowsill.outputs.read import WIDEST
 from windowsill.outputs.show import (
     LEAST_LINE,
     LEAST_OMITTED,
     Limits,
     Preview,
-    Row,
     byte_size,
     count_lines,
     cut_row,
@@ -191,7 +191,9 @@ def share_room(sizes: Iterable[int], room: int) -> int:
 # Lines
 
 
-def _outline_rows(rows: Sequence[Row], limits: Limits, ref: str | None, ends: tuple[int, int] | None) -> Preview | None:
+def _outline_rows(
+    rows: Sequence[Line], limits: Limits, ref: str | None, ends: tuple[int, int] | None
+) -> Preview | None:
     regular = _is_regular(rows)
     if regular and ends is not None:
         head, tail = ends
@@ -222,7 +224,7 @@ def _outline_rows(rows: Sequence[Row], limits: Limits, ref: str | None, ends: tu
     return None
 
 
-def _is_regular(rows: Sequence[Row]) -> bool:
+def _is_regular(rows: Sequence[Line]) -> bool:
     """Tell whether most lines begin alike, or with a time or a level, as those of a log, a table or a listing do."""
     step = max(1, len(rows) // SAMPLE)
     sample = [row.text for row in rows[::step] if row.text.strip()]
@@ -234,7 +236,7 @@ def _is_regular(rows: Sequence[Row]) -> bool:
     return max(alike, stamped) >= ALIKE * max(1, len(sample)) or columns >= SAME_COLUMNS * max(1, len(sample))
 
 
-def _errors(rows: Sequence[Row], start: int, stop: int) -> dict[int, int]:
+def _errors(rows: Sequence[Line], start: int, stop: int) -> dict[int, int]:
     """Return the numbers of lines that look like errors, with how many are like each but for numbers in them."""
     first: dict[str, int] = {}
     found: dict[int, int] = {}
@@ -246,7 +248,7 @@ def _errors(rows: Sequence[Row], start: int, stop: int) -> dict[int, int]:
     return found if sum(found.values()) <= ALIKE * (stop - start) else {}
 
 
-def _count_within(rows: Iterable[Row], width: int, room: int) -> int:
+def _count_within(rows: Iterable[Line], width: int, room: int) -> int:
     count = 0
     for row in rows:
         room -= byte_size(cut_row(row, width)) + len(row.end)

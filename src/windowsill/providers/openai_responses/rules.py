@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowsill.providers.base import Problem, check_strict, check_tools
+from windowsill.providers.openai_chat import ID_PATTERN
 from windowsill.providers.openai_responses import (
     CALLS,
     CUSTOM,
     FUNCTION,
-    ID_PATTERN,
     INPUT_PARTS,
     KNOWN_PARTS,
     LOCAL_SHELL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,12 +27,8 @@ from windowsill.state.prompt.choice import (
     focus_of,
     write_fitting,
 )
-from windowsill.state.prompt.formats import Formatter, MarkdownFormatter, Node, Rendered, XmlFormatter, clean
+from windowsill.state.prompt.formats import FORMATS, FormatName, Formatter, Node, Rendered, clean
 from windowsill.state.shares import Shares, ShareSettings
-
-FormatName: TypeAlias = Literal["xml", "markdown"]
-
-FORMATS: dict[FormatName, type[Formatter]] = {"xml": XmlFormatter, "markdown": MarkdownFormatter}
 
 ROOT, UPDATE_ROOT = "context", "context_update"
 
@@ -138,7 +134,7 @@ class Builder:
         self.settings = settings = settings or StateSettings()
         if settings.format not in FORMATS:
             raise SettingError("state.format", settings.format, " or ".join(FORMATS))
-        self._formatter = FORMATS[settings.format](count)
+        self._formatter = Formatter(count, *FORMATS[settings.format])
         self._embedder = embedder
         self._size = size
         self._focus: Focus | None = None

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from itertools import takewhile
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+FormatName: TypeAlias = Literal["xml", "markdown"]
 
 DIGEST_BYTES = 8
 """Enough to notice any change of one element; nobody gains by finding two that look alike."""
@@ -103,36 +104,32 @@ def digest(node: Node) -> str:
     return blake2b(msgspec.json.encode(node), digest_size=DIGEST_BYTES).hexdigest()
 
 
-class Formatter(ABC):
-    """Writes nodes and the frame around them in one format, and counts their tokens."""
+class Formatter:
+    """Writes nodes and the frame around them in one format, and counts their tokens.
 
-    def __init__(self, count: Callable[[str], int]) -> None:
+    `element` writes a node as whole lines, `tag` a tag of the frame, which may be empty.
+    """
+
+    def __init__(self, count: Callable[[str], int], element: Callable[[Node], str], tag: Callable[[Tag], str]) -> None:
         self.count = count
+        self._element, self._tag = element, tag
         self._tag_tokens: dict[tuple[str, int], int] = {}
-
-    @abstractmethod
-    def element(self, node: Node) -> str:
-        """Write a node as whole lines."""
-
-    @abstractmethod
-    def tag(self, tag: Tag) -> str:
-        """Write a tag of the frame; it may be empty."""
 
     def render(self, node: Node) -> Rendered:
         """Write a node and count it."""
-        text = self.element(node)
+        text = self._element(node)
         return Rendered(node, text, self.count(text), digest(node))
 
     def tag_tokens(self, name: str, depth: int) -> int:
         """Count a tag of the frame, opened and closed."""
         if (name, depth) not in self._tag_tokens:
-            both = (self.tag(Tag(name, depth)), self.tag(Tag(name, depth, closes=True)))
+            both = (self._tag(Tag(name, depth)), self._tag(Tag(name, depth, closes=True)))
             self._tag_tokens[name, depth] = sum(map(self.count, filter(None, both)))
         return self._tag_tokens[name, depth]
 
     def text(self, parts: Iterable[Part]) -> str:
         """Write parts one after the other."""
-        return "".join(part.text if isinstance(part, Rendered) else self.tag(part) for part in parts)
+        return "".join(part.text if isinstance(part, Rendered) else self._tag(part) for part in parts)
 
     def layer_texts(self, parts: Iterable[Part]) -> dict[str, str]:
         """Write each layer by itself, by its tag."""
@@ -146,30 +143,16 @@ class Formatter(ABC):
         return {tag: self.text(inside) for tag, inside in found.items()}
 
 
-class XmlFormatter(Formatter):
-    """Tags around everything."""
-
-    def element(self, node: Node) -> str:
-        """Write one element; a text may have lines of its own."""
-        return f"{_element(node)}\n"
-
-    def tag(self, tag: Tag) -> str:
-        """Write the tag on a line; nothing follows the last one."""
-        if not tag.closes:
-            return f"<{tag.name}>\n"
-        return f"</{tag.name}>\n" if tag.depth else f"</{tag.name}>"
+def _tag(tag: Tag) -> str:
+    """Write a tag on a line; nothing follows the last one."""
+    if not tag.closes:
+        return f"<{tag.name}>\n"
+    return f"</{tag.name}>\n" if tag.depth else f"</{tag.name}>"
 
 
-class MarkdownFormatter(Formatter):
-    """Headings, lists and quotations."""
-
-    def element(self, node: Node) -> str:
-        """Write a list item with everything below it."""
-        return "".join(f"{line}\n" for line in _lines(node, ""))
-
-    def tag(self, tag: Tag) -> str:
-        """Write a heading; the next heading ends it."""
-        return "" if tag.closes else f"{'#' * (tag.depth + 1)} {tag.name}\n"
+def _heading(tag: Tag) -> str:
+    """Write a heading; the next heading ends it."""
+    return "" if tag.closes else f"{'#' * (tag.depth + 1)} {tag.name}\n"
 
 
 def _escaped(text: str) -> str:
@@ -198,3 +181,10 @@ def _lines(node: Node, indent: str) -> Iterator[str]:
         yield from (f"{inner}> {line}" for line in node.text.split("\n"))
     for child in node.children:
         yield from _lines(child, inner)
+
+
+FORMATS: dict[FormatName, tuple[Callable[[Node], str], Callable[[Tag], str]]] = {
+    "xml": (lambda node: f"{_element(node)}\n", _tag),
+    "markdown": (lambda node: "".join(f"{line}\n" for line in _lines(node, "")), _heading),
+}
+"""By format, how an element is written, and how a tag of the frame."""
