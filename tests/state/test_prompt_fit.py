@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from windowsill.errors import BudgetError, SettingError
 from windowsill.state import State
 from windowsill.state.layers import (
-    CODING_ASSISTANT,
     Audit,
     Citation,
     Constraints,
@@ -32,6 +31,8 @@ from windowsill.state.layers import (
 from windowsill.state.prompt import Builder, LeftOut, Limits, StateSettings
 from windowsill.state.shares import ShareSettings
 from windowsill.tokens import counter
+
+ASSISTANT = State.coding_assistant().system
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +66,7 @@ def keys(built, path):
 
 def test_the_least_sure_facts_go_first():
     """Whole facts: of ten, the surest that there is room for, and the others are told of as left out."""
-    built = Builder(len).build(State(system=CODING_ASSISTANT, memory=facts(*[400] * 10)), 4_000, now=0.0)
+    built = Builder(len).build(State(system=ASSISTANT, memory=facts(*[400] * 10)), 4_000, now=0.0)
     assert keys(built, FACTS) == ["0", "1", "2", "3"]
     assert built.left_out == {FACTS: LeftOut(no_room=6)}
     assert built.tokens <= 3_600
@@ -116,7 +117,7 @@ def test_steps_that_are_done_go_before_those_to_come():
     """The plan keeps what is worked on and what is pending."""
     steps = [("a", "completed"), ("b", "skipped"), ("c", "in_progress"), ("d", "pending"), ("e", "failed")]
     plan = Plan(steps=tuple(Step(id=id, status=status, description="x" * 500) for id, status in steps))
-    built = Builder(len).build(State(system=CODING_ASSISTANT, work=Work(plan=plan)), 3_200, now=0.0)
+    built = Builder(len).build(State(system=ASSISTANT, work=Work(plan=plan)), 3_200, now=0.0)
     assert keys(built, "work.plan.steps") == ["c", "d"]
 
 
@@ -224,6 +225,6 @@ def alone(count):
 def test_how_much_is_chosen_does_not_depend_on_the_room():
     """What is passed over is counted apart from what had no room."""
     built = Builder(len, StateSettings(picks=Limits(facts=8))).build(
-        State(system=CODING_ASSISTANT, memory=facts(*[400] * 10)), 4_000, now=0.0
+        State(system=ASSISTANT, memory=facts(*[400] * 10)), 4_000, now=0.0
     )
     assert built.left_out == {FACTS: LeftOut(filtered=2, no_room=4)}

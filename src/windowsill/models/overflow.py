@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import NamedTuple
 
 LONGEST = 20_000
 """Characters of a message that are read; error messages quote whole requests at times."""
@@ -16,70 +18,32 @@ MOST_OVER = 20
 _NUMBER = r"(\d[\d,_]*)"
 _NUMBERS = re.compile(_NUMBER)
 
-# Each names the limit in its one group, written N. They are the forms of Anthropic, of OpenAI and those who speak its
-# protocol (DeepSeek, vLLM, SGLang, Groq, OpenRouter, Azure), of Gemini and Vertex, llama.cpp, Mistral, xAI, Qwen, Kimi,
-# Cohere, TGI, Copilot, LM Studio, Cerebras, Fireworks, Together, Bedrock, watsonx, SambaNova, GitHub and others.
-_LIMITS = tuple(
-    re.compile(form.replace("N", _NUMBER).replace("#", r"\d[\d,_]*"), re.IGNORECASE)
-    for form in (
-        r"prompt is too long: # tokens > N maximum",
-        r"exceed context limit: # \+ # > N",
-        r"exceeds? the maximum number of tokens allowed \(?N",
-        r"token count is # but model only supports up to N",
-        r"context length (?:of|is) only N",
-        r"max(?:imum)? (?:context|prompt|model) (?:length|limit|window|size)(?: is| of| of \S+ is|:)? (?:only )?\(?N",
-        r"max(?:imum)? (?:allowed )?input length (?:is|of) N tokens",
-        r"prompt length \(#\) exceeds maximum input length \(N",
-        r"configured (?:limit of|context size is) N tokens",
-        r"exceeds? the available context size \(N",
-        r"\"n_ctx\": ?N",
-        r"with N maximum context length",
-        r"range of input length should be \[\d+, ?N\]",
-        r"exceeded model token limit:? N",
-        r"tokens in the prompt (?:exceeds? (?:the )?limit of|cannot exceed) N",
-        r"max_new_tokens` must be <= N",
-        r"`inputs` must have less than N tokens",
-        r"prompt token count of # exceeds the limit of N",
-        r"context (?:window|length) (?:is |of )?\(?N tokens",
-        r"longer than the model's context length (?:of )?\(?N",
-        r"current length is # while limit is N",
-        r"size limit exceeded by # tokens.*?limit for this model is N tokens",
-        r"max input tokens: N, request input token count",
-        r"number of input tokens # cannot exceed the total tokens limit N",
-        r"request body too large for .{1,99}? model\. max size: N tokens",
-        r"is greater than max_seq_len N",
-    )
-)
 
-_SIGNS = re.compile(
-    r"context[_ ]length[_ ]exceeded|exceed_context_size|model_context_window_exceeded|ContextWindowExceeded"
-    r"|(?:prompt|input) (?:is )?too long|prompt exceeds max(?:imum)? length|total length of all messages is too long"
-    r"|too many (?:input )?tokens:|too many input tokens|input tokens exceeded|token limit exceeded"
-    r"|tokens_limit_reached"
-    r"|(?:exceeds?|exceeded|(?:longer|greater) than) (?:the |model's |maximum |max |available )*"
-    r"(?:context|model) (?:window|length|limit|size)"
-    r"|context window exceeds|reduce the length of the (?:messages|prompt|input)"
-    # Too many bytes: fewer messages are the remedy here too.
-    r"|request_too_large|request exceeds the maximum (?:size|allowed number of bytes)|request payload size exceeds"
-    r"|(?:payload|request entity|content) too large",
-    re.IGNORECASE,
-)
+class _Forms(NamedTuple):
+    """The words of `overflow.toml`."""
 
-_OTHER = re.compile(
-    r"tokens per (?:minute|min|hour|day)\b|\bTP[MD]\b|rate[ _-]?limit|too many requests|throttl"
-    r"|maximum (?:allowed )?(?:number of )?output|(?:string|array) (?:is )?too long|above_max_length"
-    r"|invalid '(?!(?:messages|input|prompt|contents)\b)|\d (?:characters|chars)\b",
-    re.IGNORECASE,
-)
-"""Words about another limit: that of a minute, of the answer, of one field, of the characters in a text."""
+    limits: tuple[re.Pattern[str], ...]
+    signs: re.Pattern[str]
+    other: re.Pattern[str]
+
+
+@cache
+def _forms() -> _Forms:
+    import tomllib  # noqa: PLC0415  only an error needs it
+    from importlib import resources  # noqa: PLC0415  as above
+
+    table = tomllib.loads(resources.files("windowsill.models").joinpath("overflow.toml").read_text("utf-8"))
+    limits = (form.replace("N", _NUMBER).replace("#", r"\d[\d,_]*") for form in table["limits"])
+    signs, other = (re.compile("|".join(table[name]), re.IGNORECASE) for name in ("signs", "other"))
+    return _Forms(tuple(re.compile(form, re.IGNORECASE) for form in limits), signs, other)
 
 
 def learn_window(message: str) -> int | None:
     """Read the limit in tokens that an overflow error names; `None` when it names none, or is another error."""
     text = message[:LONGEST]
-    if _OTHER.search(text):
+    if _forms().other.search(text):
         return None
-    for form in _LIMITS:
+    for form in _forms().limits:
         match = form.search(text)
         if match:
             limit = int(match[1].replace(",", "").replace("_", ""))
@@ -99,4 +63,5 @@ def learn_count(message: str) -> int | None:
 def is_overflow(message: str) -> bool:
     """Tell whether an error says that the request did not fit the model's window, or is too large to be sent."""
     text = message[:LONGEST]
-    return learn_window(text) is not None or (_SIGNS.search(text) is not None and _OTHER.search(text) is None)
+    forms = _forms()
+    return learn_window(text) is not None or (forms.signs.search(text) is not None and forms.other.search(text) is None)

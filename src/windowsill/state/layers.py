@@ -107,42 +107,6 @@ class System(Part, frozen=True, kw_only=True):
     audit: Audit = Audit()
 
 
-CODING_ASSISTANT = System(
-    role=Role(
-        name="AI Coding Assistant",
-        description="Helps with software development tasks",
-        capabilities=("Code generation", "Code review", "Debugging", "Documentation"),
-        limitations=(
-            "Cannot access external APIs without permission",
-            "Cannot modify system files",
-            "Cannot execute privileged commands",
-        ),
-    ),
-    policies=(
-        # A call with a secret in its arguments is refused; arguments are checked against their schema before a call.
-        Policy(id="pol-001", category="safety", rule="Never expose sensitive credentials or secrets", priority=100),
-        Policy(id="pol-002", category="safety", rule="Always validate user input before execution", priority=90),
-        # No code can tell whether a call does this, so it is not called hard.
-        Policy(
-            id="pol-003",
-            category="ethics",
-            rule="Respect user privacy and data protection laws",
-            priority=95,
-            enforcement="soft",
-        ),
-        Policy(
-            id="pol-004",
-            category="compliance",
-            rule="Maintain audit logs for all critical operations",
-            priority=80,
-            enforcement="soft",
-        ),
-    ),
-    constraints=Constraints(max_seconds=3_600.0, max_tool_calls=100),
-)
-"""L0 of `State.coding_assistant()`."""
-
-
 # L1: the task and its criteria of success
 
 
@@ -675,7 +639,11 @@ class State(Part, frozen=True, kw_only=True):
     @staticmethod
     def coding_assistant() -> State:
         """Return the state of an assistant for code: its role, four policies, one hour and 100 tool calls."""
-        return State(system=CODING_ASSISTANT)
+        import tomllib  # noqa: PLC0415 - only for those who ask
+        from importlib import resources  # noqa: PLC0415 - as above
+
+        text = resources.files("windowsill.state").joinpath("coding_assistant.toml").read_text("utf-8")
+        return State(system=msgspec.convert(tomllib.loads(text), System))
 
     def to_json(self) -> bytes:
         """Write the state as JSON, every field: a default of a later version must not change what was meant."""
