@@ -420,17 +420,18 @@ class Composer:
         Where the folds hid the state, it is shown again, and the request fitted again. What stands last
         always stays, so a second time is enough.
         """
-        step, model, ended = self.step, self.context.model, list[FoldMade]()
+        step, model = self.step, self.context.model
         room = step.state_tokens(self.settings, spec.strategy, spec.budget)
-        step.hide_passing(lambda proposal: ended.append(self.fold(proposal)))
+        passed = step.passed()
+        ended = self.fold(passed) if passed is not None else None
         notes = [*step.add_state(model, room), *step.add_recalled(self.settings.recall, spec.budget)]
         result = self.fit(spec)
         if again := step.add_state(model, room):
             notes += again
             result = result.joined(self.fit(spec))
-        for fold in ended:
-            result.folds.insert(0, fold)
-            notes.append(f"context of an earlier step left: {fold.before - fold.after:,} tokens")
+        if ended is not None:
+            result.folds.insert(0, ended)
+            notes.append(f"context of an earlier step left: {ended.before - ended.after:,} tokens")
         result.notes.extend(notes)
         return result
 

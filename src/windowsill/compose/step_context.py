@@ -6,7 +6,7 @@ Each is recorded like a message at the end of the history, where it leaves the c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -139,8 +139,8 @@ class StepContext:
         self._journal.add([message], conversation=view.conversation_hash)
         return [f"recall: {lines} hidden lines brought back"]
 
-    def hide_passing(self, fold: Callable[[Proposal], object]) -> bool:
-        """Hide dynamic context whose turn is over: the user has spoken since, or another context was given."""
+    def passed(self) -> Proposal | None:
+        """Propose to hide dynamic context whose turn is over: the user has spoken since, or another was given."""
         view = self._journal.view
         edits, start, current = self._passing
         if edits != view.edits:
@@ -150,11 +150,8 @@ class StepContext:
             if item.own or item.passing:
                 over += current
                 current = [item] if item.passing else []
-        proposal = hide_passing(view, over) if over else None
-        if proposal is not None:
-            fold(proposal)
         self._passing = (view.edits, len(view.items), current)
-        return proposal is not None
+        return hide_passing(view, over) if over else None
 
     def passing_blocks(self, view: View) -> int:
         """Count the blocks at the end of the request that the next turn does not have."""

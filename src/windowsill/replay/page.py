@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
+from importlib import resources
 
 from windowsill.replay.report import ReplayReport, SessionReport
 from windowsill.replay.summary import LEGEND, cells, compare_headlines, describe_loss, headline, money
@@ -38,31 +39,6 @@ COLOURS = 6
 
 _WORD_END = re.compile(",(?=[a-z])")
 
-_STYLE = """
-:root { --back: #fff; --text: #1b1f24; --soft: #59636e; --grid: #d9dee4; --card: #f6f8fa;
-  --c0: #0a62b5; --c1: #b5480a; --c2: #1a7340; --c3: #7b3fb0; --c4: #a11650; --c5: #5b5f00; }
-@media (prefers-color-scheme: dark) { :root { --back: #14181d; --text: #e7ebef; --soft: #a3adb8; --grid: #343c45;
-  --card: #1d232a; --c0: #6cb6ff; --c1: #ffab70; --c2: #6fdd8b; --c3: #d2a8ff; --c4: #ff92b8; --c5: #dbd34b; } }
-body { background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; max-width: 68rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; overflow-wrap: anywhere; }
-.lead { font-size: 1.1rem; } figure { margin: 0; } figcaption, .soft { color: var(--soft); font-size: .9rem; }
-svg { width: 100%; height: auto; display: block; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
-svg .soft { fill: var(--soft); font-size: 12px; } .grid { stroke: var(--grid); }
-.whole { stroke: var(--soft); stroke-dasharray: 1 4; }
-.line { fill: none; stroke-width: 2; } svg .number { fill: var(--back); font-weight: 700; text-anchor: middle; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-figcaption b { padding: 0 .4rem; border-radius: .6rem; color: var(--back); }
-caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
-th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--grid); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: break-word; min-width: 15rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .9rem; }
-dt { font-weight: 600; } dd { margin: 0; } details { margin: .6rem 0; }
-li { overflow-wrap: anywhere; } summary { cursor: pointer; }
-""" + "".join(
-    f".s{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); background: var(--c{n}); }} " for n in range(COLOURS)
-)
-
 
 def comparison_page(reports: Mapping[str, ReplayReport], *, losses: bool = True) -> str:
     """Return a page of HTML about replays of the same sessions, each by its name.
@@ -88,9 +64,18 @@ def comparison_page(reports: Mapping[str, ReplayReport], *, losses: bool = True)
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>Windowsill replay</title><style>{_STYLE}</style></head><body><main>\n"
+        f"<title>Windowsill replay</title><style>{_style()}</style></head><body><main>\n"
     )
     return head + "\n".join(parts) + "\n</main></body></html>\n"
+
+
+def _style() -> str:
+    """Return the style sheet, with a colour for each line of a plot."""
+    lines = (
+        f".s{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); background: var(--c{n}); }} "
+        for n in range(COLOURS)
+    )
+    return resources.files("windowsill.replay").joinpath("page.css").read_text("utf-8") + "".join(lines)
 
 
 def _figures_table(reports: Mapping[str, ReplayReport]) -> str:
