@@ -201,7 +201,7 @@ def test_the_same_list_gives_the_same_bytes():
 def test_a_loop_over_a_growing_list_keeps_its_prefix():
     """A caller without a session still has a warm cache: the cut moves rarely, in big steps."""
     messages, before, moved, folded = anthropic_list(0), [], 0, 0
-    for number in range(150):
+    for number in range(100):
         messages += turn(number)
         payload = fit(messages, budget=3_000, format="anthropic", **COUNTING)
         chunks = raw_messages(chunks_of(payload))
@@ -209,8 +209,8 @@ def test_a_loop_over_a_growing_list_keeps_its_prefix():
         folded += bool(payload.report.folds)
         moved += same_start(before, chunks) < len(before)
         before = chunks
-    assert folded > 100
-    assert 4 <= moved <= 20
+    assert folded > 60
+    assert 3 <= moved <= 13
 
 
 def test_stated_overhead_takes_its_room():
