@@ -58,9 +58,8 @@ def test_what_a_program_says_as_the_user_is_no_request(name):
 
 
 FORMS = {
-    "openai developer": ("gpt-5", "developer"),
-    "openai system": ("gpt-5", "system"),
-    "anthropic system": ("claude-sonnet-4-5", "system"),
+    "openai": ("gpt-5", {3: "developer", 10: "system"}),
+    "anthropic": ("claude-sonnet-4-5", {3: "system", 10: "system"}),
 }
 
 
@@ -68,16 +67,16 @@ FORMS = {
 @pytest.mark.parametrize("name", ALL)
 def test_instructions_in_the_middle_survive_twenty_reductions(name, form):
     """They stay where they were given, word for word, and the request stays valid."""
-    model, role = form
+    model, roles = form
     session = opened(name, budget=3_000, model=model)
     session.extend([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hello!"}])
     rules = []
     turn = 0
     while len(session.folds) < 20 and turn < 600:
         session.add({"role": "user", "content": f"question {turn} " + "why " * 60})
-        if turn in (3, 10):
+        if turn in roles:
             rules.append(f"From message {turn} on answer in verse {turn}.")
-            session.add({"role": role, "content": rules[-1]})
+            session.add({"role": roles[turn], "content": rules[-1]})
         payload = session.compose_sync()
         session.add({"role": "assistant", "content": f"answer {turn} " + "so " * 60})
         turn += 1
