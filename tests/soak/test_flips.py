@@ -163,11 +163,10 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(tally):
 
 COLUMNS = {
     "session": ("settings", "checksum"),
-    "entry": ("parent", "at", "kind", "id", "meta", "hash", "body_hash", "body"),
+    "entry": ("parent", "at", "kind", "id", "meta", "hash", "body_hash", "body", "place"),
     "tip": ("seq", "hash"),
     "snapshot": ("data",),
     "blob": ("id", "data"),
-    "place": ("key", "seq"),
 }
 """What a changed row of PostgreSQL may say otherwise; changed bytes of its files are the server's to notice."""
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 from hypothesis import example, given
@@ -24,6 +25,13 @@ from windowsill.store.codec import FACTS, MARK, VARIABLE, Key, Packing, new_key
 
 WORD = "xylophone-7731"
 """What must not be found in a file."""
+
+META = (
+    b"\xdc\x00\x11\xa4user\x99.\x00\x00\x00\x00\x04\xcc\xfc\x00\x00\xbdo200k_base/openai/openai-4o/2\xa6openai\xc4\x10"
+    b"\xe8\xe4\xe5\xda\xc3\x05C\xe3\xac\x89W\x1c)\xf6\xe2\x1a\x90\x90\x90\x90\xc2\xc3\x80\xc2\xc4\x10"
+    b"N\xe2?\x0c\x18v\xfcWw\xef\xd4-\xea\xd1\xe6\xd8\xc4\x00\x90\x90"
+)
+"""The meta of a message, with two fingerprints that cannot be made shorter."""
 
 
 @pytest.fixture
@@ -77,6 +85,20 @@ def test_a_message_takes_less_than_half():
         b'"name":"Bash","input":{"command":"git status","description":"Show the state of the work tree"}}]}'
     )
     assert len(Packing().pack(body, "s", "body 1")) < len(body) / 2
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("key", [None, Key(new_key())], ids=["plain", "encrypted"])
+@given(meta=st.one_of(st.binary(), st.binary(min_size=700, max_size=2_000), st.just(META)))
+@example(meta=b"\xc1\x03")
+def test_a_meta_reads_back_and_takes_little(key: Key | None, meta: bytes):
+    """The meta of an entry is unpacked as it was; that of a message takes about half."""
+    packing = Packing(key)
+    entry = msgspec.structs.replace(chain(1)[0], meta=meta)
+    ((stored, body),) = packing.pack_entries("s", [entry])
+    row = (entry.seq, entry.parent, entry.kind, entry.id, entry.at, stored, body, entry.hash, entry.body_hash)
+    assert packing.to_entry("s", row) == entry
+    assert key or meta != META or len(stored) < 0.6 * len(meta)
 
 
 @pytest.mark.unit

@@ -439,6 +439,16 @@ def test_a_place_is_found_by_the_first_key_that_is_known(empty: Store):
     assert empty.places([b"two"], session="b") == empty.places([b"none"]) == empty.places([]) == []
 
 
+def test_an_entry_is_found_by_each_of_its_keys(empty: Store):
+    """A message may have two keys, and an entry of an earlier append may get one; a session that is gone has none."""
+    keys = [b"%04d-of-a-digest" % number for number in range(4)]
+    empty.create("a", at=1.0)
+    empty.append("a", 0, chain(2), places=[(keys[0], 2), (keys[1], 2), (keys[2], 1)])
+    empty.append("a", 2, [], places=[(keys[3], 1)])
+    assert [empty.places([key])[0].seq for key in keys] == [2, 2, 1, 1]
+    assert empty.places(keys[:1], session="gone") == []
+
+
 def test_no_more_places_than_a_few_are_returned(empty: Store):
     """However many sessions begin alike."""
     for number in range(MOST_PLACES + 3):

@@ -9,6 +9,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
@@ -20,7 +21,7 @@ from support.stores import chain, child_env, everything, grow, is_chain
 from windowsill import Session
 from windowsill.errors import ConflictError, LockedError, StoreError
 from windowsill.search import Archive
-from windowsill.store import open_store
+from windowsill.store import Place, open_store
 from windowsill.store.postgres import PostgresStore
 from windowsill.store.postgres import store as store_module
 from windowsill.store.postgres.schema import applied, script
@@ -311,6 +312,30 @@ def test_a_step_that_takes_away_is_applied_by_command_only(monkeypatch: pytest.M
     monkeypatch.undo()
     with pytest.raises(StoreError, match="upgrade windowsill"):
         PostgresStore(url)
+
+
+def test_places_are_found_before_and_after_they_move_into_entries(monkeypatch: pytest.MonkeyPatch):
+    """Workers that opened before the step and after it find each other's places, and read each other's entries."""
+    url = postgres.server().url()
+    before = [step for step in migrations("postgres") if step.name != store_module.PLACED]
+    monkeypatch.setattr(store_module, "migrations", lambda _: before)
+    PostgresStore(url).close()
+    monkeypatch.undo()
+    early = PostgresStore(url)
+    early.create("s", at=1.0)
+    first = chain(1, body=b"first")
+    early.append("s", 0, first, places=[(b"1-of-a-digest", 1)])
+    assert [step.name for step in early.migrate()] == [store_module.PLACED]
+    late = PostgresStore(url)
+    second = [msgspec.structs.replace(each, meta=b"\xdc\x00\x11\xa4user" * 20) for each in chain(1, after=first[0])]
+    late.append("s", 1, second, places=[(b"2-of-a-digest", 2)])
+    third = chain(1, after=second[0])
+    early.append("s", 2, third, places=[(b"1-of-a-digest", 3)])
+    for store in (early, late):
+        assert store.places([b"2-of-a-digest"]) == [Place(b"2-of-a-digest", "s", 2)]
+        assert store.places([b"1-of-a-digest"], session="s") == [Place(b"1-of-a-digest", "s", 3)]
+        assert everything(store) == [*first, *second, *third]
+        store.close()
 
 
 def test_an_administrator_runs_the_printed_sql():

@@ -145,7 +145,8 @@ class Store(Protocol):
 
         Entries are numbered from `version + 1` without gaps and have ids of their own, else it is a `StoreError`. A
         snapshot replaces an earlier one of the same entry; a blob whose id is already there is left as it is. `places`
-        are keys under which `places` finds entries; of two of the same session the later one counts.
+        are keys under which `places` finds entries; of two of the same session the later one counts. They are digests:
+        a store may tell them apart by their first 8 bytes.
         """
 
     def exclusive(self, session: str) -> AbstractContextManager[object]:

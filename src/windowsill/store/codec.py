@@ -52,10 +52,13 @@ _SESSIONS = 256
 
 _FIRST = 0xC1
 """No JSON, no MessagePack and no UTF-8 begins with this byte: what begins with another is kept as it came."""
-_PLAIN, _DEFLATED, _ENCRYPTED = (bytes((_FIRST, form)) for form in range(3))
+_PLAIN, _DEFLATED, _ENCRYPTED, _META = (bytes((_FIRST, form)) for form in range(4))
 
 _LONG = 150
-"""Bytes from which something small is worth the time to pack it: the meta of requests and folds, not of messages."""
+"""Bytes from which settings and facts are worth the time to pack them."""
+
+_SHORT = 600
+"""Bytes up to which a small window, which takes no time to make, holds a meta with its dictionary."""
 
 _LARGE = 65_536
 """Bytes from which speed counts more than a few percent of room."""
@@ -79,6 +82,21 @@ _DICTIONARY = (
     b'"input":{"command":"","description":"","file_path":"","old_string":"","new_string":"'
 )
 """Words that messages are full of: a part of the stored format that never changes. A better list is another form."""
+
+_META_DICTIONARY = (
+    b"\xa8messages\xa6tokens\xa6ledger\xa8requests\xa4text\xa2id\xa5files\xa8commands\xa6errors\xa8strategy\xa6reason"
+    b"\x88\xa2at\x0b\xa6format\xa6gemini\xa5model\xa6gpt-4o\xb1claude-sonnet-4-5\xa5blobs\x82\xa6system\xd9 \xa5tools"
+    b"\xd9 \xa6tokens\xcd\xa6cached\xcd"
+    b"\xabbreakpoints\x86\xa7minimum\xcd\x04\x00\xa6system\x07\xa4head\x01\xabhead_blocks"
+    b"\x01\xa8previous\x00\xa7passing\x00\xa7demands\x81\xacno_reasoning\xc3"
+    b"\xb6gemma3/gemini/gemini/2\xbco200k_base/openai/openai-5/2"
+    b"\x92\xbetoolu_01\xbetoolu_01\x92\xa4Bash\xa4Read\x90\x90\xc2\xc2\x80\xc2\xc4\x10"
+    b"\x00\x00\xd9 o200k_base/anthropic/anthropic/2\xa9anthropic\xc4\x10\x90\x90\x90\x90\xc2\xc3\x80\xc2\xc4\x10"
+    b"\x91\xa2c0\x90\xc2\xc2\x80\xc2\xc4\x10\xdc\x00\x11\xa6system\x99\xdc\x00\x11\xa4user\x99\xdc\x00\x11\xa9assistant\x99"
+    b"\x00\x00\x00\x00\x04\xcc\x00\x00\xbdo200k_base/openai/openai-4o/2\xa6openai\xc4\x10\x90\x90\x90\x90\xc2\xc2\x80\xc2\xc4\x10"
+    b"\xc4\x00\x90\x90"
+)
+"""What the meta of entries is full of; it never changes either."""
 
 
 class _Facts(Protocol):
@@ -139,9 +157,10 @@ class Packing:
     What cannot be unpacked is a `DamagedError`, except in entries and views, whose hashes tell.
     """
 
-    def __init__(self, key: Key | None = None, *, compress: bool = True) -> None:
+    def __init__(self, key: Key | None = None, *, compress: bool = True, metas: bool = True) -> None:
         self.key = key
         self._compress = compress
+        self._metas = compress and metas
 
     def pack(self, data: bytes, session: str, place: str) -> bytes:
         """Return the bytes that stand for a body, blob or view in the database."""
@@ -149,9 +168,12 @@ class Packing:
             return data
         # Large blobs are the parts of outputs, which are searched whole: reading them is what counts.
         packed = None if place.startswith(BLOB) and len(data) > _LARGE else _deflated(data)
+        return self._seal(packed, data, session, place)
+
+    def _seal(self, packed: bytes | None, data: bytes, session: str, place: str) -> bytes:
         if packed is None:
-            packed = _PLAIN + data if data[0] == _FIRST else data
-        return packed if self.key is None else _ENCRYPTED + self.key.encrypt(packed, session, place)
+            packed = _PLAIN + data if data[:1] == _PLAIN[:1] else data
+        return packed if self.key is None or not data else _ENCRYPTED + self.key.encrypt(packed, session, place)
 
     def unpack(self, stored: bytes, session: str, place: str) -> bytes:
         """Return the bytes that were packed."""
@@ -159,8 +181,8 @@ class Packing:
         if form == _ENCRYPTED and self.key is not None:
             stored = _found(self.key.decrypt(packed, session, place), session, place)
             form, packed = stored[:2], stored[2:]
-        if form == _DEFLATED:
-            return _found(_inflated(packed), session, place)
+        if form in (_DEFLATED, _META):
+            return _found(_inflated(packed, _DICTIONARY if form == _DEFLATED else _META_DICTIONARY), session, place)
         if form == _ENCRYPTED:
             raise DamagedError(
                 f"the {place} of session {session!r} is encrypted, and the store does not say with which key",
@@ -176,9 +198,14 @@ class Packing:
     def pack_entries(self, session: str, entries: Sequence[Entry]) -> list[tuple[bytes, bytes]]:
         """Return what stands for the meta and the body of each entry."""
         return [
-            (self.hide(e.meta, session, f"meta {e.seq}"), self.pack(e.body or b"", session, f"body {e.seq}"))
+            (self._pack_meta(e.meta, session, f"meta {e.seq}"), self.pack(e.body or b"", session, f"body {e.seq}"))
             for e in entries
         ]
+
+    def _pack_meta(self, meta: bytes, session: str, place: str) -> bytes:
+        if not self._metas:
+            return self.hide(meta, session, place)
+        return self._seal(_deflated(meta, meta=True), meta, session, place)
 
     def pack_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         """Return what stands for blobs."""
@@ -219,7 +246,7 @@ class Packing:
             return stored
 
 
-def packing_of(store: _Facts, place: str, *, compress: bool = True) -> Packing:
+def packing_of(store: _Facts, place: str, *, compress: bool = True, metas: bool = True) -> Packing:
     """Return the packing of a store that was just opened, with the key that it was made with, if with any."""
     stated = stated_keys(os.environ)
     mark = store.recall(MARK)
@@ -236,7 +263,7 @@ def packing_of(store: _Facts, place: str, *, compress: bool = True) -> Packing:
                 "encrypted one",
                 place,
             )
-    return Packing(fitting_key(mark, stated, place), compress=compress)
+    return Packing(fitting_key(mark, stated, place), compress=compress, metas=metas)
 
 
 def stated_keys(env: Mapping[str, str]) -> list[Key]:
@@ -288,15 +315,18 @@ def _found(data: bytes | None, session: str, place: str) -> bytes:
     return data
 
 
-def _deflated(data: bytes) -> bytes | None:
+def _deflated(data: bytes, *, meta: bool = False) -> bytes | None:
     """Return compressed data, if that is shorter."""
-    packer = zlib.compressobj(1 if len(data) > _LARGE else 4, wbits=-zlib.MAX_WBITS, zdict=_DICTIONARY)
-    packed = _DEFLATED + packer.compress(data) + packer.flush()
+    form, words = (_META, _META_DICTIONARY) if meta else (_DEFLATED, _DICTIONARY)
+    level = 1 if len(data) > _LARGE else 6
+    bits, memory = (11, 3) if meta and len(data) < _SHORT else (zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL)
+    packer = zlib.compressobj(level, wbits=-bits, memLevel=memory, zdict=words)
+    packed = form + packer.compress(data) + packer.flush()
     return packed if len(packed) < len(data) else None
 
 
-def _inflated(packed: bytes) -> bytes | None:
-    unpacker = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=_DICTIONARY)
+def _inflated(packed: bytes, words: bytes) -> bytes | None:
+    unpacker = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=words)
     try:
         data = unpacker.decompress(packed)
     except zlib.error:

@@ -44,8 +44,11 @@ if TYPE_CHECKING:
 MAX_SEQ = 2**32 - 1
 """The last number an entry can have."""
 
-PACKED = "0004_packing_post"
-"""The step after which values may be packed."""
+PACKED, PLACED = "0004_packing_post", "0008_places_post"
+"""The steps after which values may be packed, and after which entries hold their places and packed metas."""
+
+PLACE_BYTES = 8
+"""Bytes of a place's key that an entry holds."""
 
 
 class PostgresStore:
@@ -70,10 +73,10 @@ class PostgresStore:
                 raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")
             migrate(db, stated, migrations("postgres"))
             # Workers of an earlier version could not read it.
-            compress = any(name == PACKED for name in applied(db, stated.schema).values())
+            compress, self._placed = (step in applied(db, stated.schema).values() for step in (PACKED, PLACED))
         self._packing = Packing(compress=False)
         with closed_on_error(self):
-            self._packing = packing_of(self, self.address, compress=compress)
+            self._packing = packing_of(self, self.address, compress=compress, metas=self._placed)
 
     def migrate(self) -> list[Migration]:
         """Apply the steps of the schema that are missing, also those that older workers do not survive; return them."""
@@ -134,7 +137,13 @@ class PostgresStore:
         check_extras(session, version + len(entries), views, files)
         packed = self._packing.pack_entries(session, entries)
         files, last_views = self._packing.pack_blobs(session, files), dict(self._packing.pack_views(session, views))
-        last_places = dict(places)
+        apart, here = dict(places), dict[int, bytes]()
+        if self._placed:
+            # The first key of each entry stands in its row.
+            for key, seq in list(apart.items()):
+                if seq > version and seq not in here:
+                    here[seq] = key[:PLACE_BYTES]
+                    del apart[key]
         parameters = {
             "session": session,
             "version": version,
@@ -151,8 +160,9 @@ class PostgresStore:
             "snapshots": list(last_views.values()),
             "blob_ids": [id for id, _ in files],
             "blobs": [data for _, data in files],
-            "place_keys": list(last_places),
-            "place_seqs": list(last_places.values()),
+            "places": [here.get(entry.seq, b"") for entry in entries],
+            "place_keys": list(apart),
+            "place_seqs": list(apart.values()),
         }
         end, lost = self._connections.deadline(), False
         while True:
@@ -189,7 +199,7 @@ class PostgresStore:
     def _append(self, session: str, version: int, parameters: Mapping[str, Any]) -> None:
         try:
             with self._connections.connection() as db:
-                rows = execute(db, self._sql["append"], parameters)
+                rows = execute(db, self._sql["append_with_places" if self._placed else "append"], parameters)
         except StoreError as error:
             if isinstance(error.__cause__, psycopg.errors.UniqueViolation):
                 # Somebody else's entries may have the ids of these, as both were given by the same numbers.

@@ -6,6 +6,14 @@ SELECT windowsill.append_1(
     %(place_keys)b::bytea[], %(place_seqs)b::bigint[]
 );
 
+-- name: append_with_places
+SELECT windowsill.append_2(
+    %(session)s, %(version)s, %(seqs)b::bigint[], %(parents)b::bigint[], %(kinds)s::text[], %(ids)s::text[],
+    %(times)b::float8[], %(metas)b::bytea[], %(hashes)b::bytea[], %(body_hashes)b::bytea[], %(bodies)b::bytea[],
+    %(places)b::bytea[], %(snapshot_seqs)b::bigint[], %(snapshots)b::bytea[], %(blob_ids)s::text[], %(blobs)b::bytea[],
+    %(place_keys)b::bytea[], %(place_seqs)b::bigint[]
+);
+
 -- name: wait_for_turn
 SELECT pg_advisory_xact_lock(hashtextextended(%(session)s, 0));
 
@@ -74,24 +82,24 @@ ORDER BY e.seq;
 
 -- name: places
 -- Of the first of the keys that is known, in all sessions or in one.
-SELECT p.key, s.id, p.seq
-FROM windowsill.place AS p
+WITH here AS MATERIALIZED (
+    SELECT CASE WHEN %(session)s::text IS NOT NULL THEN coalesce(max(key), 0) END AS key
+    FROM windowsill.session WHERE id = %(session)s
+),
+
+known AS (
+    SELECT n.key
+    FROM unnest(%(keys)b::bytea[]) WITH ORDINALITY AS n (key, number)
+    WHERE EXISTS (SELECT 1 FROM windowsill.places_1(n.key, (SELECT key FROM here), 1))
+    ORDER BY n.number
+    LIMIT 1
+)
+
+SELECT known.key, s.id, p.seq
+FROM known
+CROSS JOIN LATERAL windowsill.places_1(known.key, (SELECT key FROM here), %(most)s) AS p
 JOIN windowsill.session AS s ON s.key = p.session
-WHERE (%(session)s::text IS NULL OR s.id = %(session)s)
-    AND p.key = (
-        SELECT n.key
-        FROM unnest(%(keys)b::bytea[]) WITH ORDINALITY AS n (key, number)
-        WHERE EXISTS (
-                SELECT 1
-                FROM windowsill.place AS o
-                JOIN windowsill.session AS t ON t.key = o.session
-                WHERE o.key = n.key AND (%(session)s::text IS NULL OR t.id = %(session)s)
-            )
-        ORDER BY n.number
-        LIMIT 1
-    )
-ORDER BY p.session DESC
-LIMIT %(most)s;
+ORDER BY p.session DESC;
 
 -- name: last_snapshot
 SELECT n.seq, n.data

@@ -1,0 +1,1 @@
+-- The meta of entries is packed in another way from here on, which earlier versions cannot read.
