@@ -78,7 +78,7 @@ soak: soak-model soak-agents soak-frameworks
 soak-model: $(VENV)/.soak
 	$(BIN)/python -m pytest tests/agent/soak_agent.py
 
-# The real Claude Code and Codex, installed by npm, behind the proxy and against a local server.
+# The real Claude Code, Codex, Gemini CLI, OpenCode and aider behind the proxy, against a local server.
 soak-agents: $(VENV)/.test
 	$(BIN)/python -m pytest tests/proxy/soak_agents.py
 

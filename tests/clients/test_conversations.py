@@ -193,6 +193,36 @@ def test_an_edited_list_is_a_branch_of_its_conversation():
     assert len(store.sessions()) == 1
 
 
+@pytest.mark.parametrize("reminder", [[], [{"role": "system", "content": "Keep the rules."}]])
+@pytest.mark.parametrize("words", ["", "\n\nKeep the rules."])
+@pytest.mark.parametrize("examples", [[], [user("An example"), says("So.")]])
+def test_a_reminder_that_a_client_takes_back_does_not_begin_another_conversation(reminder, words, examples):
+    """Behind the last question, in its words or in a message: the next list has neither, and goes on all the same."""
+    store = MemoryStore()
+    conversations = Conversations(None, store=store)
+    told = [*examples]
+    for number in range(5):
+        question = f"Question {number}"
+        sent = ask(conversations, [*told, user(question + words), *reminder], f"Answer {number}")
+        assert [text.removesuffix("\n\nKeep the rules.") for text in sent if text != "Keep the rules."] == [
+            *(each["content"] for each in told),
+            question,
+        ]
+        told += [user(question), says(f"Answer {number}")]
+    assert len(store.sessions()) == 1
+
+
+def test_an_answer_alone_does_not_join_two_conversations():
+    """Another question with the same answer, or another system prompt, is another conversation."""
+    store = MemoryStore()
+    conversations = Conversations(None, store=store)
+    ask(conversations, [user("Question one\n\nKeep the rules.")], "Yes")
+    ask(conversations, [user("Question two"), says("Yes"), user("Go on")])
+    system = {"role": "system", "content": "You are somebody else entirely."}
+    ask(conversations, [system, user("Question one"), says("Yes"), user("Go on")])
+    assert len(store.sessions()) == 3
+
+
 def test_a_regenerated_first_answer_does_not_double_the_question():
     """In the session of the client it is a branch."""
     store = MemoryStore()

@@ -1,6 +1,7 @@
-"""The real Claude Code, Codex and Gemini CLI behind the proxy, against a strict local provider: `make soak-agents`.
+"""The real Claude Code, Codex, Gemini CLI, OpenCode and aider behind the proxy, against a strict local provider.
 
-They are installed from npm into a temporary folder; where that is impossible, the tests say so.
+`make soak-agents` installs them from npm and PyPI into a temporary folder, or into SOAK_AGENTS, where they stay; where
+that is impossible, the tests say so.
 """
 
 import json
@@ -11,7 +12,9 @@ import sys
 import threading
 import urllib.request
 import uuid
+import venv
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -20,19 +23,42 @@ from windowsill.testing import Answer, Server
 from windowsill.testing.protocols.base import Call
 
 FILES = 25
-PACKAGES = ("@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli")
+PACKAGES = {
+    "claude": "@anthropic-ai/claude-code",
+    "codex": "@openai/codex",
+    "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+}
 LONG = "a long remark " * 400
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory):
-    place = tmp_path_factory.mktemp("agents")
-    done = subprocess.run(
-        ["npm", "install", "--silent", *PACKAGES], cwd=place, capture_output=True, text=True, check=False
-    )
+def place(tmp_path_factory):
+    return Path(os.environ.get("SOAK_AGENTS") or tmp_path_factory.mktemp("agents"))
+
+
+@pytest.fixture(scope="session")
+def installed(place):
+    found = place / "node_modules" / ".bin"
+    missing = [package for name, package in PACKAGES.items() if not (found / name).exists()]
+    if missing:
+        install("npm", "install", "--silent", *missing, cwd=place)
+    return found
+
+
+@pytest.fixture(scope="session")
+def aider(place):
+    made = place / "aider"
+    if not (made / "bin" / "aider").exists():
+        venv.create(made, with_pip=True)
+        install(made / "bin" / "pip", "install", "--quiet", "aider-chat", cwd=place)
+    return made / "bin"
+
+
+def install(*command, cwd):
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"npm cannot install {', '.join(PACKAGES)} here: {done.stderr[-300:]}")
-    return place / "node_modules" / ".bin"
+        pytest.skip(f"{' '.join(map(str, command))} does not work here: {done.stderr[-300:]}")
 
 
 @pytest.fixture
@@ -56,7 +82,7 @@ class Reader:
         functions = [
             each for tool in request.get("tools", []) for each in (tool, *tool.get("functionDeclarations", ()))
         ]
-        name = next((each["name"] for each in functions if each.get("name") in ("Read", "read_file")), None)
+        name = next((each["name"] for each in functions if each.get("name") in ("Read", "read_file", "read")), None)
         if name is None:
             return Answer(text="A title")
         self.asked += 1
@@ -64,10 +90,11 @@ class Reader:
             self.midway.set()
         if self.asked > FILES:
             return Answer(text="I have read everything.")
-        return Answer(calls=(Call(name=name, input={"file_path": str(self.work / f"f{self.asked - 1}.txt")}),))
+        path = str(self.work / f"f{self.asked - 1}.txt")
+        return Answer(calls=(Call(name=name, input={"filePath" if name == "read" else "file_path": path}),))
 
 
-def start(installed, work, url, *command, window=100_000):
+def start(installed, work, url, *command, window=100_000, stdin=subprocess.DEVNULL, **more):
     home = work.parent / "home"
     home.mkdir(exist_ok=True)
     (home / ".gemini").mkdir(exist_ok=True)
@@ -86,8 +113,9 @@ def start(installed, work, url, *command, window=100_000):
             "OPENAI_API_KEY": "sk-invented",
             "GEMINI_API_KEY": "invented",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            **more,
         },
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -241,3 +269,56 @@ def test_codex_works_over_its_socket_and_compacts(installed, work):
     assert name.startswith("codex-")
     assert {"client"} <= {fold.strategy for fold in folds}
     assert all(f"remark {number:03} " in " ".join(messages) for number in range(1, FILES + 1))
+
+
+OPENCODE = ("opencode", "run", "-m", "anthropic/claude-sonnet-4-5", "Read all files.")
+
+
+def test_opencode_works_through_folds(installed, work):
+    """Its title has no session, the conversation has one, and the tools that read what was folded are offered."""
+    with Server(Reader(work), window=100_000) as provider:
+        said, told = start(installed, work, provider.url, *OPENCODE).communicate()
+        assert provider.refused == []
+        offered = {tool["name"] for seen in provider.seen for tool in seen.body.get("tools", ())}
+    assert "I have read everything." in said, told
+    assert "windowsill_history_search" in offered
+    ((messages, folds),) = kept(work).values()
+    assert all(f"line of file {number} " in " ".join(messages) for number in range(FILES))
+    assert any(fold.active for fold in folds)
+
+
+def test_opencodes_own_compaction_is_a_fold_that_keeps_everything(installed, work):
+    """It takes its window for a small one: what it replaced stays in the same session, which goes on."""
+    models = {"claude-sonnet-4-5": {"limit": {"context": 60_000, "output": 4_000}}}
+    config = json.dumps({"provider": {"anthropic": {"models": models}}})
+    with Server(Reader(work), window=200_000) as provider:
+        running = start(installed, work, provider.url, *OPENCODE, window=200_000, OPENCODE_CONFIG_CONTENT=config)
+        said, told = running.communicate()
+        assert provider.refused == []
+    assert "I have read everything." in said, told
+    ((messages, folds),) = kept(work).values()
+    assert {fold.strategy for fold in folds} == {"client"}
+    assert all(f"line of file {number} " in " ".join(messages) for number in range(FILES))
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "openai/gpt-4.1", "gemini/gemini-2.5-pro"])
+def test_aider_works_through_folds(aider, work, model):
+    """It names no conversation, and takes its reminders back from one list to the next: one session all the same."""
+    asked = 0
+
+    def answer(_):
+        nonlocal asked
+        asked += 1
+        return Answer(text=f"remark {asked:03} {LONG}")
+
+    off = "git pretty fancy-input check-update show-model-warnings auto-lint gitignore show-release-notes"
+    options = ["--yes-always", "--analytics-disable", "--map-tokens", "0", "--max-chat-history-tokens", "1000000"]
+    with Server(answer, window=100_000) as provider:
+        command = ("aider", "--model", model, *(f"--no-{each}" for each in off.split()), *options)
+        running = start(aider, work, provider.url, *command, window=12_000, stdin=subprocess.PIPE)
+        said, told = running.communicate("".join(f"Question {number}\n" for number in range(12)))
+        assert provider.refused == []
+    assert "remark 012 " in said, told
+    ((messages, folds),) = kept(work).values()
+    assert all(f"remark {number:03} " in " ".join(messages) for number in range(1, 13))
+    assert any(fold.active for fold in folds)

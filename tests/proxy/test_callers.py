@@ -105,6 +105,15 @@ def test_a_client_says_what_a_request_is_for(headers, purpose):
     assert caller(headers).purpose == purpose
 
 
+def test_opencodes_titles_and_summaries_are_no_conversation():
+    """They come in its name, but without tools."""
+    headers = {"user-agent": "opencode/1.18.33 ai-sdk", "x-session-id": "ses_12345678"}
+    assert caller(headers).purpose == "other"
+    assert caller(headers, {**LIST, "tools": []}).purpose == "other"
+    assert caller(headers, {**LIST, "tools": [{"name": "read"}]}).purpose == "conversation"
+    assert caller({"user-agent": "another", "x-session-id": "ses_12345678"}).purpose == "conversation"
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -40,7 +40,17 @@ def test_an_address_is_joined_without_saying_the_version_twice():
     assert join_address("https://a/backend", "/v1/x", "") == "https://a/backend/v1/x"
 
 
-@pytest.mark.parametrize("stated", ["anthropic", "other=https://a", "anthropic=ftp://a", "=https://a"])
+def test_a_version_that_neither_side_has_is_added():
+    """Some clients expect it in their base URL; an upstream with a path of its own is taken as it is."""
+    assert join_address("https://a", "/messages", "") == "https://a/v1/messages"
+    assert join_address("https://a", "/chat/completions", "") == "https://a/v1/chat/completions"
+    assert join_address("https://a/v1", "/responses", "") == "https://a/v1/responses"
+    assert join_address("https://a/backend", "/responses", "") == "https://a/backend/responses"
+
+
+@pytest.mark.parametrize(
+    "stated", ["anthropic", "other=https://a", "anthropic=ftp://a", "=https://a", "openai=http://", "openai=http://a:x"]
+)
 def test_an_upstream_that_cannot_be_used_is_refused(stated):
     """The error names the form."""
     with pytest.raises(SettingError, match="NAME=URL"):

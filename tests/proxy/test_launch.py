@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from support.proxies import body, proxied, upstream
-from windowsill import Session, open_store
+from windowsill import InputError, Session, open_store
 from windowsill.proxy.launch import AGENTS, ANY, check_health
 from windowsill.testing import Server
 
@@ -117,15 +117,81 @@ def test_known_agents_get_their_variables_and_tools():
     """By arguments where the agent takes them; any other program gets every base URL."""
     server = ["python", "-m", "windowsill", "mcp"]
     claude = AGENTS["claude"]
-    assert claude.environment("http://x")["ANTHROPIC_BASE_URL"] == "http://x"
-    assert claude.environment("http://x")["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] == "1"
+    assert claude.environment(server, "http://x")["ANTHROPIC_BASE_URL"] == "http://x"
+    assert claude.environment(server, "http://x")["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] == "1"
     assert json.loads(claude.arguments(server, "http://x")[1])["mcpServers"]["windowsill"]["command"] == "python"
     codex = AGENTS["codex"]
-    assert codex.environment("http://x")["OPENAI_BASE_URL"] == "http://x/v1"
+    assert codex.environment(server, "http://x")["OPENAI_BASE_URL"] == "http://x/v1"
     assert 'mcp_servers.windowsill.command="python"' in codex.arguments(server, "http://x")
     assert 'openai_base_url="http://x/v1"' in codex.arguments(server, "http://x")
-    assert AGENTS["gemini"].environment("http://x")["GOOGLE_GEMINI_BASE_URL"] == "http://x"
-    assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(ANY.environment("http://x"))
+    assert AGENTS["gemini"].environment(server, "http://x")["GOOGLE_GEMINI_BASE_URL"] == "http://x"
+    config = json.loads(AGENTS["opencode"].environment(server, "http://x")["OPENCODE_CONFIG_CONTENT"])
+    assert config["mcp"]["windowsill"] == {"type": "local", "command": server}
+    bases = {name: value["options"]["baseURL"] for name, value in config["provider"].items()}
+    assert bases == {"anthropic": "http://x/v1", "openai": "http://x/v1", "google": "http://x/v1beta"}
+    assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(
+        ANY.environment(server, "http://x")
+    )
+
+
+def test_settings_that_opencode_has_in_its_variable_stay(monkeypatch):
+    """Ours are joined with them; what is no JSON is named."""
+    own = {"model": "m", "provider": {"anthropic": {"options": {"apiKey": "k"}}}, "mcp": {"mine": {}}}
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps(own))
+    config = json.loads(AGENTS["opencode"].environment(["w"], "http://x")["OPENCODE_CONFIG_CONTENT"])
+    assert config["model"] == "m"
+    assert config["provider"]["anthropic"]["options"] == {"apiKey": "k", "baseURL": "http://x/v1"}
+    assert set(config["mcp"]) == {"mine", "windowsill"}
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", "no json")
+    with pytest.raises(InputError, match="OPENCODE_CONFIG_CONTENT"):
+        AGENTS["opencode"].environment(["w"], "http://x")
+
+
+def test_a_base_url_of_the_users_own_is_where_requests_go_on_to(tmp_path, monkeypatch):
+    """A gateway that he uses is not passed over in silence; an upstream that is stated counts more."""
+    with Server() as gateway, Server() as other:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", gateway.url)
+        command = [sys.executable, "-m", "windowsill", "run", "--store", str(tmp_path)]
+        agent = ["--", sys.executable, "-c", AGENT, "1"]
+        done = subprocess.run([*command, *agent], capture_output=True, text=True, check=False)
+        assert f"requests to anthropic go on to {gateway.url}, as ANTHROPIC_BASE_URL says" in done.stderr
+        done = subprocess.run(
+            [*command, "--upstream", f"anthropic={other.url}", *agent], capture_output=True, text=True, check=False
+        )
+        assert "go on to" not in done.stderr
+        assert (len(gateway.seen), len(other.seen)) == (1, 1)
+
+
+def test_a_program_that_does_not_use_the_proxy_is_noticed(tmp_path):
+    """Settings of its own may lead elsewhere, and then nothing is kept."""
+    command = [sys.executable, "-m", "windowsill", "run", "--store", str(tmp_path), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "no request came to the proxy" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("mcp", "--proxy", "nope"), "setting 'proxy' is 'nope'"),
+        (("mcp", "session", "--proxy", "http://127.0.0.1:1"), "--proxy is of no use with a session"),
+        (("mcp", "--port", "99"), "add --http"),
+        (("proxy", "--upstream", "openai=http://localhost:8787/v1"), "this is the proxy itself"),
+        (("proxy", "--token", "\u00e9"), "a secret that a header can hold"),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused(arguments, words, tmp_path):
+    """In one line, before anything is served."""
+    done = subprocess.run(
+        [sys.executable, "-m", "windowsill", *arguments, "--store", str(tmp_path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_check_says_whether_a_proxy_answers(tmp_path, monkeypatch):
@@ -158,6 +224,8 @@ def provider_url(told):
         (("--upstream", "mine=x", "--", "true"), "setting 'upstream' is 'mine=x'"),
         (("--store", "/dev/null/x", "--", "true"), "cannot be created"),
         (("--",), "Missing argument"),
+        (("--nosuch", "claude"), "there is no option --nosuch"),
+        (("--window", "wide", "--", "true"), "setting 'window' is 'wide'"),
     ],
 )
 def test_what_is_wrong_is_said_before_an_agent_starts(arguments, words):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from windowsill.cli.session_ids import (
     complete_sessions,
@@ -18,6 +19,7 @@ from windowsill.cli.session_ids import (
     store_option,
     token_option,
 )
+from windowsill.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from windowsill.mcp.store_tools import StoreToolbox
@@ -54,6 +56,16 @@ def mcp(
 
     from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
+    source = click.get_current_context().get_parameter_source
+    if not http and any(source(name) is ParameterSource.COMMANDLINE for name in ("host", "port", "token")):
+        raise InputError("--host, --port and --token are for --http", remedy="add --http, or leave them out")
+    if address is not None:
+        from windowsill.proxy.forward import is_address  # noqa: PLC0415 - as above
+
+        if session is not None:
+            raise InputError("--proxy is of no use with a session", remedy="leave out one of them")
+        if not is_address(address):
+            raise SettingError("proxy", address, "the address of a proxy, such as http://127.0.0.1:8787")
     with _toolbox(place, session, address) as found, _metrics(metrics):
         if http:
             ready = partial(click.echo, err=True)

@@ -19,7 +19,7 @@ PORT = 8787
 
 
 def _options(window: str | None, strategy: str | None, project: str | None) -> dict[str, Any]:
-    stated = {"window": None if window is None else parse_size(window), "strategy": strategy, "project": project}
+    stated = {"window": parse_size(window, "window"), "strategy": strategy, "project": project}
     return {name: value for name, value in stated.items() if value is not None}
 
 

@@ -138,6 +138,10 @@ class Conversations:
             if history.ends_at(place.key):
                 return session
             shared = shared or (session if history.has_answer(place.seq) else None)
+        if shared is None and main is None:
+            with self._lock:
+                recent = list(reversed(self._sessions.values()))
+            shared = next((session for session in recent if client_history(session).shortened_by(request)), None)
         return shared
 
     def _begin(self, main: Session | None, model: str | None) -> Session:

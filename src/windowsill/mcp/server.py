@@ -115,6 +115,8 @@ def check_token(host: str, token: str | None) -> None:
     if token is not None and not token.strip():
         # A variable that was not set: whoever gave it wanted a token.
         raise SettingError("token", token, "a secret that is not empty")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise SettingError("token", "...", "a secret that a header can hold: plain letters, digits and signs")
     if token is None and not is_loopback(host):
         raise SettingError("token", token, f"a secret, as {host} can be reached by others")
 

@@ -36,6 +36,9 @@ _OLD_USER_ID = re.compile(r"_session_([A-Za-z0-9-]{8,})")
 COMPACTION_WORDS = ("CRITICAL: Respond with TEXT ONLY",)
 """Openings of the block with which a client asks for its own summary of the conversation."""
 
+OPENCODE = "opencode/"
+"""Its conversations have tools; a title and a summary, which it asks for in the name of the conversation, have none."""
+
 Purpose: TypeAlias = Literal["conversation", "compaction", "other"]
 
 _CLASSES: dict[str, Purpose] = {
@@ -70,6 +73,7 @@ class _Asked(msgspec.Struct):
     prompt_cache_key: Any = None
     messages: msgspec.Raw = msgspec.Raw(b"[]")
     input: msgspec.Raw = msgspec.Raw(b"[]")
+    tools: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _Turn(msgspec.Struct):
@@ -87,6 +91,8 @@ def caller_of(headers: Mapping[str, str], query: Mapping[str, str], body: bytes,
     purpose = _CLASSES.get(said, "conversation")
     if purpose == "conversation" and _asks_for_summary(asked):
         purpose = "compaction"
+    elif headers.get("user-agent", "").startswith(OPENCODE) and len(asked.tools) <= len("[]"):
+        purpose = "other"
     thread = name or _thread(headers, turn, asked)
     return Caller(owner_of(headers, query, key), safe_name(thread) if thread else None, purpose)
 

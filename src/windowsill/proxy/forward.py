@@ -37,15 +37,28 @@ COUNTS = {"/count_tokens": "anthropic", "/input_tokens": "responses", ":countTok
 """Ends of paths at which providers count the tokens of a request, and the format of that request."""
 
 
+UNVERSIONED = ("/messages", "/chat", "/responses", "/models")
+"""Paths of Anthropic and OpenAI without the version."""
+
+
 def parse_upstreams(stated: Iterable[str]) -> dict[str, str]:
     """Return where each provider is: the known places, and those stated as `NAME=URL`."""
     found = dict(UPSTREAMS)
     for each in stated:
         name, equals, url = each.partition("=")
-        if name not in UPSTREAMS or not equals or urlsplit(url).scheme not in ("http", "https"):
+        if name not in UPSTREAMS or not equals or not is_address(url):
             raise SettingError("upstream", each, f"NAME=URL with one of {', '.join(UPSTREAMS)} and http:// or https://")
         found[name] = url.rstrip("/")
     return found
+
+
+def is_address(url: str) -> bool:
+    """Tell whether a text is the address of a server: scheme and host, and a port that can be."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def provider_of(path: str, headers: Mapping[str, str]) -> str:
@@ -60,10 +73,15 @@ def provider_of(path: str, headers: Mapping[str, str]) -> str:
 
 
 def join_address(upstream: str, path: str, query: str) -> str:
-    """Return the address upstream; a version at the end of the upstream's own path is not said twice."""
+    """Return the address upstream; a version at the end of the upstream's own path is not said twice.
+
+    Some clients expect it in their base URL: where neither has it, it is added.
+    """
     version = path.split("/", 2)[1] if path.startswith("/") else ""
     if version and upstream.endswith(f"/{version}"):
         path = path[len(version) + 1 :]
+    elif f"/{version}" in UNVERSIONED and not urlsplit(upstream).path:
+        path = f"/v1{path}"
     return f"{upstream}{path}" + (f"?{query}" if query else "")
 
 

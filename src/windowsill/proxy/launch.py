@@ -13,6 +13,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -27,8 +28,7 @@ RESTARTS = 20
 SIGN_IN = 41
 """The exit code of Gemini CLI where it was never told how to sign in: with another address it takes no default."""
 
-NOT_FOUND = 127
-"""The exit code that shells give for a program that is not there."""
+OPENCODE_CONFIG = "OPENCODE_CONFIG_CONTENT"
 
 Say = Callable[[str], object]
 
@@ -41,19 +41,22 @@ class Agent:
         bases: Mapping[str, str],
         *,
         tools: Callable[[list[str], str], list[str]] | None = None,
+        config: Callable[[list[str], str], dict[str, str]] | None = None,
         hints: Mapping[int, str] | None = None,
         **extra: str,
     ) -> None:
         self._bases = bases
         self._tools = tools
+        self._config = config
         self._extra = extra
         self.hints = hints or {}
         """Remedies for exit codes."""
 
-    def environment(self, address: str) -> dict[str, str]:
+    def environment(self, server: list[str], address: str) -> dict[str, str]:
         """Return the variables that the agent gets besides those it has; what the user set himself stays."""
         own = {name: value for name, value in self._extra.items() if name not in os.environ}
-        return {name: address + path for name, path in self._bases.items()} | own
+        config = self._config(server, address) if self._config is not None else {}
+        return {name: address + path for name, path in self._bases.items()} | own | config
 
     def arguments(self, server: list[str], address: str) -> list[str]:
         """Return the arguments that give the agent the tools of the MCP server that `server` starts."""
@@ -79,6 +82,20 @@ def _codex_tools(server: list[str], address: str) -> list[str]:
     ]
 
 
+def _opencode_config(server: list[str], address: str) -> dict[str, str]:
+    """Return the variable that OpenCode joins with its settings; what the user has in it stays."""
+    try:
+        config = json.loads(os.environ.get(OPENCODE_CONFIG) or "{}")
+        bases = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
+        for name, path in bases.items():
+            options = config.setdefault("provider", {}).setdefault(name, {}).setdefault("options", {})
+            options["baseURL"] = address + path
+        config.setdefault("mcp", {})["windowsill"] = {"type": "local", "command": server}
+    except (ValueError, AttributeError):
+        raise InputError(f"{OPENCODE_CONFIG} is no JSON object of settings", remedy="mend or unset it") from None
+    return {OPENCODE_CONFIG: json.dumps(config)}
+
+
 ANTHROPIC = {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_BASE": ""}
 OPENAI = {"OPENAI_BASE_URL": "/v1", "OPENAI_API_BASE": "/v1"}
 GEMINI = {"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_BASE": ""}
@@ -88,8 +105,24 @@ AGENTS = {
     "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1", ENABLE_TOOL_SEARCH="true"),
     "codex": Agent(OPENAI, tools=_codex_tools),
     "gemini": Agent(GEMINI, hints={SIGN_IN: "choose a way to sign in first: start `gemini` once, and take an API key"}),
+    "opencode": Agent({}, config=_opencode_config),
 }
 ANY = Agent({**ANTHROPIC, **OPENAI, **GEMINI})
+"""Any other program, aider too."""
+
+PROVIDERS = {"anthropic": ANTHROPIC, "openai": OPENAI, "gemini": GEMINI}
+
+
+def _own_upstreams(options: Sequence[str], say: Say) -> list[str]:
+    """Return options that lead the proxy to the providers that the user's own variables name."""
+    stated = {value.partition("=")[0] for name, value in pairwise(options) if name == "--upstream"}
+    found = []
+    for provider, names in PROVIDERS.items():
+        name = next((name for name in names if os.environ.get(name)), None)
+        if name is not None and provider not in stated:
+            say(f"windowsill: requests to {provider} go on to {os.environ[name]}, as {name} says")
+            found += ["--upstream", f"{provider}={os.environ[name]}"]
+    return found
 
 
 def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
@@ -97,15 +130,17 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
     command = list(command[1:] if command[0] == "--" else command)
     if not command:
         raise InputError("no program is named", remedy="give one, such as `windowsill run claude`")
+    if command[0].startswith("-"):
+        raise InputError(f"there is no option {command[0]}", remedy="see `windowsill run --help`")
     program = shutil.which(command[0])
     if program is None:
         raise InputError(f"there is no program {command[0]!r}", remedy="install it, or give its path")
     agent = AGENTS.get(os.path.basename(command[0]), ANY)  # noqa: PTH119 - the name as it was typed
-    with ChildProxy([*options, "--project", str(Path.cwd())], say) as proxy:
+    with ChildProxy([*options, *_own_upstreams(options, say), "--project", str(Path.cwd())], say) as proxy:
         store = list(options[options.index("--store") : options.index("--store") + 2]) if "--store" in options else []
         server = [sys.executable, "-m", "windowsill", "mcp", "--proxy", proxy.address, *store]
         full = [program, *agent.arguments(server, proxy.address), *command[1:]]
-        child = subprocess.Popen(full, env={**os.environ, **agent.environment(proxy.address)})  # noqa: S603 - the user's
+        child = subprocess.Popen(full, env={**os.environ, **agent.environment(server, proxy.address)})  # noqa: S603 - the user's
         # Ctrl-C is for the agent, which gets it too; this process waits for it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -251,6 +286,8 @@ def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:
     """Say in one line what the proxy did."""
     counts = health.get("counts", {})
     if not counts:
+        if health:
+            say("windowsill: no request came to the proxy: settings of the program may name another address")
         return
     calls, folds = counts.get("calls", 0), counts.get("folds", 0)
     parts = [f"{calls:,} call{'' if calls == 1 else 's'}", f"{folds:,} fold{'' if folds == 1 else 's'}"]

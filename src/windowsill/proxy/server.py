@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -646,6 +647,9 @@ async def serve(
     check_token(host, token)
     if port < 0:
         raise SettingError("port", port, "0 or more")
+    for name, url in (upstreams or {}).items():
+        if urlsplit(url).port == port and is_loopback(urlsplit(url).hostname or ""):
+            raise SettingError("upstream", f"{name}={url}", "the address of a provider: this is the proxy itself")
     with extra("proxy", "the proxy"):
         import uvicorn
 

@@ -47,6 +47,9 @@ SCHEMAS = ("response_format", "text", "output_format", "output_config", "generat
 NEARBY = 16
 """Entries before one in which a recorded answer is looked for."""
 
+MOST_NEW = 2
+"""Messages of a question that a client may change when it is answered: its words, and a reminder behind them."""
+
 BY_CLIENT = "the client put a summary of its own in the place of its messages"
 
 COMPACTION = "compaction"
@@ -319,6 +322,32 @@ class ClientHistory:
             self._journal.refresh()
             return self._journal.view.conversation_hash == conversation
 
+    def shortened_by(self, request: Request) -> bool:
+        """Tell whether a client goes on with this session, but took words off the end of its last question.
+
+        Some put a reminder there for the model, or a system message behind it, and send neither again.
+        """
+        _, messages = without_system(request)
+        last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), 0)
+        # A session in which a request is being composed is not the one that asks now.
+        if not last or not self._journal.lock.acquire(blocking=False):
+            return False
+        try:
+            items, read = self._journal.view.items, self._journal.view.read
+            if not items or (_said(messages[last]) or None) != _said(read(items[-1])):
+                return False
+            known, place = self._index.find(self._index.links(messages))
+            start = sum(1 for item in items if item.last <= place)
+            new = [read(item) for item in items[start:-1][: MOST_NEW + 1]]
+            if len(new) > MOST_NEW or place != (items[start - 1].last if start else ROOT):
+                return False
+            asked = messages[known:last]
+            if asked and new and asked[0].text and new[0].text.startswith(asked[0].text):
+                asked, new = asked[1:], new[1:]
+            return not asked and all(each.role == "system" for each in new) and self._asks_as_before(request)
+        finally:
+            self._journal.lock.release()
+
     def has_answer(self, seq: int) -> bool:
         """Tell whether an answer that was recorded here stands at an entry, or shortly before it."""
         near = self._journal.walk([(max(1, seq - NEARBY), seq)], kinds=("message",))
@@ -456,6 +485,11 @@ def _is_summary(message: Message) -> bool:
         or (isinstance(block, Text) and message.role == "user" and block.text.startswith(SUMMARY_OPENINGS))
         for block in message.blocks
     )
+
+
+def _said(message: Message) -> bytes:
+    """Return the fingerprint of an answer; empty without words."""
+    return of_message(pieces(message))
 
 
 def _is_wordless(message: Message) -> bool:

@@ -196,6 +196,8 @@ class Session:
             self.journal.flush()
             self.journal.save_view()
             self.composer.context.save()
+            # The view and the journal hold each other: without this, messages stay until the next full collection.
+            self.journal.keep_only(())
             if self._owned:
                 self.journal.store.close()
 

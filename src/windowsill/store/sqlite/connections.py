@@ -151,8 +151,6 @@ _READER = ("PRAGMA query_only = ON",)
 _WRITER = (
     # Sessions hold private text: what is deleted is overwritten.
     "PRAGMA secure_delete = ON",
-    # 16 MB: ids come in no order, and the index over those of a few hundred thousand entries should stay in memory.
-    "PRAGMA cache_size = -16384",
     # One large import must not leave its write-ahead log behind for good.
     "PRAGMA journal_size_limit = 67108864",
 )
