@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import windowsill
 from windowsill import InputError, Session
 from windowsill.clients.conversations import MOST_OPEN, Conversations
-from windowsill.clients.exchange import Exchange
-from windowsill.clients.routes import Route
+from windowsill.clients.exchange import Exchange, Route
 from windowsill.session.export import export_session, import_session
 from windowsill.store.memory import MemoryStore
 from windowsill.testing import Answer, Server

@@ -9,8 +9,7 @@ from support.conversations import call, result, text_block, thinking, tool, use
 from support.sessions import TASK, opened
 from windowsill import Session, StoreError, providers
 from windowsill.clients.conversations import Conversations
-from windowsill.clients.exchange import Exchange
-from windowsill.clients.routes import Route, route
+from windowsill.clients.exchange import Exchange, Route, route
 from windowsill.providers.openai_chat.stream import OpenAIStream
 from windowsill.session.client_history import client_history
 from windowsill.store.memory import MemoryStore

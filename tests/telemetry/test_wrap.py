@@ -11,8 +11,7 @@ import windowsill
 from support.telemetry import listening
 from support.wrapped_clients import SPEAKERS, close
 from windowsill import Session
-from windowsill.clients.exchange import Exchange
-from windowsill.clients.routes import Route
+from windowsill.clients.exchange import Exchange, Route
 from windowsill.telemetry.spans import SWITCH
 from windowsill.testing import Answer, Server
 

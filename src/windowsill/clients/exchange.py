@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,6 @@ import msgspec
 
 from windowsill import providers, telemetry
 from windowsill.clients.conversations import Conversations
-from windowsill.clients.routes import Route
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError, log
 from windowsill.messages import RESPONSE, Request, Usage
 from windowsill.models import record_usage, wants_reasoning
@@ -46,6 +46,29 @@ MOST_HELD = 1 << 20
 
 OURS = (BudgetError, UnknownModelError)
 """Errors that only the user can mend: raised, rather than sending what the provider would refuse or misread."""
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A model call: the format of its body, and what the address says about it."""
+
+    format: str
+    model: str | None = None
+    streamed: bool = False
+    """The address alone says that the answer is streamed."""
+
+
+_ROUTES = [(re.compile(route), spec.name) for spec in providers.specs() for route in spec.routes]
+
+
+def route(path: str) -> Route | None:
+    """Return the model call at this path, or `None` when it is something else (counting, files, batches ...)."""
+    path = path.partition("?")[0].rstrip("/")
+    for pattern, format in _ROUTES:
+        if found := pattern.search(path):
+            groups = found.groupdict()
+            model = groups.get("model")
+            return Route(format, model and model.partition("@")[0], groups.get("stream") is not None)
+    return None
 
 
 class Exchange:

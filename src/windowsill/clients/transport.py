@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from anyio import to_thread
 
 from windowsill.clients.conversations import Conversations
-from windowsill.clients.exchange import Exchange
-from windowsill.clients.routes import Route, route
+from windowsill.clients.exchange import Exchange, Route, route
 from windowsill.errors import InputError, WindowsillError
 from windowsill.text import type_name
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from windowsill.clients.routes import route
+from windowsill.clients.exchange import route
 from windowsill.errors import InputError, SettingError
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]

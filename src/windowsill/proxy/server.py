@@ -27,8 +27,7 @@ from anyio import to_thread
 import windowsill
 from windowsill import inspector, providers
 from windowsill.clients.conversations import Conversations, conversation
-from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange
-from windowsill.clients.routes import Route, route
+from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange, Route, route
 from windowsill.errors import InputError, SettingError, WindowsillError
 from windowsill.extras import extra
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
