@@ -26,7 +26,7 @@ def agents():
 
 
 def ran(agents, folder, deadline=""):
-    """Whether an agent that works there came to its end."""
+    """Tell whether an agent that works there came to its end."""
     agents.stdin.write(f"{folder}\t{deadline}\n")
     agents.stdin.flush()
     code = int(agents.stdout.readline())

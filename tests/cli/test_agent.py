@@ -84,7 +84,7 @@ def call(name, /, **arguments):
 
 
 def waited_for(condition):
-    """What it gives when it is no longer false."""
+    """Return what it gives when it is no longer false."""
     end = time.monotonic() + 180
     while not (found := condition()):
         assert time.monotonic() < end, "it never came"

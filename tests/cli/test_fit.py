@@ -126,7 +126,7 @@ def test_strategy_from_the_current_folder(tmp_path, monkeypatch):
 
 
 def reported(tmp_path, *options):
-    """What `fit` says of a conversation of some 20,000 tokens, with room for 30,000."""
+    """Return what `fit` says of a conversation of some 20,000 tokens, with room for 30,000."""
     file = saved(tmp_path / "body.json", anthropic_turns(60))
     report = tmp_path / "report.json"
     done = call("fit", file, "--budget", 30_000, "--report", report, *options)

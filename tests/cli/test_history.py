@@ -36,7 +36,7 @@ def sessions(*arguments, place, **options):
 
 
 def completed(*words, incomplete=""):
-    """What the shell offers after these words."""
+    """Return what the shell offers after these words."""
     complete = ShellComplete(group, {}, "windowsill", "_WINDOWSILL_COMPLETE")
     return [item.value for item in complete.get_completions([str(word) for word in words], incomplete)]
 

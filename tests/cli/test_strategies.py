@@ -22,7 +22,7 @@ def here(tmp_path, monkeypatch):
 
 
 def fitted(here, *arguments):
-    """What the report of a call says, and how it ended."""
+    """Return what the report of a call says, and how it ended."""
     done = call("fit", "body.json", "--report", "report.json", *arguments)
     return done, json.loads((here / "report.json").read_text()) if done.code == 0 else {}
 

@@ -56,7 +56,7 @@ def texts(session):
 
 
 def stored(store):
-    """What each session of a store holds on all its branches."""
+    """Return what each session of a store holds on all its branches."""
     found = []
     for info in store.sessions():
         journal = Session.open(info.id, store=store).journal
@@ -133,7 +133,7 @@ class Counting(MemoryStore):
 
 
 def looked_at(sessions, turns):
-    """What the store gives out for one more turn, with so many sessions and a conversation of so many turns."""
+    """Return what the store gives out for one more turn, with so many sessions and a conversation of so many turns."""
     store = Counting()
     for number in range(sessions):
         ask(in_store(store), [user(f"question {number}")])

@@ -77,7 +77,7 @@ def listen(exchange, *chunks):
 
 
 def words(sent):
-    """What a request says, message by message."""
+    """Return what a request says, message by message."""
     return [message["content"] for message in sent["messages"]]
 
 
@@ -86,7 +86,7 @@ def texts(session):
 
 
 def written(session):
-    """How many messages the session holds on all its branches."""
+    """Return how many messages the session holds on all its branches."""
     journal = session.journal
     return sum(1 for _ in journal.walk([(1, session.journal.version)], kinds=("message",)))
 

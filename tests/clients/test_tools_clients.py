@@ -297,7 +297,7 @@ def test_functions_have_the_parameters_of_the_definitions():
 
 
 def googles_schema(function):
-    """What google-genai declares a function with."""
+    """Return what google-genai declares a function with."""
     option = {"callable": function, "api_option": "GEMINI_API"}
     declared = genai.types.FunctionDeclaration.from_callable_with_api_option(**option).parameters
     return declared.model_dump(mode="json", exclude_none=True) if declared is not None else {"properties": {}}

@@ -317,7 +317,7 @@ class Thrice(Condensing):
 
 
 class Given:
-    """What a queue waits with: a clock that a test moves, and how long was waited each time."""
+    """The means of a queue to wait: a clock that a test moves, and how long was waited each time."""
 
     def __init__(self, queue):
         self.now = 0.0

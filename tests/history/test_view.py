@@ -45,7 +45,7 @@ def fold(*spans):
 
 
 def weighed(view):
-    """What the items of a view weigh together: what the view must say it weighs."""
+    """Return what the items of a view weigh together: what the view must say it weighs."""
     return sum_weights(item.weight for item in view.items)
 
 

@@ -125,7 +125,7 @@ def test_a_stated_token_is_demanded(serving):
 
 
 def ended(place, *more: str) -> tuple[int, str]:
-    """How a server ended that could not start."""
+    """Return how a server ended that could not start."""
     done = subprocess.run(
         [sys.executable, *arguments(place, "--http", *more)], capture_output=True, timeout=60, text=True, check=False
     )

@@ -449,7 +449,7 @@ def test_a_huge_answer_is_recorded_whole():
 
 
 class Sum(BaseModel):
-    """What `parse` makes of an answer."""
+    """The value that `parse` makes of an answer."""
 
     total: int
 

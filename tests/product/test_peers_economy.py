@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 def common(before, now):
-    """How many bytes at the start of a request equal the one before."""
+    """Return how many bytes at the start of a request equal the one before."""
     least = min(len(before), len(now))
     return next((place for place in range(least) if before[place] != now[place]), least)
 
@@ -160,7 +160,7 @@ class Weighed:
 
 
 def per_stretch(turns, stretch, budget=4_000, **each):
-    """What each stretch of a session of many turns wrote and read."""
+    """Return what each stretch of a session of many turns wrote and read."""
     store = Weighed()
     session = opened(store, budget=budget)
     wrote, read = [], []

@@ -17,7 +17,7 @@ HEAVY = ("splintr", "sqlite3", "genai_prices", "rich", "click", "tomllib")
 
 
 def loaded(code):
-    """Which heavy modules a fresh interpreter has loaded after this code."""
+    """Return which heavy modules a fresh interpreter has loaded after this code."""
     ask = f"{code}\nimport sys\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", ask], env=child_env(), text=True, capture_output=True, check=True)
     return done.stdout.strip()

@@ -52,7 +52,7 @@ ways = st.sampled_from(["sse", "list"])
 
 
 def joins(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two parts would be one without streaming: text of the same kind, neither signed."""
+    """Tell whether two parts would be one without streaming: text of the same kind, neither signed."""
     plain = [each.keys() <= {"text", "thought"} for each in (one, other)]
     return all(plain) and one.get("thought") == other.get("thought")
 

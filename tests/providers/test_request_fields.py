@@ -65,7 +65,7 @@ pairs = pytest.mark.parametrize(
 
 
 def crossed(source: str, target: str, *, tools: bool = False, **fields: Any) -> dict[str, Any]:
-    """What a request with these fields has beside messages and tools when it goes to another provider."""
+    """Return what a request with these fields has beside messages and tools when it goes to another provider."""
     body = {**TASKS[source], **fields, **({"tools": TOOLS[source]} if tools else {})}
     over = msgspec.json.decode(providers.render_request(providers.read_request(body, format=source), format=target))
     return {key: each for key, each in over.items() if key not in {"messages", "input", "contents", "tools"}}

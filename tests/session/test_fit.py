@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_made_to_fit_and_stays_valid(format, messages, budg
 
 
 def is_said(case):
-    """Whether anybody but the system speaks."""
+    """Tell whether anybody but the system speaks."""
     return any(message["role"] not in ("system", "developer") for message in case[1])
 
 

@@ -24,7 +24,7 @@ FORCED = {"rule": Automatic(), "force": True}
 
 
 def snapshot(session):
-    """What a snapshot file of the session would hold now."""
+    """Return what a snapshot file of the session would hold now."""
     return snapshot_of(session.journal, providers.get(session.composer.format), session.settings, session.state.value)
 
 

@@ -33,7 +33,7 @@ VOCABULARY = tokens.counter("o200k_base")
 
 
 def as_kept(value):
-    """What is kept of a message: halves of surrogate pairs are no text, and become the text of their escape."""
+    """Return what is kept of a message: halves of surrogate pairs are no text, and become the text of their escape."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):

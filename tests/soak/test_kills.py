@@ -59,7 +59,7 @@ def start(workers, kind: str, folder: Path, log: Path, seed: int) -> int:
 
 
 def acknowledged(log: Path) -> list[list]:
-    """What a worker wrote down, without a line that it did not finish."""
+    """Return what a worker wrote down, without a line that it did not finish."""
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
     return [json.loads(line) for line in lines]
 

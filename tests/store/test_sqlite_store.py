@@ -24,7 +24,7 @@ CALLS = {
 
 
 def steps(store: SQLiteStore, call) -> int:
-    """How many instructions SQLite's machine runs for a call."""
+    """Return how many instructions SQLite's machine runs for a call."""
     counted = []
     for connection in (store._connections.writing(), store._connections.reading()):
         with connection as db:

@@ -39,14 +39,14 @@ def talking(format: str = "openai", **settings: Any) -> Session:
 def asking(
     session: Session | None = None, *, format: str = "openai", max_output: int = 500, **params: Any
 ) -> ModelRequest:
-    """What a loop asks: the session's request, with a tool."""
+    """Return what a loop asks: the session's request, with a tool."""
     session = session or talking(format)
     payload = session.compose_sync(system="You help.", tools=[TOOL], format=format, params=params)
     return ModelRequest(payload=payload, max_output=max_output)
 
 
 def spent(session: Session) -> list[Usage]:
-    """What the session knows to have been used, call by call."""
+    """Return what the session knows to have been used, call by call."""
     ledger = session.journal
     entries = ledger.store.read(session.id, 1, ledger.version)
     return [msgspec.msgpack.decode(entry.meta, type=Usage) for entry in entries if entry.kind == "usage"]
@@ -74,7 +74,7 @@ def remote(server: Any, format: str = "openai", **settings: Any) -> HttpModel:
 
 
 def told(body: bytes, format: str) -> list[tuple[str, ...]]:
-    """What an answer says, in any format."""
+    """Return what an answer says, in any format."""
     reply = providers.get(format).read_reply(body)
     return [_plain(block) for message in (reply.message, *reply.more) for block in message.blocks]
 

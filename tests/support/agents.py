@@ -98,7 +98,7 @@ def over(function: Any, answers: Any = (), *, session: Any = None, **settings: A
 
 
 def sound(session: Any, format: str = "anthropic") -> bool:
-    """Whether every call has its result, every entry is whole and every request is one that its provider takes."""
+    """Tell whether every call has its result, every entry is whole and every request is one that its provider takes."""
     bodies = [msgspec.json.decode(session.request(call.id)) for call in session.calls]
     refused = [problem for body in bodies for problem in providers.validate(body, format)]
     return not (session.verify() or open_calls(session.journal) or refused)

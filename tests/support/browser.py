@@ -167,7 +167,7 @@ class Page:
         field.send_keys(text, Keys.ENTER)
 
     def faults(self) -> list[str]:
-        """What the console complained about."""
+        """Return what the console complained about."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def requests(self) -> list[str]:

@@ -38,7 +38,7 @@ def asks(text):
 
 
 def serve(speaker, session, server, run, *, later=False, **wrapping):
-    """What `run` makes of a wrapped client, which is closed in the end."""
+    """Return what `run` makes of a wrapped client, which is closed in the end."""
 
     async def served():
         base = speaker.client(server.url, later=later)

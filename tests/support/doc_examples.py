@@ -37,13 +37,13 @@ def examples(page: str) -> list[Example]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether a text is the expected one, where `...` stands for anything."""
+    """Tell whether a text is the expected one, where `...` stands for anything."""
     pattern = ".*".join(map(re.escape, expected.strip().split("...")))
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
 def problems(example: Example) -> list[str]:
-    """What is wrong with an example: an error, another output, an output the page does not show, a file left behind."""
+    """List what is wrong with an example: an error, another output, an output that is not shown, a file left behind."""
     printed: list[tuple[int, str]] = []
 
     def record(*values: Any, sep: str = " ", **_: Any) -> None:

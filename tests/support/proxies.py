@@ -162,5 +162,5 @@ def talk(proxy: Running, turns: int, texts: list[str] | None = None, **headers: 
 
 
 def health(proxy: Running) -> Any:
-    """What the proxy says of itself."""
+    """Return what the proxy says of itself."""
     return httpx2.get(f"{proxy.url}/__windowsill/health").json()

@@ -77,7 +77,7 @@ def source_lines(chance: random.Random, path: str, count: int) -> str:
 
 
 def step(chance: random.Random, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the agent asks for, and what comes back."""
+    """Return what the agent asks for, and what comes back."""
     id = f"toolu_{number:04d}"
     path = FILES[number % len(FILES)]
     name = ("read_file", "grep", "read_file", "run_tests", "edit_file")[number % 5]

@@ -67,7 +67,7 @@ def fill(session: Session, tokens: int, start: int = 0) -> int:
 
 
 def shown(session: Session) -> list[tuple[str, bytes]]:
-    """What the model sees: ids and content."""
+    """Return what the model sees: ids and content."""
     return [(item.id, msgspec.json.encode(session.view.read(item))) for item in session.view.items]
 
 
@@ -85,5 +85,5 @@ def tokens_of(session: Session, body: bytes, format: str = "anthropic") -> int:
 
 
 def problems(payload: Any, format: str = "anthropic") -> list[Any]:
-    """What a provider would refuse in a request."""
+    """Return what a provider would refuse in a request."""
     return providers.validate({"model": "m", "max_tokens": 5, **payload.to(format)}, format)

@@ -52,7 +52,7 @@ def chain(
 
 
 def is_chain(entries: Iterable[Entry]) -> bool:
-    """Whether entries are numbered from 1 and each is bound to its parent."""
+    """Tell whether entries are numbered from 1 and each is bound to its parent."""
     hashes = {ROOT: ROOT_HASH}
     for place, entry in enumerate(entries, 1):
         if entry.seq != place or not is_whole(entry, hashes[entry.parent]):

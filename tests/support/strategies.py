@@ -72,7 +72,7 @@ def conversations(draw):
 
 
 def keeps_its_promises(strategy: Strategy, session, text=None):
-    """What holds for every strategy: pure, the same each time, whole units, what must stay stays, always smaller."""
+    """Check a plan: pure, the same each time, whole units, what must stay stays, always smaller."""
     pinned = {item.id for item in session.view.items if item.pinned}
     first, last = session.view.items[0].id, session.view.items[-1].id
     for _ in range(10):

@@ -16,7 +16,7 @@ from windowsill import telemetry
 
 
 class Heard:
-    """What was told."""
+    """The spans and metrics that were told."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
@@ -49,7 +49,7 @@ class Heard:
         return named[span.parent.span_id] if span.parent is not None else None
 
     def points(self, metric: str) -> list[Any]:
-        """What was measured under this name, a point for each set of attributes."""
+        """Return what was measured under this name, a point for each set of attributes."""
         data = self._reader.get_metrics_data()
         return [
             point

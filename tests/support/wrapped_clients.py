@@ -28,7 +28,7 @@ async def close(client: Any) -> None:
 
 
 async def finished(stream: Any, final: str) -> Any:
-    """What an SDK's own streaming helper puts together."""
+    """Return what an SDK's own streaming helper puts together."""
     if hasattr(stream, "__aenter__"):
         async with stream as events:
             return await getattr(events, final)()

@@ -89,7 +89,7 @@ print([span.name for span in heard.get_finished_spans()])
 
 
 def run(code):
-    """What a fresh interpreter prints."""
+    """Return what a fresh interpreter prints."""
     done = subprocess.run([sys.executable, "-c", code], env=child_env(), text=True, capture_output=True, check=True)
     return done.stdout
 

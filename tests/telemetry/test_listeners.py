@@ -28,7 +28,7 @@ SEEN = "print(sorted(name for name in sys.modules if name.startswith(('opentelem
 
 
 def run(code):
-    """What a fresh interpreter prints."""
+    """Return what a fresh interpreter prints."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], env=child_env(), text=True, capture_output=True, check=False
     )

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 
 def scrape(port):
-    """What a scrape gets."""
+    """Return what a scrape gets."""
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         return answer.read().decode()
 

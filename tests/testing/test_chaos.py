@@ -24,7 +24,7 @@ ANSWERS = ("partial", "malformed-arguments", "unknown-tool", "repeat")
 
 
 def outcome(model: Chaos) -> Any:
-    """What came of one call: what was said, or the kind of the error."""
+    """Return what came of one call: what was said, or the kind of the error."""
     try:
         answer = ask(model)
     except ModelError as error:
