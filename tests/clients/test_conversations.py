@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import windowsill
+from support.stores import Counting
 from windowsill import InputError, Session
 from windowsill.clients.conversations import MOST_OPEN, Conversations
 from windowsill.clients.exchange import Exchange, Route
@@ -111,25 +112,6 @@ def test_a_conversation_is_recognised_by_another_client_of_the_same_store():
     ask(in_store(store), [user("question 7"), says("answer 7"), user("and?")], "more")
     assert len(store.sessions()) == 20
     assert ["question 7", "answer 7", "and?", "more"] in stored(store)
-
-
-class Counting(MemoryStore):
-    """A store that counts what it gives out."""
-
-    given = 0
-
-    def read(self, *place, **more):
-        found = super().read(*place, **more)
-        self.given += len(found)
-        return found
-
-    def places(self, keys, **more):
-        return super().places(self._counted(keys), **more)
-
-    def _counted(self, keys):
-        for key in keys:
-            self.given += 1
-            yield key
 
 
 def looked_at(sessions, turns):

@@ -7,6 +7,7 @@ import pytest
 
 from support.conversations import call, result, text_block, thinking, tool, use
 from support.sessions import TASK, opened
+from support.stores import Counting
 from windowsill import Session, StoreError, providers
 from windowsill.clients.conversations import Conversations
 from windowsill.clients.exchange import Exchange, Route, route
@@ -791,17 +792,6 @@ def test_a_side_question_does_not_make_a_trimmed_list_another_conversation():
         whole += [says(f"answer {number}"), user(f"question {number}")]
         send(session, [user(f"A title for {number}?")], chat("Login"))
     assert len(sent["messages"]) == 23
-
-
-class Counting(MemoryStore):
-    """A store that counts the entries it gives out."""
-
-    given = 0
-
-    def read(self, *place, **more):
-        found = super().read(*place, **more)
-        self.given += len(found)
-        return found
 
 
 def test_a_very_long_list_adds_only_what_is_new():

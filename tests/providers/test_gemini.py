@@ -8,6 +8,8 @@ from google.genai import types
 
 from support.conversations import bare
 from support.gemini_contents import (
+    ARGUMENTS,
+    FORMAT,
     HI,
     HOLOGRAM,
     OK,
@@ -16,6 +18,8 @@ from support.gemini_contents import (
     answer,
     call,
     model,
+    read,
+    render,
     text,
     user,
 )
@@ -23,23 +27,8 @@ from windowsill import providers
 from windowsill.errors import FormatError
 from windowsill.history.repair import repair
 from windowsill.messages import Document, Image, Reasoning, Text, ToolResult, ToolUse, Unknown
-from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
-
-FORMAT = Gemini()
-ARGUMENTS = '{"path":"a.py"}'
-
-
-def read(content):
-    return FORMAT.read_message(msgspec.json.encode(content), "contents[0]")
-
-
-def render(message, format=FORMAT):
-    (rendered,) = format.render_message(message)
-    content = msgspec.json.decode(rendered)
-    types.Content.model_validate(content)
-    return content
 
 
 def body_of(request, **more):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from google.genai import types
 
 from support.conversations import call as openai_call
 from support.conversations import result, text_block, thinking, tool, use
 from support.gemini_contents import (
+    ARGUMENTS,
+    FORMAT,
     HI,
     PICTURE,
     SIGNATURE,
     answer,
     call,
     model,
+    read,
+    render,
     text,
     user,
 )
@@ -25,20 +28,6 @@ from windowsill.providers.gemini import PLACEHOLDER
 from windowsill.providers.gemini.messages import Gemini
 
 pytestmark = pytest.mark.unit
-
-FORMAT = Gemini()
-ARGUMENTS = '{"path":"a.py"}'
-
-
-def read(content):
-    return FORMAT.read_message(msgspec.json.encode(content), "contents[0]")
-
-
-def render(message, format=FORMAT):
-    (rendered,) = format.render_message(message)
-    content = msgspec.json.decode(rendered)
-    types.Content.model_validate(content)
-    return content
 
 
 def body_of(request, **more):

@@ -66,14 +66,6 @@ def output(code: str, *args: object) -> str:
     return done.stdout
 
 
-@pytest.fixture
-def store(tmp_path: Path):
-    store = SQLiteStore(tmp_path / "sessions.db")
-    store.create("s", at=1.0)
-    yield store
-    store.close()
-
-
 def test_commits_wait_for_the_disk(store: SQLiteStore):
     """Write-ahead logging, a full sync at each commit, foreign keys checked: on the writer and on every reader."""
     for connection in (store._connections.writing(), store._connections.reading()):

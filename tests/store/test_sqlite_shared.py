@@ -91,14 +91,6 @@ def at_once(code: str, path: Path, names: list[str]):
     assert [child.returncode for child in children] == [0] * len(children)
 
 
-@pytest.fixture
-def store(tmp_path: Path):
-    store = SQLiteStore(tmp_path / "sessions.db")
-    store.create("s", at=1.0)
-    yield store
-    store.close()
-
-
 def test_nothing_is_lost_between_threads_and_processes(store: SQLiteStore):
     """Four threads and three processes append to one session: every batch is there, in one piece, in one chain."""
 

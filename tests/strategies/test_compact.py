@@ -2,14 +2,11 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import windowsill
 from support.conversations import result, text_block, use
-from support.examples import examples
 from support.sessions import TASK, opened, talk
-from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
+from support.strategies import BUDGET, WIDE, brief_of, chat, follow, shown
 from windowsill import Budget, SettingError
 from windowsill.history.repair import without_open_calls
 from windowsill.messages import text_message
@@ -17,17 +14,6 @@ from windowsill.strategies.compact import RETAIN, SUMMARY, Compact
 from windowsill.strategies.mask import Mask
 
 pytestmark = pytest.mark.unit
-
-
-@settings(max_examples=examples(0.3))
-@given(
-    conversations(),
-    st.sampled_from([Compact(), Compact(keep=0), Compact(keep=3, threshold=0.3)]),
-    st.sampled_from(["", "retained and summarised"]),
-)
-def test_every_plan_keeps_the_promises(session, strategy, text):
-    """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""
-    keeps_its_promises(strategy, session, text)
 
 
 def test_checkpoint_1_old_tool_outputs_are_trimmed_when_together_they_pass_the_limit():

@@ -2,28 +2,14 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support.conversations import result, text_block, use
-from support.examples import examples
 from support.sessions import TASK, opened, problems, talk
-from support.strategies import BUDGET, brief_of, chat, conversations, follow, keeps_its_promises, shown
+from support.strategies import BUDGET, brief_of, chat, follow, shown
 from windowsill import SettingError
 from windowsill.strategies.condense import Condense
 
 pytestmark = pytest.mark.unit
-
-
-@settings(max_examples=examples(0.3))
-@given(
-    conversations(),
-    st.sampled_from([Condense(), Condense(keep=0), Condense(keep=8, share=1)]),
-    st.sampled_from(["", "six sections"]),
-)
-def test_every_plan_keeps_the_promises(session, strategy, text):
-    """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""
-    keeps_its_promises(strategy, session, text)
 
 
 def test_everything_between_the_first_message_and_the_last_three_becomes_one_summary():

@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 from support.conversations import result, text_block, use
 from support.examples import examples
 from support.sessions import TASK, kept, opened, problems, shown, tokens_of, turn
+from support.strategies import conversations, keeps_its_promises
 from windowsill.store.memory import MemoryStore
+from windowsill.strategies.compact import Compact
+from windowsill.strategies.condense import Condense
+from windowsill.strategies.extract import Extract
 from windowsill.strategies.registry import BUILT_IN
+from windowsill.strategies.summarize import Summarize
 
 pytestmark = pytest.mark.contract
 
@@ -21,6 +26,14 @@ PIPELINES = (
     "mask:keep=1+priority+summarize",
 )
 ALL = (*sorted(BUILT_IN), *PIPELINES)
+SCHEMA = {"type": "object", "properties": {"destination": {"type": "string"}, "date": {"type": "string"}}}
+PLANNERS = {
+    "compact": ((Compact(), Compact(keep=0), Compact(keep=3, threshold=0.3)), "retained and summarised"),
+    "condense": ((Condense(), Condense(keep=0), Condense(keep=8, share=1)), "six sections"),
+    "extract": ((Extract(), Extract(schema=SCHEMA), Extract(least=0, schema=SCHEMA)), '{"goal": "x"}'),
+    "summarize": ((Summarize(), Summarize(threshold=2, batch=1)), "s"),
+}
+"""Strategies that ask for a text, with settings of all kinds, and a text that they may get."""
 
 
 def steps(sizes):
@@ -52,6 +65,15 @@ def played(name, messages, store=None):
             assert tokens_of(session, body) <= BUDGET
             bodies.append(body)
     return session, bodies
+
+
+@pytest.mark.parametrize("planners", PLANNERS.values(), ids=PLANNERS)
+@settings(max_examples=examples(0.3))
+@given(session=conversations(), chosen=st.integers(0, 2), written=st.booleans())
+def test_every_plan_keeps_the_promises(planners, session, chosen, written):
+    """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""
+    strategies, text = planners
+    keeps_its_promises(strategies[chosen % len(strategies)], session, text if written else "")
 
 
 @pytest.mark.parametrize("name", ALL)

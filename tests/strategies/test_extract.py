@@ -3,13 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support.conversations import result, use
-from support.examples import examples
 from support.sessions import TASK, opened, talk
-from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
+from support.strategies import BUDGET, WIDE, brief_of, chat, follow, shown
 from windowsill import Budget, SettingError, strategies
 from windowsill.strategies.extract import GENERAL, Extract
 
@@ -22,17 +19,6 @@ BOOKING = Extract(schema=SCHEMA)
 
 def say(session, text):
     session.add({"role": "user", "content": text})
-
-
-@settings(max_examples=examples(0.3))
-@given(
-    conversations(),
-    st.sampled_from([Extract(), BOOKING, Extract(least=0, schema=SCHEMA)]),
-    st.sampled_from(["", '{"goal": "x"}']),
-)
-def test_every_plan_keeps_the_promises(session, strategy, text):
-    """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""
-    keeps_its_promises(strategy, session, text)
 
 
 def test_after_a_user_input_the_conversation_is_an_object():

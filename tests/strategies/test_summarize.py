@@ -1,13 +1,10 @@
 """A running summary after the task, rewritten together with the oldest turns."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support.conversations import result, use
-from support.examples import examples
 from support.sessions import TASK, opened, talk
-from support.strategies import BUDGET, WIDE, brief_of, chat, conversations, follow, keeps_its_promises, shown
+from support.strategies import BUDGET, WIDE, brief_of, chat, follow, shown
 from windowsill import SettingError, strategies
 from windowsill.compose.summaries import fill
 from windowsill.history.view import units
@@ -16,17 +13,6 @@ from windowsill.strategies.summarize import Summarize
 from windowsill.summaries import Written
 
 pytestmark = pytest.mark.unit
-
-
-@settings(max_examples=examples(0.3))
-@given(
-    conversations(),
-    st.sampled_from([Summarize(), Summarize(threshold=2, batch=1)]),
-    st.sampled_from(["", "s"]),
-)
-def test_every_plan_keeps_the_promises(session, strategy, text):
-    """Whole units, the task, pins, running calls and the last message stay; pure, deterministic, always smaller."""
-    keeps_its_promises(strategy, session, text)
 
 
 def test_past_ten_turns_the_oldest_five_become_the_summary():

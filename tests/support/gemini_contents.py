@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+from google.genai import types
 from hypothesis import strategies as st
 
 from support.conversations import PNG, any_text, spoken
+from windowsill.messages import Message
+from windowsill.providers.gemini.messages import Gemini
 
 SIGNATURE = "c2lnbmF0dXJl"
+ARGUMENTS = '{"path":"a.py"}'
+FORMAT = Gemini()
+
+
+def read(content: dict[str, Any]) -> Message:
+    """Read one content."""
+    return FORMAT.read_message(msgspec.json.encode(content), "contents[0]")
+
+
+def render(message: Message, format: Gemini = FORMAT) -> dict[str, Any]:
+    """Render a message as one content that the official types take."""
+    (rendered,) = format.render_message(message)
+    content: dict[str, Any] = msgspec.json.decode(rendered)
+    types.Content.model_validate(content)
+    return content
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:

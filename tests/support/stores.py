@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from support import postgres
 from windowsill.errors import ConflictError
@@ -20,6 +21,25 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "postgres": lambda _: PostgresStore(postgres.server().empty_url()),
 }
 """Every kind of store, each empty."""
+
+
+class Counting(MemoryStore):
+    """A store that counts the entries it gives out, and the keys it looks up."""
+
+    given = 0
+
+    def read(self, *place: Any, **more: Any) -> list[Entry]:
+        found = super().read(*place, **more)
+        self.given += len(found)
+        return found
+
+    def places(self, keys: Iterable[bytes], **more: Any) -> Any:
+        return super().places(self._counted(keys), **more)
+
+    def _counted(self, keys: Iterable[bytes]) -> Iterator[bytes]:
+        for key in keys:
+            self.given += 1
+            yield key
 
 
 def child_env() -> dict[str, str]:
