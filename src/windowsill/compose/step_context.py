@@ -150,8 +150,10 @@ class StepContext:
             if item.own or item.passing:
                 over += current
                 current = [item] if item.passing else []
-        self._passing = (view.edits, len(view.items), current)
-        return hide_passing(view, over) if over else None
+        proposal = hide_passing(view, over) if over else None
+        # One edit, after which an empty item stands where each of them was: the others are not looked through again.
+        self._passing = (view.edits + (proposal is not None), len(view.items), current)
+        return proposal
 
     def passing_blocks(self, view: View) -> int:
         """Count the blocks at the end of the request that the next turn does not have."""
