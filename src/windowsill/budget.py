@@ -111,6 +111,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
             or (limits.media_bytes is not None and weight.media_bytes > limits.media_bytes)
         )
 
+    def lowered(self, goal: int) -> Budget:
+        """Return the budget with marks of at most `goal` tokens."""
+        return msgspec.structs.replace(self, high=min(self.high, goal), low=min(self.low, goal))
+
     def to_hide(self, total: int) -> int:
         """Count the tokens that must go when the request has `total`; 0 while it is below the high mark."""
         if total <= self.high:

@@ -3,7 +3,7 @@
 import pytest
 
 from support.sessions import opened, talk
-from windowsill.compose.by_hand import reduce
+from windowsill.compose.reduce import reduce
 from windowsill.compose.summaries import SummaryQueue
 from windowsill.messages import Request, text_message
 from windowsill.session.client_history import client_history

@@ -594,7 +594,7 @@ class Composer:
         floor = min(fixed + (view.tokens(*held) if held else 0), budget.limit)
         marks = self.budget(floor, max_output=spec.max_output, stateless=spec.stateless)
         if spec.goal:
-            marks = lowered(marks, spec.goal)
+            marks = marks.lowered(spec.goal)
         return msgspec.structs.replace(marks, fixed=fixed, fixed_bytes=budget.fixed_bytes, refs=budget.refs)
 
     def fold(self, proposal: Proposal) -> FoldMade:
@@ -683,8 +683,3 @@ class Composer:
         self._recent[end] = sent
         if len(self._recent) > MOST_RECENT:
             del self._recent[next(iter(self._recent))]
-
-
-def lowered(budget: Budget, goal: int) -> Budget:
-    """Return a budget with marks of at most `goal` tokens."""
-    return msgspec.structs.replace(budget, high=min(budget.high, goal), low=min(budget.low, goal))

@@ -20,6 +20,7 @@ from windowsill.budget import Size
 from windowsill.compose.composer import Composer, SentRequest
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import Payload, Statistics
+from windowsill.compose.reduce import compact, reduce
 from windowsill.compose.summaries import Source
 from windowsill.config import Loaded, Settings, StatedSettings, apply_profile, load, read_settings, with_changes
 from windowsill.errors import InputError, NotFoundError, log
@@ -350,8 +351,6 @@ class Session:
         `wish` is for whoever writes it: `await session.compact("focus on the tests")`. A session with the strategy
         `compact` compacts with its settings. `system` and `tools` are those of the next request, if it has any.
         """
-        from windowsill.compose.by_hand import compact
-
         return compact(self.composer, wish, format=format, system=system, tools=tools)
 
     compact = in_thread(_compact)
@@ -364,8 +363,6 @@ class Session:
         With `to`, tokens or a share of what a request may have, reduce to that, or as far as possible. It waits for a
         model that writes.
         """
-        from windowsill.compose.by_hand import reduce
-
         return reduce(self.composer, format=format, system=system, tools=tools, to=to)
 
     reduce = in_thread(_reduce)
